@@ -1,0 +1,38 @@
+"""Fixtures for all tests."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of programs and data beside the repository, or at ``HEADWATER_SHARED``; skips where there is none."""
+    path = Path(os.environ.get("HEADWATER_SHARED") or REPOSITORY.parent / "shared")
+    if not (path / "programs").is_dir():
+        pytest.skip(f"no folder {path} with programs and data; HEADWATER_SHARED can name another")
+    return path
+
+
+def _peer_python(variable: str) -> Path:
+    path = os.environ.get(variable)
+    if not path:
+        pytest.skip(f"{variable} names no Python interpreter with TensorFlow")
+    return Path(path)
+
+
+@pytest.fixture(scope="session")
+def tf1_python() -> Path:
+    """A Python interpreter that has TensorFlow 1.15, named by ``HEADWATER_TF1_PYTHON``; skips where there is none."""
+    return _peer_python("HEADWATER_TF1_PYTHON")
+
+
+@pytest.fixture(scope="session")
+def tf2_python() -> Path:
+    """A Python interpreter that has TensorFlow 2, named by ``HEADWATER_TF2_PYTHON``; skips where there is none."""
+    return _peer_python("HEADWATER_TF2_PYTHON")
