@@ -1,0 +1,178 @@
+"""The one error tree: TensorFlow's codes and class names, raised by every layer.
+
+::
+
+    OpError
+      CancelledError           1   the step, or its session, was given up
+      UnknownError             2   nothing better fits
+      InvalidArgumentError     3   what was asked for cannot be right, in any state
+      DeadlineExceededError    4   the time allowed for it is over
+      NotFoundError            5   a file, operation, variable or task does not exist
+      AlreadyExistsError       6   ... exists already
+      PermissionDeniedError    7   known caller, not allowed
+      ResourceExhaustedError   8   memory, disk or a bound is used up
+      FailedPreconditionError  9   not in this state, e.g. a variable without a value
+      AbortedError            10   what it relied on is gone, e.g. a task was restarted
+      OutOfRangeError         11   past the end, e.g. of a closed queue
+      UnimplementedError      12   not built
+      InternalError           13   an invariant of ours does not hold
+      UnavailableError        14   a task cannot be reached now; trying again may help
+      DataLossError           15   a file or frame is damaged
+      UnauthenticatedError    16   unknown caller
+
+The numbers are those of gRPC's status codes (https://grpc.github.io/grpc/core/md_doc_statuscodes.html), which
+TensorFlow uses too.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+OK = 0
+CANCELLED = 1
+UNKNOWN = 2
+INVALID_ARGUMENT = 3
+DEADLINE_EXCEEDED = 4
+NOT_FOUND = 5
+ALREADY_EXISTS = 6
+PERMISSION_DENIED = 7
+RESOURCE_EXHAUSTED = 8
+FAILED_PRECONDITION = 9
+ABORTED = 10
+OUT_OF_RANGE = 11
+UNIMPLEMENTED = 12
+INTERNAL = 13
+UNAVAILABLE = 14
+DATA_LOSS = 15
+UNAUTHENTICATED = 16
+
+
+class OpError(Exception):
+    """What went wrong, where in the graph if that is known, and its code.
+
+    Args:
+      node_def: the ``NodeDef`` of the operation that failed, or None.
+      op: the ``Operation`` that failed, or None when it is not part of the caller's graph.
+      message: one sentence that names what is wrong.
+      error_code: one of this module's numbers.
+    """
+
+    def __init__(self, node_def: Any, op: Any, message: str, error_code: int = UNKNOWN) -> None:
+        super().__init__(message)
+        self._node_def = node_def
+        self._op = op
+        self._message = message
+        self._error_code = error_code
+
+    @property
+    def node_def(self) -> Any:
+        return self._node_def
+
+    @property
+    def op(self) -> Any:
+        return self._op
+
+    @property
+    def message(self) -> str:
+        return self._message
+
+    @property
+    def error_code(self) -> int:
+        return self._error_code
+
+    def __str__(self) -> str:
+        if self._op is None:
+            return self._message
+        return f"{self._message}\n  in operation {self._op.name!r} ({self._op.type})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (None, None, str(self))
+
+
+class _CodedError(OpError):
+    code: ClassVar[int] = UNKNOWN
+
+    def __init__(self, node_def: Any, op: Any, message: str, error_code: int | None = None) -> None:
+        super().__init__(node_def, op, message, self.code if error_code is None else error_code)
+
+
+class CancelledError(_CodedError):
+    code = CANCELLED
+
+
+class UnknownError(_CodedError):
+    code = UNKNOWN
+
+
+class InvalidArgumentError(_CodedError):
+    code = INVALID_ARGUMENT
+
+
+class DeadlineExceededError(_CodedError):
+    code = DEADLINE_EXCEEDED
+
+
+class NotFoundError(_CodedError):
+    code = NOT_FOUND
+
+
+class AlreadyExistsError(_CodedError):
+    code = ALREADY_EXISTS
+
+
+class PermissionDeniedError(_CodedError):
+    code = PERMISSION_DENIED
+
+
+class ResourceExhaustedError(_CodedError):
+    code = RESOURCE_EXHAUSTED
+
+
+class FailedPreconditionError(_CodedError):
+    code = FAILED_PRECONDITION
+
+
+class AbortedError(_CodedError):
+    code = ABORTED
+
+
+class OutOfRangeError(_CodedError):
+    code = OUT_OF_RANGE
+
+
+class UnimplementedError(_CodedError):
+    code = UNIMPLEMENTED
+
+
+class InternalError(_CodedError):
+    code = INTERNAL
+
+
+class UnavailableError(_CodedError):
+    code = UNAVAILABLE
+
+
+class DataLossError(_CodedError):
+    code = DATA_LOSS
+
+
+class UnauthenticatedError(_CodedError):
+    code = UNAUTHENTICATED
+
+
+_BY_CODE: dict[int, type[_CodedError]] = {cls.code: cls for cls in _CodedError.__subclasses__()}
+
+
+def exception_type_from_error_code(error_code: int) -> type[OpError]:
+    """The class of ``error_code``; KeyError for a number that is none."""
+    return _BY_CODE[error_code]
+
+
+def error_code_from_exception_type(cls: type[OpError]) -> int:
+    """The code of ``cls``; UNKNOWN for `OpError` itself."""
+    return getattr(cls, "code", UNKNOWN)
+
+
+def make_error(error_code: int, message: str, op: Any = None) -> OpError:
+    """An error of the class that ``error_code`` has; a number that is none gives `UnknownError`."""
+    return _BY_CODE.get(error_code, UnknownError)(None, op, message)

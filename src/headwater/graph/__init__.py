@@ -1,0 +1,1 @@
+"""Graphs: operations, tensors, scopes, collections, gradients, and their serialised form."""

@@ -1,0 +1,125 @@
+"""Values that the graph alone determines: constants, static shapes, and what follows from them."""
+
+from __future__ import annotations
+
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from headwater.graph.operation import Tensor
+from headwater.registry import Kind
+from headwater.shapes import Dims
+
+_MAX_FOLDED_ELEMENTS = 4096
+_MAX_DEPTH = 64
+_folded: WeakKeyDictionary[Tensor, np.ndarray[Any, Any] | None] = WeakKeyDictionary()
+
+
+def constant_value(tensor: Tensor) -> np.ndarray[Any, Any] | None:
+    """The value of ``tensor`` if the graph determines it and it is small, else None."""
+    return _constant(tensor, 0)
+
+
+def _constant(tensor: Tensor, depth: int) -> np.ndarray[Any, Any] | None:
+    op = tensor.op
+    if op.type == "Const":
+        return op.attrs["value"]
+    if op.type == "Shape":
+        dims = op.inputs[0].dims
+        if dims is None or None in dims:
+            return None
+        return np.array(dims, dtype=tensor.dtype.numpy_dtype)
+    if op.type == "Rank":
+        dims = op.inputs[0].dims
+        return None if dims is None else np.array(len(dims), np.int32)
+    if op.type == "Size":
+        dims = op.inputs[0].dims
+        if dims is None or None in dims:
+            return None
+        return np.array(np.prod([d or 0 for d in dims], dtype=np.int64), dtype=tensor.dtype.numpy_dtype)
+    if tensor in _folded:
+        return _folded[tensor]
+    value = None if depth > _MAX_DEPTH else _fold(tensor, depth)
+    if value is not None or not op.inputs:
+        _folded[tensor] = value
+    return value
+
+
+def _fold(tensor: Tensor, depth: int) -> np.ndarray[Any, Any] | None:
+    op = tensor.op
+    if op.definition.kind is not Kind.PURE or op.type == "Placeholder" or not op.inputs:
+        return None
+    if tensor.dims is None or None in tensor.dims or np.prod(tensor.dims) > _MAX_FOLDED_ELEMENTS:
+        return None
+    values: list[np.ndarray[Any, Any]] = []
+    for source in op.inputs:
+        value = _constant(source, depth + 1)
+        if value is None or value.dtype == object or value.size > _MAX_FOLDED_ELEMENTS:
+            return None
+        values.append(value)
+    definition = op.definition
+    attrs = {key: value for key, value in op.attrs.items() if key in definition.attrs}
+    result: Any = definition.lower(*values, **attrs)
+    return np.asarray(result[tensor.value_index] if isinstance(result, tuple) else result)
+
+
+def partial_value(tensor: Tensor) -> Dims:
+    """What the graph says of the integer vector ``tensor``, which is used as a shape.
+
+    Returns:
+      None when not even its length is known, else its elements, with None for each unknown one (-1 counts as unknown
+      only to whom it means that: it is returned as -1).
+    """
+    value = constant_value(tensor)
+    if value is not None:
+        return tuple(int(v) for v in value.ravel())
+    op = tensor.op
+    if op.type == "Shape":
+        return op.inputs[0].dims
+    if op.type in ("Cast", "Identity"):
+        return partial_value(op.inputs[0])
+    if op.type == "Pack":
+        return tuple(_scalar(source) for source in op.inputs)
+    if op.type == "ConcatV2":
+        parts = [partial_value(source) for source in op.inputs[:-1]]
+        joined: tuple[int | None, ...] = ()
+        for part in parts:
+            if part is None:
+                return None
+            joined += part
+        return joined
+    if op.type == "StridedSlice" and tensor.dims is not None and len(tensor.dims) == 1:
+        return _slice(op)
+    if tensor.dims is not None and len(tensor.dims) == 1 and tensor.dims[0] is not None:
+        return (None,) * tensor.dims[0]
+    return None
+
+
+def _scalar(tensor: Tensor) -> int | None:
+    """The integer scalar ``tensor`` where known; one element taken from a shape counts."""
+    value = constant_value(tensor)
+    if value is not None and value.size == 1:
+        return int(value.ravel()[0])
+    op = tensor.op
+    if op.type == "Cast":
+        return _scalar(op.inputs[0])
+    if op.type == "StridedSlice":
+        taken = _slice(op)
+        return taken[0] if taken is not None and len(taken) == 1 else None
+    return None
+
+
+def _slice(op: Any) -> Dims:
+    """What a StridedSlice takes from a partially known vector."""
+    source = partial_value(op.inputs[0])
+    bounds = [constant_value(t) for t in op.inputs[1:4]]
+    if source is None or any(b is None or b.size != 1 for b in bounds):
+        return None
+    begin, end, stride = (int(b.ravel()[0]) for b in bounds if b is not None)
+    attrs = op.attrs
+    if attrs.get("ellipsis_mask") or attrs.get("new_axis_mask"):
+        return None
+    if attrs.get("shrink_axis_mask"):
+        return (source[begin],) if -len(source) <= begin < len(source) else None
+    return source[None if attrs.get("begin_mask") else begin : None if attrs.get("end_mask") else end : stride]

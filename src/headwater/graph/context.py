@@ -1,0 +1,99 @@
+"""What is current in a thread: the default graph and the default session."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from headwater.graph.graph import Graph
+
+
+class _Stacks(threading.local):
+    def __init__(self) -> None:
+        self.graphs: list[Graph] = []
+        self.sessions: list[Any] = []
+
+
+_stacks = _Stacks()
+_global_graph: Graph | None = None
+_global_lock = threading.Lock()
+
+
+def get_default_graph() -> Graph:
+    """The innermost graph of this thread's ``with graph.as_default()`` blocks, else the process's own."""
+    global _global_graph
+    if _stacks.graphs:
+        return _stacks.graphs[-1]
+    with _global_lock:
+        if _global_graph is None:
+            from headwater.graph.graph import Graph  # the two modules need each other
+
+            _global_graph = Graph()
+        return _global_graph
+
+
+def reset_default_graph() -> None:
+    """Replaces the process's own graph by an empty one.
+
+    Raises:
+      AssertionError: inside a ``with graph.as_default()`` block.
+    """
+    global _global_graph
+    if _stacks.graphs:
+        raise AssertionError("Do not use tf.reset_default_graph() to clear nested graphs.")
+    with _global_lock:
+        _global_graph = None
+
+
+@contextmanager
+def default_graph(graph: Graph) -> Iterator[Graph]:
+    """Makes ``graph`` this thread's default within the block."""
+    _stacks.graphs.append(graph)
+    try:
+        yield graph
+    finally:
+        _leave(_stacks.graphs, graph, "graph")
+
+
+def get_default_session() -> Any:
+    """The innermost session of this thread's ``with session.as_default()`` blocks, or None."""
+    return _stacks.sessions[-1] if _stacks.sessions else None
+
+
+def require_session(session: Any, what: str) -> Any:
+    """``session``, or the default one; ValueError when there is neither."""
+    session = session or get_default_session()
+    if session is None:
+        raise ValueError(
+            f"Cannot {what}: No default session is registered. Use `with sess.as_default()` or pass the session."
+        )
+    return session
+
+
+@contextmanager
+def default_session(session: Any) -> Iterator[Any]:
+    """Makes ``session`` this thread's default within the block."""
+    enter_session(session)
+    try:
+        yield session
+    finally:
+        leave_session(session)
+
+
+def enter_session(session: Any) -> None:
+    """Makes ``session`` the default until `leave_session`."""
+    _stacks.sessions.append(session)
+
+
+def leave_session(session: Any) -> None:
+    """Ends `enter_session`."""
+    _leave(_stacks.sessions, session, "session")
+
+
+def _leave(stack: list[Any], item: Any, what: str) -> None:
+    if not stack or stack[-1] is not item:
+        raise AssertionError(f"Nesting of default {what}s is wrong: another {what} was entered and not left")
+    stack.pop()

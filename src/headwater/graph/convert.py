@@ -1,0 +1,234 @@
+"""From Python values to tensors: constants, and the conversions that other types register."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from headwater.dtypes import DType, as_dtype, float32, from_numpy, int32, int64, string, to_string_array
+from headwater.graph.context import get_default_graph
+from headwater.graph.operation import Operation, Tensor
+from headwater.registry import FunctionAttr
+from headwater.shapes import Dimension, TensorShape, as_shape
+
+Conversion = Callable[[Any, "DType | None", "str | None", bool], Any]
+_conversions: list[tuple[int, type | tuple[type, ...], Conversion]] = []
+
+
+def register_tensor_conversion_function(
+    base_type: type | tuple[type, ...], conversion_func: Conversion, priority: int = 100
+) -> None:
+    """Says how values of ``base_type`` become tensors.
+
+    Args:
+      base_type: one type or several.
+      conversion_func: ``f(value, dtype, name, as_ref)`` gives a tensor, or NotImplemented to leave it to the next.
+      priority: lower ones are asked first.
+    """
+    _conversions.append((priority, base_type, conversion_func))
+    _conversions.sort(key=lambda entry: entry[0])
+
+
+def to_array(value: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:
+    """``value`` as the array that a constant of it holds.
+
+    Python numbers become int32 and float32 (int64 where int32 is too small), text becomes bytes.
+
+    Raises:
+      TypeError: ``value`` does not fit ``dtype``, or has no element type.
+      ValueError: nested sequences of unequal length.
+    """
+    if isinstance(value, Dimension):
+        value = int(value)
+    elif isinstance(value, TensorShape):
+        value = [int(d) for d in value]
+    if dtype is not None and dtype.base_dtype == string:
+        return to_string_array(value)
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise ValueError(f"Argument must be a dense tensor: {value!r}: {error}") from None
+    if array.dtype.kind in "SU" or (array.dtype == object and _all_text(array)):
+        if dtype is not None:
+            raise TypeError(f"Expected {dtype.name}, got {value!r} of type '{type(value).__name__}' instead.")
+        return to_string_array(value)
+    if array.dtype == object:
+        raise TypeError(f"Failed to convert object of type {type(value)} to Tensor. Contents: {value!r}.")
+    typed = isinstance(value, np.ndarray | np.generic) or hasattr(value, "__array__")
+    if dtype is None:
+        if array.dtype == np.float64 and not typed and not _has_numpy(value, np.float64):
+            return array.astype(float32.numpy_dtype)
+        if array.dtype == np.int64 and not typed and not _has_numpy(value, np.int64):
+            narrow = array.size == 0 or (array.min() >= int32.min and array.max() <= int32.max)
+            return array.astype((int32 if narrow else int64).numpy_dtype)
+        return np.ascontiguousarray(array).reshape(array.shape)
+    wanted = dtype.base_dtype
+    if not typed and array.size and not _fits(array.dtype, wanted):
+        raise TypeError(f"Expected {wanted.name}, got {value!r} of type '{type(value).__name__}' instead.")
+    return np.ascontiguousarray(array, dtype=wanted.numpy_dtype).reshape(array.shape)
+
+
+def _all_text(array: np.ndarray[Any, Any]) -> bool:
+    return array.size > 0 and all(isinstance(item, str | bytes) for item in array.ravel())
+
+
+def _has_numpy(value: Any, scalar_type: Any) -> bool:
+    """Whether a nested sequence holds NumPy values of ``scalar_type``, whose element type then counts."""
+    while isinstance(value, list | tuple) and value:
+        value = value[0]  # pyright: ignore[reportUnknownVariableType]
+    return isinstance(value, np.generic | np.ndarray) and value.dtype == np.dtype(scalar_type)
+
+
+def _fits(found: np.dtype[Any], wanted: DType) -> bool:
+    if wanted.is_bool:
+        return found.kind == "b"
+    if found.kind == "b":
+        return False
+    if found.kind == "f":
+        return wanted.is_floating or wanted.is_complex
+    if found.kind == "c":
+        return wanted.is_complex
+    return True
+
+
+def constant(
+    value: Any, dtype: Any = None, shape: Any = None, name: str = "Const", verify_shape: bool = False
+) -> Tensor:
+    """A tensor that always has the same value.
+
+    Args:
+      value: a number, text, or nested sequence or array of them.
+      dtype: element type; found from the value when None.
+      shape: wanted shape; a value with fewer elements is filled up with its last one.
+      verify_shape: require that ``value`` has exactly ``shape``.
+
+    Raises:
+      TypeError: the value does not fit the element type.
+      ValueError: the value has more elements than the shape.
+    """
+    array = to_array(value, None if dtype is None else as_dtype(dtype))
+    if shape is not None:
+        array = _shaped(array, tuple(int(d) for d in as_shape(shape)), verify_shape)
+    return make_const(array, name)
+
+
+def make_const(array: np.ndarray[Any, Any], name: str = "Const") -> Tensor:
+    """A constant of exactly ``array``, which must not change afterwards."""
+    attrs = {"value": array, "dtype": from_numpy(array.dtype)}
+    return get_default_graph().create_op("Const", [], attrs, name).outputs[0]
+
+
+def _shaped(array: np.ndarray[Any, Any], shape: tuple[int, ...], verify: bool) -> np.ndarray[Any, Any]:
+    if array.shape == shape:
+        return array
+    if verify:
+        raise TypeError(f"Expected Tensor's shape: {shape}, got {array.shape}.")
+    count = int(np.prod(shape, dtype=np.int64))
+    if array.size > count or (array.size == 0 and count):
+        raise ValueError(f"Too many elements provided. Needed at most {count}, but received {array.size}")
+    flat = array.ravel()
+    if flat.size < count:
+        flat = np.concatenate([flat, np.repeat(flat[-1:], count - flat.size)])
+    return flat.reshape(shape)
+
+
+def convert_to_tensor(
+    value: Any, dtype: Any = None, name: str | None = None, preferred_dtype: Any = None, as_ref: bool = False
+) -> Tensor:
+    """``value`` as a tensor of the default graph.
+
+    Args:
+      value: a tensor, variable, number, text, array, or nested sequence of these.
+      dtype: required element type.
+      name: for operations this has to make.
+      preferred_dtype: element type to use if ``value`` allows it and ``dtype`` is None.
+      as_ref: give a variable's reference rather than its value.
+
+    Raises:
+      TypeError: there is no conversion.
+      ValueError: a tensor of another element type than ``dtype``.
+    """
+    wanted = None if dtype is None else as_dtype(dtype).base_dtype
+    if isinstance(value, Tensor):
+        if wanted is not None and not wanted.is_compatible_with(value.dtype):
+            raise ValueError(
+                f"Tensor conversion requested dtype {wanted.name} for Tensor with dtype {value.dtype.name}: {value!r}"
+            )
+        return value
+    if wanted is None and preferred_dtype is not None:
+        try:
+            return convert_to_tensor(value, preferred_dtype, name, as_ref=as_ref)
+        except (TypeError, ValueError):
+            pass
+    for _, base_type, conversion in _conversions:
+        if isinstance(value, base_type):
+            result = conversion(value, wanted, name, as_ref)
+            if result is not NotImplemented:
+                if wanted is not None and not wanted.is_compatible_with(result.dtype):
+                    raise ValueError(f"{value!r} has dtype {result.dtype.name}, not the requested {wanted.name}")
+                return result
+    if isinstance(value, Operation):
+        raise TypeError(f"Can't convert Operation '{value.name}' to Tensor: it has no value of its own")
+    if value is None:
+        raise ValueError("None values not supported.")
+    if isinstance(value, list | tuple) and _holds_tensor(value):
+        return _pack(value, wanted, name)
+    return constant(value, wanted, name=name or "Const")
+
+
+def _holds_tensor(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return any(_holds_tensor(item) for item in value)  # pyright: ignore[reportUnknownVariableType]
+    return isinstance(value, Tensor) or any(isinstance(value, base) for _, base, _ in _conversions)
+
+
+def _pack(value: Sequence[Any], dtype: DType | None, name: str | None) -> Tensor:
+    if dtype is None:
+        dtype = next((found for found in _element_types(value)), None)
+    items = [convert_to_tensor(item, dtype) for item in value]
+    attrs = {"axis": 0}
+    return get_default_graph().create_op("Pack", items, attrs, name or "packed").outputs[0]
+
+
+def _element_types(value: Any) -> Iterator[DType]:
+    for item in value:
+        if isinstance(item, list | tuple):
+            yield from _element_types(item)
+        elif isinstance(getattr(item, "dtype", None), DType):
+            yield item.dtype.base_dtype
+
+
+def convert_n_to_tensor(values: Sequence[Any], dtype: Any = None, name: str | None = None) -> list[Tensor]:
+    """Each of ``values`` as a tensor; names get ``_0``, ``_1`` …"""
+    return [convert_to_tensor(v, dtype, None if name is None else f"{name}_{i}") for i, v in enumerate(values)]
+
+
+@contextmanager
+def name_scope(name: str | None, default_name: str | None = None, values: Sequence[Any] | None = None) -> Iterator[str]:
+    """Enters a name scope of the graph that ``values`` belong to (the default graph without any).
+
+    Yields:
+      The scope with a trailing ``/``.
+
+    Raises:
+      ValueError: neither ``name`` nor ``default_name`` is given while ``values`` are.
+    """
+    chosen = default_name if name is None else name
+    if chosen is None and values is not None:
+        raise ValueError(f"At least one of name ({name}) and default_name ({default_name}) must be provided.")
+    graph = get_default_graph()
+    for value in values or ():
+        if isinstance(value, Tensor | Operation):
+            graph = value.graph
+            break
+    with graph.as_default(), graph.name_scope(chosen) as scope:
+        yield scope
+
+
+def function_attr(op: Operation) -> FunctionAttr:
+    """``op``'s type and those attributes that its lowering takes, as one attribute of another operation."""
+    taken = sorted((key, value) for key, value in op.attrs.items() if key in op.definition.attrs)
+    return FunctionAttr(op.type, tuple(taken))

@@ -1,0 +1,215 @@
+"""Gradients: for every operation on the way from xs to ys, the operation that carries gradients back.
+
+By default that is a ``Vjp`` operation: the vector-Jacobian product of the forward operation's own lowering, computed by
+JAX (``jax.vjp``). It repeats the forward computation, and XLA removes the repetition when both are in one executable.
+A gradient function is registered only where mathematics or memory asks for another rule.
+
+For ys with gradients g the result for x is  sum over y of  g_y * dy/dx.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from headwater.graph.context import get_default_graph
+from headwater.graph.convert import convert_to_tensor, function_attr
+from headwater.graph.graph import Graph
+from headwater.graph.indexed_slices import IndexedSlices, concat_slices, to_dense
+from headwater.graph.operation import Operation, Tensor
+from headwater.registry import Kind, lookup_gradient
+
+Gradient = Tensor | IndexedSlices
+
+
+class AggregationMethod:
+    """Ways to add up gradients that TensorFlow distinguishes; XLA makes one sum of all of them."""
+
+    ADD_N = 0
+    DEFAULT = ADD_N
+    EXPERIMENTAL_TREE = 1
+    EXPERIMENTAL_ACCUMULATE_N = 2
+
+
+class UnconnectedGradients:
+    """What the gradient of something that ys do not depend on is."""
+
+    NONE = "none"
+    ZERO = "zero"
+
+
+def gradients(
+    ys: Any,
+    xs: Any,
+    grad_ys: Any = None,
+    name: str = "gradients",
+    colocate_gradients_with_ops: bool = False,
+    gate_gradients: bool = False,
+    aggregation_method: int | None = None,
+    stop_gradients: Any = None,
+    unconnected_gradients: str = UnconnectedGradients.NONE,
+) -> list[Gradient | None]:
+    """Sum over ``ys`` of the derivatives with respect to each of ``xs``.
+
+    Args:
+      ys: a tensor or several.
+      xs: a tensor or variable, or several.
+      grad_ys: a gradient for each of ``ys``, of its shape; None means ones.
+      name: name scope of the operations made.
+      colocate_gradients_with_ops: accepted; a backward operation always sits with its forward operation.
+      gate_gradients: accepted; a step computes all gradients before it uses any outside its executable.
+      aggregation_method: accepted; see `AggregationMethod`.
+      stop_gradients: tensors that count as constants.
+      unconnected_gradients: ``"none"`` or ``"zero"``.
+
+    Returns:
+      For each x a tensor of its shape, or `IndexedSlices` for what was only gathered from, or None (zeros with
+      ``"zero"``) when no y depends on it.
+
+    Raises:
+      TypeError: a y, or its gradient, has no differentiable element type.
+      LookupError: an operation on the way is not differentiable by any rule.
+    """
+    del colocate_gradients_with_ops, gate_gradients
+    if aggregation_method not in (None, 0, 1, 2):
+        raise ValueError(f"Invalid aggregation_method specified {aggregation_method!r}.")
+    if unconnected_gradients not in (UnconnectedGradients.NONE, UnconnectedGradients.ZERO):
+        raise ValueError(f"Unknown value for unconnected_gradients: {unconnected_gradients!r}")
+    targets = [to_dense(convert_to_tensor(y)) for y in _listed(ys)]
+    sources = [convert_to_tensor(x, as_ref=True) for x in _listed(xs)]
+    stops = {convert_to_tensor(s, as_ref=True) for s in _listed(stop_gradients)}
+    given = _listed(grad_ys) if grad_ys is not None else [None] * len(targets)
+    if len(given) != len(targets):
+        raise ValueError(f"Passed {len(given)} grad_ys for {len(targets)} ys")
+    graph = targets[0].graph if targets else get_default_graph()
+    with graph.as_default(), graph.name_scope(name):
+        back = _Backward(graph, targets, sources, stops)
+        for index, (y, grad) in enumerate(zip(targets, given, strict=True)):
+            back.add(y, _seed(y, grad, index))
+        found = back.run()
+        if unconnected_gradients == UnconnectedGradients.ZERO:
+            return [_zeros_like(x) if g is None else g for x, g in zip(sources, found, strict=True)]
+        return found
+
+
+def _listed(value: Any) -> list[Any]:
+    if value is None:
+        return []
+    return list(value) if isinstance(value, list | tuple) else [value]  # pyright: ignore[reportUnknownArgumentType]
+
+
+def _seed(y: Tensor, grad: Any, index: int) -> Tensor:
+    if not y.dtype.is_differentiable:
+        raise TypeError(f"Gradients of tensors must be floating or complex: ys[{index}] is {y!r}")
+    if grad is None:
+        return y.graph.create_op("OnesLike", [y], name=f"grad_ys_{index}").outputs[0]
+    seed = convert_to_tensor(grad, y.dtype.base_dtype, name=f"grad_ys_{index}")
+    y.shape.assert_is_compatible_with(seed.shape)
+    return seed
+
+
+def _zeros_like(x: Tensor) -> Tensor:
+    return x.graph.create_op("ZerosLike", [x]).outputs[0]
+
+
+class _Backward:
+    """One reverse pass over the operations between sources and targets."""
+
+    def __init__(self, graph: Graph, targets: list[Tensor], sources: list[Tensor], stops: set[Tensor]) -> None:
+        self._graph = graph
+        self._sources = sources
+        self._stops = stops
+        self._grads: dict[Tensor, list[Gradient]] = {}
+        self._order = self._between(targets, sources)
+        self._on_path = {tensor for op in self._order for tensor in op.outputs} | set(sources)
+
+    def _between(self, targets: list[Tensor], sources: list[Tensor]) -> list[Operation]:
+        """Operations that lie on a path from a source to a target, inputs first."""
+        wanted = set(sources)
+        reaches: dict[Operation, bool] = {}
+        order: list[Operation] = []
+        for target in targets:
+            stack: list[tuple[Operation, bool]] = [(target.op, False)]
+            while stack:
+                op, inputs_done = stack.pop()
+                if inputs_done:
+                    through = any(reaches[t.op] or t in wanted for t in op.inputs if t not in self._stops)
+                    reaches[op] = through or any(t in wanted for t in op.outputs)
+                    if through:
+                        order.append(op)
+                elif op not in reaches:
+                    reaches[op] = False
+                    stack.append((op, True))
+                    stack.extend((t.op, False) for t in op.inputs if t.op not in reaches)
+        return order
+
+    def add(self, tensor: Tensor, grad: Gradient) -> None:
+        self._grads.setdefault(tensor, []).append(grad)
+
+    def run(self) -> list[Gradient | None]:
+        for op in reversed(self._order):
+            outputs = [self._total(tensor) for tensor in op.outputs]
+            if any(grad is not None for grad in outputs):
+                self._through(op, outputs)
+        return [self._total(tensor) for tensor in self._sources]
+
+    def _total(self, tensor: Tensor) -> Gradient | None:
+        parts = self._grads.get(tensor)
+        if not parts:
+            return None
+        if len(parts) > 1:
+            slices = [part for part in parts if isinstance(part, IndexedSlices)]
+            if len(slices) == len(parts):
+                parts[:] = [concat_slices(slices)]
+            else:
+                dense = [to_dense(part) for part in parts]
+                parts[:] = [self._graph.create_op("AddN", dense, device=tensor.op.device or None).outputs[0]]
+        return parts[0]
+
+    def _through(self, op: Operation, outputs: list[Gradient | None]) -> None:
+        """Adds the gradients of ``op``'s inputs, given those of its outputs."""
+        wanted = [self._wants(op, index) for index in range(len(op.inputs))]
+        if not any(wanted):
+            return
+        function = lookup_gradient(op.attrs.get("_gradient_op_type", op.type))
+        with self._graph.name_scope(f"{op.name}_grad"), self._device_of(op):
+            if function is None:
+                found: Sequence[Any] = _vjp(op, outputs, wanted)
+            else:
+                filled = [_zeros_like(t) if g is None else g for t, g in zip(op.outputs, outputs, strict=True)]
+                result = function(op, *filled)
+                found = list(result) if isinstance(result, list | tuple) else [result]  # pyright: ignore[reportUnknownArgumentType, reportUnnecessaryIsInstance]
+            if len(found) != len(op.inputs):
+                raise ValueError(f"The gradient of {op!r} gives {len(found)} values for {len(op.inputs)} inputs")
+            for tensor, want, grad in zip(op.inputs, wanted, found, strict=True):
+                if want and grad is not None:
+                    if isinstance(grad, Tensor):
+                        grad.set_shape(tensor.dims)
+                    self.add(tensor, grad)
+
+    def _wants(self, op: Operation, index: int) -> bool:
+        tensor = op.inputs[index]
+        return tensor in self._on_path and tensor not in self._stops and tensor.dtype.is_differentiable
+
+    def _device_of(self, op: Operation) -> Any:
+        return self._graph.device(op.device or (lambda new: new.device))
+
+
+def _vjp(op: Operation, outputs: Iterable[Gradient | None], wanted: list[bool]) -> list[Tensor | None]:
+    definition = op.definition
+    if not definition.differentiable:
+        return [None] * len(op.inputs)
+    if definition.kind is not Kind.PURE:
+        raise LookupError(
+            f"No gradient defined for operation '{op.name}' (op type: {op.type}). "
+            "Register one with tf.RegisterGradient, or stop gradients before it."
+        )
+    static = definition.static_positions(op.attrs, len(op.inputs))
+    wanted = [want and index not in static for index, want in enumerate(wanted)]
+    if not any(wanted):
+        return [None] * len(op.inputs)
+    grads = [None if grad is None else to_dense(grad) for grad in outputs]
+    attrs = {"f": function_attr(op), "wanted": tuple(wanted), "given": tuple(grad is not None for grad in grads)}
+    inputs = [*op.inputs, *(grad for grad in grads if grad is not None)]
+    results = iter(op.graph.create_op("Vjp", inputs, attrs).outputs)
+    return [next(results) if want else None for want in wanted]

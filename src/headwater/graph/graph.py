@@ -1,0 +1,418 @@
+"""A graph under construction: its operations, names, and the scopes that apply to what is added next."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from headwater.cluster.device import canonical_device, merge_devices
+from headwater.graph import constants, context
+from headwater.graph.collections import GraphKeys
+from headwater.graph.operation import Operation, Tensor
+from headwater.graph.scopes import ControlDependencies, NameScope, valid_name, valid_scope
+from headwater.registry import Inference, lookup
+from headwater.shapes import TensorShape
+
+DeviceFunction = Callable[[Operation], "str | None"]
+
+
+class Graph:
+    """Operations and how they depend on each other.
+
+    A graph only grows. Building is safe from several threads; the scopes (`name_scope`, `device`,
+    `control_dependencies`, `colocate_with`) belong to the graph, as in TensorFlow, so threads that build with scopes
+    take turns.
+
+    Attributes:
+      version: grows with every change; a session extends itself when it sees a new one.
+      seed: the graph-level random seed, or None.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._operations: dict[str, Operation] = {}
+        self._consumers: dict[Operation, list[Operation]] = {}
+        self._names = NameScope()
+        self._devices: list[str | DeviceFunction | None] = []
+        self._colocation: list[Operation | None] = []
+        self._control = ControlDependencies()
+        self._gradient_overrides: dict[str, str] = {}
+        self._collections: dict[Any, list[Any]] = {}
+        self._version = 0
+        self._finalized = False
+        self._unfeedable: set[Tensor] = set()
+        self._unfetchable: set[Operation] = set()
+        self.seed: int | None = None
+
+    # Operations -------------------------------------------------------------------------------------------------
+
+    def create_op(
+        self,
+        op_type: str,
+        inputs: Sequence[Tensor],
+        attrs: dict[str, Any] | None = None,
+        name: str | None = None,
+        device: str | None = None,
+        control_inputs: Sequence[Operation] = (),
+    ) -> Operation:
+        """Adds an operation.
+
+        Args:
+          op_type: a registered operation type.
+          inputs: its inputs; must be tensors of this graph.
+          attrs: attributes; those with defaults may be left out.
+          name: wanted name within the current name scope (made unique); with a trailing ``/`` taken as it is.
+          device: fixes the device regardless of the current device scopes.
+          control_inputs: operations that run before it, besides those of the current scopes.
+
+        Raises:
+          KeyError: no such operation type.
+          ValueError: shapes that do not fit, an input of another graph, or a bad name.
+          TypeError: element types that do not fit.
+          RuntimeError: the graph is finalized.
+        """
+        try:
+            definition = lookup(op_type)
+        except KeyError:
+            raise KeyError(f"no operation type {op_type!r} is registered") from None
+        attrs = dict(attrs or {})
+        with self._lock:
+            self._check_open()
+            for tensor in inputs:
+                if tensor.graph is not self:
+                    raise ValueError(
+                        f"{tensor!r} must be from the same graph as the operation that uses it ({op_type})."
+                    )
+            full_name = name[:-1] if name and name.endswith("/") else self.unique_name(name or op_type)
+            inference = Inference(
+                op_type,
+                attrs,
+                [tensor.spec for tensor in inputs],
+                lambda index: constants.constant_value(inputs[index]),
+                lambda index: constants.partial_value(inputs[index]),
+            )
+            try:
+                outputs = definition.infer(inference)
+            except (ValueError, TypeError) as error:
+                shapes = ", ".join(str(TensorShape(tensor.dims)) for tensor in inputs)
+                message = f"{error} for '{full_name}' (op: '{op_type}') with input shapes: {shapes}."
+                raise type(error)(message) from error
+            before = self._control.inputs_for(inputs, control_inputs)
+            op = Operation(self, self._version, full_name, definition, inputs, attrs, before, outputs)
+            self._apply_gradient_override(op)
+            self._apply_colocation(op)
+            self._apply_devices(op, device)
+            self._operations[full_name] = op
+            self._names.claim(full_name)
+            for tensor in inputs:
+                self._consumers.setdefault(tensor.op, []).append(op)
+            self._control.note_new(op)
+            self._version += 1
+            return op
+
+    def note_change(self) -> None:
+        """Says that an operation was changed after it was made."""
+        with self._lock:
+            self._check_open()
+            self._version += 1
+
+    def consumers(self, tensor: Tensor) -> list[Operation]:
+        """Operations that take ``tensor`` as an input."""
+        return [op for op in dict.fromkeys(self._consumers.get(tensor.op, ())) if tensor in op.inputs]
+
+    def get_operations(self) -> list[Operation]:
+        """All operations, in the order in which they were made."""
+        with self._lock:
+            return list(self._operations.values())
+
+    def get_operation_by_name(self, name: str) -> Operation:
+        """The operation ``name``; KeyError when there is none, ValueError for a tensor's name."""
+        if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"Operation names are strings (or similar), not {type(name).__name__}.")
+        return self.as_graph_element(name, allow_tensor=False)
+
+    def get_tensor_by_name(self, name: str) -> Tensor:
+        """The tensor ``name`` (``operation:output``); KeyError when there is none."""
+        if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"Tensor names are strings (or similar), not {type(name).__name__}.")
+        return self.as_graph_element(name, allow_operation=False)
+
+    def as_graph_element(self, obj: Any, allow_tensor: bool = True, allow_operation: bool = True) -> Any:
+        """The tensor or operation of this graph that ``obj`` is, names, or stands for (as a variable does).
+
+        Raises:
+          ValueError: it is of another graph, or its name is not well-formed.
+          KeyError: nothing here has that name.
+          TypeError: ``obj`` is nothing of the kind.
+        """
+        wanted = " or ".join(w for w, allow in (("Tensor", allow_tensor), ("Operation", allow_operation)) if allow)
+        converter = getattr(obj, "_as_graph_element", None)
+        if converter is not None:
+            obj = converter()
+        if isinstance(obj, Tensor | Operation):
+            if not (allow_tensor if isinstance(obj, Tensor) else allow_operation):
+                raise TypeError(f"Can not convert a {type(obj).__name__} into a {wanted}.")
+            if obj.graph is not self:
+                raise ValueError(f"{type(obj).__name__} {obj!r} is not an element of this graph.")
+            return obj
+        if isinstance(obj, bytes):
+            obj = obj.decode()
+        if not isinstance(obj, str):
+            raise TypeError(f"Can not convert a {type(obj).__name__} into a {wanted}.")
+        return self._element_by_name(obj, allow_tensor, allow_operation, wanted)
+
+    def _element_by_name(self, name: str, allow_tensor: bool, allow_operation: bool, wanted: str) -> Any:
+        op_name, colon, index = name.rpartition(":")
+        if colon and allow_tensor:
+            if not index.isdigit() or ":" in op_name:
+                raise ValueError(
+                    f"The name {name!r} looks a like a Tensor name, but is not a valid one: '<op>:<output>'."
+                )
+            op = self._operations.get(op_name)
+            if op is None:
+                raise KeyError(f"The name {name!r} refers to a Tensor which does not exist: no operation {op_name!r}.")
+            if int(index) >= len(op.outputs):
+                raise KeyError(f"The name {name!r} refers to a Tensor which does not exist: {op_name!r} has "
+                               f"{len(op.outputs)} outputs.")  # fmt: skip
+            return op.outputs[int(index)]
+        if colon:
+            raise ValueError(f"The name {name!r} appears to refer to a Tensor, not a {wanted}.")
+        op = self._operations.get(name)
+        if op is not None and allow_operation:
+            return op
+        if op is not None:
+            raise ValueError(
+                f"The name {name!r} refers to an Operation, not a {wanted}; tensors are called '<op>:<output>'."
+            )
+        if allow_operation:
+            raise KeyError(f"The name {name!r} refers to an Operation not in the graph.")
+        raise ValueError(f"The name {name!r} looks like an (invalid) Operation name, not a {wanted}.")
+
+    # Names and scopes -------------------------------------------------------------------------------------------
+
+    def unique_name(self, name: str, mark_as_used: bool = True) -> str:
+        """``name`` within the current scope, with ``_1``, ``_2`` … when it is taken."""
+        with self._lock:
+            if name and not valid_name(name, at_top=not self._names.current):
+                raise ValueError(f"'{name}' is not a valid scope name")
+            return self._names.unique(name, mark_as_used)
+
+    @contextmanager
+    def name_scope(self, name: str | None) -> Iterator[str]:
+        """Prefixes the names of operations made within the block.
+
+        Args:
+          name: the scope's name, made unique; None or "" leaves all scopes; ``scope/`` re-enters a scope as it is.
+
+        Yields:
+          The scope with a trailing ``/``, or "" at the top.
+        """
+        if name and not valid_scope(name, at_top=not self._names.current):
+            raise ValueError(f"'{name}' is not a valid scope name")
+        with self._lock:
+            old = self._names.current
+            if not name:
+                new = ""
+            elif name.endswith("/"):
+                new = name[:-1]
+            else:
+                new = self._names.unique(name, True)
+            self._names.current = new
+        try:
+            yield new + "/" if new else ""
+        finally:
+            self._names.current = old
+
+    def get_name_scope(self) -> str:
+        """The current name scope, without a trailing ``/``."""
+        return self._names.current
+
+    @contextmanager
+    def device(self, device: Any) -> Iterator[None]:
+        """Asks for a device for the operations made within the block.
+
+        Args:
+          device: a name in full or in part (inner scopes complete and override outer ones), a `DeviceSpec`, a
+            function from an operation to a name, or None to leave all outer device scopes.
+
+        Raises:
+          ValueError: a name that is not well-formed.
+        """
+        entry = device if device is None or callable(device) else canonical_device(str(device))
+        if hasattr(device, "to_string"):
+            entry = canonical_device(device.to_string())
+        self._devices.append(entry)
+        try:
+            yield
+        finally:
+            self._devices.pop()
+
+    @contextmanager
+    def colocate_with(self, op: Any, ignore_existing: bool = False) -> Iterator[None]:
+        """Puts the operations made within the block on the device of ``op``; None leaves outer colocations."""
+        target = None if op is None else self.as_graph_element(getattr(op, "op", op), allow_tensor=False)
+        saved = self._colocation
+        saved_devices = self._devices
+        self._colocation = [target] if ignore_existing or target is None else [*saved, target]
+        if target is not None:
+            self._devices = []
+        try:
+            yield
+        finally:
+            self._colocation = saved
+            self._devices = saved_devices
+
+    @contextmanager
+    def control_dependencies(self, control_inputs: Sequence[Any] | None) -> Iterator[None]:
+        """Makes operations of the block run after ``control_inputs``; None leaves all outer dependencies."""
+        ops: list[Operation] | None = None
+        if control_inputs is not None:
+            elements = [self.as_graph_element(item) for item in control_inputs]
+            ops = [item.op if isinstance(item, Tensor) else item for item in elements]
+        with self._control.scope(ops):
+            saved = self._devices, self._colocation, self._names.current
+            if ops is None:
+                self._devices, self._colocation = [], []
+            try:
+                yield
+            finally:
+                self._devices, self._colocation, self._names.current = saved
+
+    @contextmanager
+    def gradient_override_map(self, op_type_map: dict[str, str]) -> Iterator[None]:
+        """Uses another registered gradient function for operations of the given types made within the block."""
+        saved = self._gradient_overrides
+        self._gradient_overrides = saved | op_type_map
+        try:
+            yield
+        finally:
+            self._gradient_overrides = saved
+
+    def _apply_gradient_override(self, op: Operation) -> None:
+        override = self._gradient_overrides.get(op.type)
+        if override is not None:
+            op.attrs.setdefault("_gradient_op_type", override)
+
+    def _apply_colocation(self, op: Operation) -> None:
+        groups: list[bytes] = []
+        for target in self._colocation:
+            if target is not None:
+                groups.extend(target.colocation_groups())
+                op._set_device(target.device)  # pyright: ignore[reportPrivateUsage]
+        if groups:
+            op.attrs["_class"] = sorted(set(groups) | set(op.attrs.get("_class", ())))
+
+    def _apply_devices(self, op: Operation, fixed: str | None) -> None:
+        if fixed is not None:
+            op._set_device(fixed)  # pyright: ignore[reportPrivateUsage]
+            return
+        for entry in reversed(self._devices):
+            if entry is None:
+                return
+            wanted = (entry(op) or "") if callable(entry) else merge_devices(entry, op.device)
+            op._set_device(canonical_device(wanted))  # pyright: ignore[reportPrivateUsage]
+
+    # Collections ------------------------------------------------------------------------------------------------
+
+    def add_to_collection(self, name: Any, value: Any) -> None:
+        with self._lock:
+            self._check_open()
+            self._collections.setdefault(name, []).append(value)
+
+    def add_to_collections(self, names: Any, value: Any) -> None:
+        """Adds ``value`` to each collection once; ``names`` is one name or several."""
+        for name in {names} if isinstance(names, str) else dict.fromkeys(names):
+            self.add_to_collection(name, value)
+
+    def get_collection(self, name: Any, scope: str | None = None) -> list[Any]:
+        """A copy of the collection, or what in it has a name that starts with the regular expression ``scope``."""
+        items = list(self._collections.get(name, ()))
+        if scope is None:
+            return items
+        return [item for item in items if hasattr(item, "name") and re.match(scope, item.name)]
+
+    def get_collection_ref(self, name: Any) -> list[Any]:
+        """The collection itself, made if it is not there."""
+        with self._lock:
+            return self._collections.setdefault(name, [])
+
+    def clear_collection(self, name: Any) -> None:
+        with self._lock:
+            self._check_open()
+            self._collections.pop(name, None)
+
+    def get_all_collection_keys(self) -> list[str]:
+        return [name for name in self._collections if isinstance(name, str)]
+
+    @property
+    def collections(self) -> list[Any]:
+        return list(self._collections)
+
+    # State ------------------------------------------------------------------------------------------------------
+
+    @property
+    def version(self) -> int:
+        return self._version
+
+    @property
+    def finalized(self) -> bool:
+        return self._finalized
+
+    def finalize(self) -> None:
+        """Forbids any further change, so that a training loop cannot grow the graph unnoticed."""
+        self._finalized = True
+
+    def _unsafe_unfinalize(self) -> None:
+        self._finalized = False
+
+    def _check_open(self) -> None:
+        if self._finalized:
+            raise RuntimeError("Graph is finalized and cannot be modified.")
+
+    def as_default(self) -> Any:
+        """A context in which this graph is the thread's default."""
+        return context.default_graph(self)
+
+    def prevent_feeding(self, tensor: Tensor) -> None:
+        self._unfeedable.add(tensor)
+
+    def prevent_fetching(self, op: Operation) -> None:
+        self._unfetchable.add(op)
+
+    def is_feedable(self, tensor: Tensor) -> bool:
+        return tensor not in self._unfeedable
+
+    def is_fetchable(self, element: Any) -> bool:
+        return (element.op if isinstance(element, Tensor) else element) not in self._unfetchable
+
+    @property
+    def graph_def_versions(self) -> Any:
+        return self.as_graph_def().versions
+
+    def as_graph_def(self, from_version: int | None = None, add_shapes: bool = False) -> Any:
+        """This graph as a ``GraphDef``.
+
+        Args:
+          from_version: leave out what was there at that `version`.
+          add_shapes: write the static shapes as ``_output_shapes``.
+        """
+        from headwater.graph.serialise import graph_def  # the two modules need each other
+
+        return graph_def(self, from_version=from_version, add_shapes=add_shapes)
+
+
+def seeds(graph: Graph, op_seed: int | None) -> tuple[int | None, int | None]:
+    """The pair of seeds that a random operation made now gets (both None: a different sequence in every session).
+
+    TensorFlow's rule: a graph seed alone is joined by the number of operations so far; an operation's seed alone is
+    joined by 87654321.
+    """
+    if graph.seed is not None:
+        return graph.seed, graph.version if op_seed is None else op_seed
+    return (None, None) if op_seed is None else (87654321, op_seed)
+
+
+__all__ = ["Graph", "GraphKeys", "seeds"]

@@ -1,0 +1,103 @@
+"""Some rows of a tensor: the gradient of a gather, and what sparse updates take."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headwater.dtypes import DType, int32
+from headwater.graph.context import get_default_graph
+from headwater.graph.convert import convert_to_tensor, make_const, register_tensor_conversion_function
+from headwater.graph.graph import Graph
+from headwater.graph.operation import Operation, Tensor
+
+import numpy as np  # isort: skip
+
+
+class IndexedSlices:
+    """Rows ``values[i]`` that belong at ``indices[i]`` of a tensor of shape ``dense_shape``; all other rows are zero.
+
+    Rows with the same index add up.
+    """
+
+    def __init__(self, values: Tensor, indices: Tensor, dense_shape: Tensor | None = None) -> None:
+        self._values = values
+        self._indices = indices
+        self._dense_shape = dense_shape
+
+    @property
+    def values(self) -> Tensor:
+        return self._values
+
+    @property
+    def indices(self) -> Tensor:
+        return self._indices
+
+    @property
+    def dense_shape(self) -> Tensor | None:
+        return self._dense_shape
+
+    @property
+    def name(self) -> str:
+        return self._values.name
+
+    @property
+    def op(self) -> Operation:
+        return self._values.op
+
+    @property
+    def graph(self) -> Graph:
+        return self._values.graph
+
+    @property
+    def device(self) -> str:
+        return self._values.device
+
+    @property
+    def dtype(self) -> DType:
+        return self._values.dtype
+
+    def __neg__(self) -> IndexedSlices:
+        negated = self.graph.create_op("Neg", [self._values]).outputs[0]
+        return IndexedSlices(negated, self._indices, self._dense_shape)
+
+    def __repr__(self) -> str:
+        return f"IndexedSlices(indices={self._indices}, values={self._values}, dense_shape={self._dense_shape})"
+
+
+def concat_slices(parts: list[IndexedSlices]) -> IndexedSlices:
+    """All rows of ``parts`` together: their sum."""
+    if len(parts) == 1:
+        return parts[0]
+    graph = parts[0].graph
+    axis = make_const(np.array(0, np.int32), "axis")
+    indices = [_as_type(part.indices, parts[0].indices.dtype) for part in parts]
+    return IndexedSlices(
+        graph.create_op("ConcatV2", [*(part.values for part in parts), axis]).outputs[0],
+        graph.create_op("ConcatV2", [*indices, axis]).outputs[0],
+        parts[0].dense_shape,
+    )
+
+
+def _as_type(tensor: Tensor, dtype: DType) -> Tensor:
+    if tensor.dtype == dtype:
+        return tensor
+    return tensor.graph.create_op("Cast", [tensor], {"DstT": dtype}).outputs[0]
+
+
+def _densify(value: Any, dtype: DType | None, name: str | None, as_ref: bool) -> Any:
+    del dtype, as_ref
+    if value.dense_shape is None:
+        raise ValueError(f"Tensor conversion requested for IndexedSlices without dense_shape: {value!r}")
+    graph = get_default_graph()
+    shape = _as_type(value.dense_shape, int32)
+    bounds = [make_const(np.array([v], np.int32)) for v in (0, 1, 1)]
+    rows = graph.create_op("StridedSlice", [shape, *bounds], {"shrink_axis_mask": 1}).outputs[0]
+    return graph.create_op("UnsortedSegmentSum", [value.values, value.indices, rows], name=name).outputs[0]
+
+
+register_tensor_conversion_function(IndexedSlices, _densify)
+
+
+def to_dense(value: Tensor | IndexedSlices) -> Tensor:
+    """``value`` as a tensor with all its rows."""
+    return convert_to_tensor(value)

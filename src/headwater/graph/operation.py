@@ -1,0 +1,343 @@
+"""Operations and tensors: the nodes and edges of a graph."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from headwater.dtypes import DType
+from headwater.graph import context
+from headwater.registry import OpDef, Spec
+from headwater.shapes import Dims, TensorShape, as_shape, merge_dims
+
+if TYPE_CHECKING:
+    from headwater.graph.graph import Graph
+
+_OPERATORS: dict[str, Callable[..., Any]] = {}
+OPERATOR_NAMES = tuple(
+    f"__{name}__"
+    for name in [
+        "add",
+        "radd",
+        "sub",
+        "rsub",
+        "mul",
+        "rmul",
+        "div",
+        "rdiv",
+        "truediv",
+        "rtruediv",
+        "floordiv",
+        "rfloordiv",
+        "mod",
+        "rmod",
+        "pow",
+        "rpow",
+        "matmul",
+        "rmatmul",
+        "and",
+        "rand",
+        "or",
+        "ror",
+        "xor",
+        "rxor",
+        "lt",
+        "le",
+        "gt",
+        "ge",
+        "neg",
+        "abs",
+        "invert",
+        "getitem",
+    ]
+)
+
+
+class Operation:
+    """A node of a graph: its type, inputs, attributes, device, and what it must run after.
+
+    Made by `Graph.create_op`; never changed afterwards but for its device and extra control inputs.
+    """
+
+    __slots__ = (
+        "__weakref__", "_attrs", "_control_inputs", "_definition", "_device", "_graph", "_id", "_inputs", "_name",
+        "_outputs", "_source", "_type",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        graph: Graph,
+        number: int,
+        name: str,
+        definition: OpDef,
+        inputs: Sequence[Tensor],
+        attrs: dict[str, Any],
+        control_inputs: Sequence[Operation],
+        outputs: Sequence[Spec],
+    ) -> None:
+        self._graph = graph
+        self._id = number
+        self._name = name
+        self._definition = definition
+        self._type = definition.name
+        self._inputs = tuple(inputs)
+        self._attrs = attrs
+        self._control_inputs = list(control_inputs)
+        self._device = ""
+        self._outputs = [Tensor(self, index, spec) for index, spec in enumerate(outputs)]
+        self._source = _source_line()
+
+    @property
+    def graph(self) -> Graph:
+        return self._graph
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def type(self) -> str:
+        return self._type
+
+    @property
+    def definition(self) -> OpDef:
+        """The registered operation type."""
+        return self._definition
+
+    @property
+    def number(self) -> int:
+        """The graph's version when the operation was made: grows from one operation to the next."""
+        return self._id
+
+    _id_value = number
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        return self._inputs
+
+    @property
+    def outputs(self) -> list[Tensor]:
+        return self._outputs
+
+    @property
+    def control_inputs(self) -> list[Operation]:
+        return list(self._control_inputs)
+
+    @property
+    def device(self) -> str:
+        """The device asked for, in full or in part; empty when none was."""
+        return self._device
+
+    @property
+    def attrs(self) -> dict[str, Any]:
+        """Attributes as Python values: numbers, str, bytes, `DType`, `TensorShape`, arrays, and lists of these."""
+        return self._attrs
+
+    @property
+    def source(self) -> str:
+        """``file:line`` of the program that made the operation; empty when unknown."""
+        return self._source
+
+    @property
+    def traceback(self) -> list[str]:
+        return [self._source] if self._source else []
+
+    @property
+    def op_def(self) -> OpDef:
+        return self._definition
+
+    @property
+    def node_def(self) -> Any:
+        """This operation as a ``NodeDef``."""
+        from headwater.graph.serialise import node_def  # the two modules need each other
+
+        return node_def(self)
+
+    def values(self) -> tuple[Tensor, ...]:
+        return tuple(self._outputs)
+
+    def get_attr(self, name: str) -> Any:
+        """The attribute ``name``; ValueError when the operation has none of that name."""
+        if name in self._attrs:
+            return self._attrs[name]
+        if name in self._definition.defaults:
+            return self._definition.defaults[name]
+        source = self._definition.types.get(name)
+        if source is not None and self._inputs:
+            return self._inputs[source].dtype.base_dtype
+        raise ValueError(f"No attr named '{name}' in {self!r}")
+
+    def colocation_groups(self) -> list[bytes]:
+        """``loc:@name`` of the operations this one shares a device with; its own name when there are none."""
+        return list(self._attrs.get("_class", ())) or [f"loc:@{self._name}".encode()]
+
+    def run(self, feed_dict: Any = None, session: Any = None) -> None:
+        """Runs this operation in ``session``, or in the default one."""
+        context.require_session(session, "execute operation using `run()`").run(self, feed_dict)
+
+    def _set_device(self, device: str) -> None:
+        self._device = device
+
+    def _add_control_input(self, op: Operation) -> None:
+        self._add_control_inputs([op])
+
+    def _add_control_inputs(self, ops: Sequence[Operation]) -> None:
+        for op in ops:
+            if op.graph is not self._graph:
+                raise ValueError(f"{op!r} and {self!r} are not of the same graph")
+            if op not in self._control_inputs:
+                self._control_inputs.append(op)
+        self._graph.note_change()
+
+    def __str__(self) -> str:
+        return str(self.node_def)
+
+    def __repr__(self) -> str:
+        return f"<tf.Operation '{self._name}' type={self._type}>"
+
+
+class Tensor:
+    """One output of an operation: a value that a step computes.
+
+    Attributes:
+      op: the operation.
+      value_index: which of its outputs.
+      dtype: element type; a reference type for a variable's own output.
+    """
+
+    __slots__ = ("__weakref__", "_dims", "_dtype", "_name", "_op", "_shape", "_value_index")
+
+    __array_priority__ = 100  # NumPy arrays on the left leave the operators to us
+
+    def __init__(self, op: Operation, value_index: int, spec: Spec) -> None:
+        self._op = op
+        self._value_index = value_index
+        self._dtype = spec.dtype
+        self._dims: Dims = spec.dims
+        self._name = f"{op.name}:{value_index}"
+        self._shape: TensorShape | None = None
+
+    @property
+    def op(self) -> Operation:
+        return self._op
+
+    @property
+    def graph(self) -> Graph:
+        return self._op.graph
+
+    @property
+    def value_index(self) -> int:
+        return self._value_index
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def dtype(self) -> DType:
+        return self._dtype
+
+    @property
+    def device(self) -> str:
+        return self._op.device
+
+    @property
+    def dims(self) -> Dims:
+        """The static shape in its plain form."""
+        return self._dims
+
+    @property
+    def spec(self) -> Spec:
+        return Spec(self._dtype, self._dims)
+
+    @property
+    def shape(self) -> TensorShape:
+        if self._shape is None:
+            self._shape = TensorShape(self._dims)
+        return self._shape
+
+    def get_shape(self) -> TensorShape:
+        return self.shape
+
+    def set_shape(self, shape: Any) -> None:
+        """Adds what the program knows of the static shape; ValueError when it contradicts what is known."""
+        self._dims = merge_dims(self._dims, as_shape(shape).as_dims)
+        self._shape = None
+
+    def consumers(self) -> list[Operation]:
+        return self.graph.consumers(self)
+
+    def eval(self, feed_dict: Any = None, session: Any = None) -> Any:
+        """The value of this tensor in ``session``, or in the default one."""
+        return context.require_session(session, "evaluate tensor using `eval()`").run(self, feed_dict)
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self._dims or self._dims[0] is None:
+            raise TypeError(f"Tensor {self._name!r} is not iterable: its first dimension is not known: {self.shape}")
+        return (self[index] for index in range(self._dims[0]))
+
+    def __len__(self) -> int:
+        raise TypeError(f"len is not well defined for a symbolic tensor ({self._name}). Use tf.shape.")
+
+    def __bool__(self) -> bool:
+        raise TypeError(
+            f"Using a `tf.Tensor` ({self._name}) as a Python `bool` is not allowed. "
+            "Use `if t is not None:` to test that a tensor is there, and tf.cond to choose by its value."
+        )
+
+    __nonzero__ = __bool__
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise NotImplementedError(f"Cannot convert a symbolic tensor ({self._name}) to a NumPy array; run it first.")
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __repr__(self) -> str:
+        return f"<tf.Tensor '{self._name}' shape={self.shape} dtype={self._dtype.name}>"
+
+    def __str__(self) -> str:
+        shape = "" if self._dims is None else f", shape={self.shape}"
+        device = f", device={self.device}" if self.device else ""
+        return f'Tensor("{self._name}"{shape}, dtype={self._dtype.name}{device})'
+
+    def __getitem__(self, key: Any) -> Any:
+        return _OPERATORS["__getitem__"](self, key)
+
+
+def _operator(name: str) -> Callable[..., Any]:
+    def call(self: Any, *args: Any) -> Any:
+        return _OPERATORS[name](self, *args)
+
+    call.__name__ = name
+    return call
+
+
+for _name in OPERATOR_NAMES:
+    if _name != "__getitem__":
+        setattr(Tensor, _name, _operator(_name))
+
+
+def set_operator(name: str, function: Callable[..., Any]) -> None:
+    """Says what the Python operator ``name`` (e.g. ``__add__``) does with tensors; the layer above has the functions."""
+    assert name in OPERATOR_NAMES, name
+    _OPERATORS[name] = function
+
+
+def operator(name: str) -> Callable[..., Any]:
+    """What `set_operator` set; for other types that behave as tensors, such as variables."""
+    return lambda *args: _OPERATORS[name](*args)
+
+
+def _source_line() -> str:
+    """Where the program called us: the innermost frame outside this package."""
+    frame = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
+    while frame is not None:
+        if not frame.f_globals.get("__name__", "").startswith("headwater."):
+            return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+        frame = frame.f_back
+    return ""

@@ -1,0 +1,18 @@
+"""The operations: one JAX function each, registered with `headwater.registry`.
+
+Importing this package loads JAX and switches on 64-bit types for the process: graphs say the type of every tensor,
+and int64 and float64 are among them.
+"""
+
+from __future__ import annotations
+
+import importlib
+
+import jax
+
+jax.config.update("jax_enable_x64", True)
+
+_FAMILIES = ("core",)
+
+for _family in _FAMILIES:
+    importlib.import_module(f"headwater.ops.{_family}")

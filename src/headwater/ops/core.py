@@ -1,0 +1,139 @@
+"""Operations that every graph has: constants, placeholders, identities, and the vector-Jacobian product."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from headwater.dtypes import from_numpy
+from headwater.ops.define import no_outputs, pure, unary
+from headwater.registry import Attrs, FunctionAttr, Inference, OpDef, Spec, lookup
+from headwater.shapes import as_shape, merge_dims
+
+
+def _const_spec(inference: Inference) -> Sequence[Spec]:
+    value = inference.attrs["value"]
+    return [Spec(from_numpy(value.dtype), tuple(value.shape))]
+
+
+@pure("Const", infer=_const_spec, differentiable=False, types={}, string_lower=lambda value, dtype=None: value)
+def const(*, value: Any, dtype: Any = None) -> Any:
+    del dtype
+    return value
+
+
+def _placeholder_spec(inference: Inference) -> Sequence[Spec]:
+    return [Spec(inference.attrs["dtype"], as_shape(inference.attrs.get("shape")).as_dims)]
+
+
+@pure("Placeholder", infer=_placeholder_spec, types={})
+def placeholder(*, dtype: Any, shape: Any = None) -> Any:
+    raise AssertionError(f"a placeholder of {dtype} and shape {shape} reached the compiler without a feed")
+
+
+def _default_spec(inference: Inference) -> Sequence[Spec]:
+    shape = as_shape(inference.attrs["shape"]).as_dims
+    merge_dims(shape, inference.inputs[0].dims)
+    return [Spec(inference.inputs[0].dtype.base_dtype, shape)]
+
+
+@pure("PlaceholderWithDefault", infer=_default_spec, types={"dtype": 0}, gradient=lambda op, grad: [grad],
+      string_lower=lambda value, shape=None: value)  # fmt: skip
+def placeholder_with_default(value: Any, *, shape: Any) -> Any:
+    del shape
+    return value
+
+
+@pure("Identity", infer=unary, gradient=lambda op, grad: [grad], string_lower=lambda value: value)
+def identity(value: Any) -> Any:
+    return value
+
+
+def _identity_n_specs(inference: Inference) -> Sequence[Spec]:
+    return [Spec(spec.dtype.base_dtype, spec.dims) for spec in inference.inputs]
+
+
+@pure("IdentityN", infer=_identity_n_specs, gradient=lambda op, *grads: list(grads), types={},
+      string_lower=lambda *values: values)  # fmt: skip
+def identity_n(*values: Any) -> Any:
+    return values
+
+
+@pure("StopGradient", infer=unary, differentiable=False, string_lower=lambda value: value)
+def stop_gradient(value: Any) -> Any:
+    return value
+
+
+@pure("PreventGradient", infer=unary)
+def prevent_gradient(value: Any, *, message: str = "") -> Any:
+    del message
+    return value
+
+
+@pure("NoOp", infer=no_outputs, differentiable=False, types={}, string_lower=lambda: ())
+def no_op() -> Any:
+    return ()
+
+
+# The vector-Jacobian product ------------------------------------------------------------------------------------
+
+
+def _forward(f: FunctionAttr) -> OpDef:
+    return lookup(f.name)
+
+
+def _vjp_specs(inference: Inference) -> Sequence[Spec]:
+    wanted = inference.attrs["wanted"]
+    return [
+        Spec(spec.dtype.base_dtype, spec.dims)
+        for spec, want in zip(inference.inputs[: len(wanted)], wanted, strict=True)
+        if want
+    ]
+
+
+def _vjp_static(attrs: Attrs, count: int) -> frozenset[int]:
+    del count
+    f: FunctionAttr = attrs["f"]
+    return _forward(f).static_positions(dict(f.attrs), len(attrs["wanted"]))
+
+
+@pure("Vjp", infer=_vjp_specs, static_of=_vjp_static, types={})
+def vjp(*inputs: Any, f: FunctionAttr, wanted: Sequence[bool], given: Sequence[bool]) -> Any:
+    """Gradients of a forward operation's inputs, given those of its outputs.
+
+    For outputs ``y = F(x)`` with gradients ``g`` it gives ``gᵀ · dF/dx`` for every wanted input.
+
+    Args:
+      inputs: the forward operation's inputs, then the gradients of those outputs that have one.
+      f: the forward operation's type and attributes.
+      wanted: for every forward input, whether its gradient is an output.
+      given: for every forward output, whether its gradient is among the inputs.
+    """
+    definition = _forward(f)
+    attrs = dict(f.attrs)
+    forward_inputs, grads = list(inputs[: len(wanted)]), iter(inputs[len(wanted) :])
+    positions = [index for index, want in enumerate(wanted) if want]
+
+    def forward(*variable: Any) -> tuple[Any, ...]:
+        values = list(forward_inputs)
+        for index, value in zip(positions, variable, strict=True):
+            values[index] = value
+        result = definition.lower(*values, **attrs)
+        return result if isinstance(result, tuple) else (result,)
+
+    outputs, pull = jax.vjp(forward, *(jnp.asarray(forward_inputs[index]) for index in positions))
+    cotangents = tuple(
+        jnp.asarray(next(grads), y.dtype).reshape(y.shape) if has else _zero(y)
+        for y, has in zip(outputs, given, strict=True)
+    )
+    return tuple(pull(cotangents))
+
+
+def _zero(y: Any) -> Any:
+    if jnp.issubdtype(y.dtype, jnp.inexact):
+        return jnp.zeros(y.shape, y.dtype)
+    return np.zeros(y.shape, jax.dtypes.float0)

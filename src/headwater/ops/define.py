@@ -1,0 +1,303 @@
+"""How operation types are defined: decorators that turn one function into a registered operation type.
+
+Keyword-only parameters of the function are the operation's attributes, their defaults the attributes' defaults;
+positional ones are its inputs. The static shape rule, unless given, is abstract evaluation of the function itself
+(`jax.eval_shape`), with symbolic sizes for unknown dimensions.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import jax
+import numpy as np
+from jax import export
+
+from headwater.dtypes import DType, bool_, from_numpy
+from headwater.registry import Attrs, FunctionAttr, Infer, Inference, Kind, OpDef, Spec, register
+from headwater.shapes import Dims, TensorShape, broadcast_dims
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_MAX_PROBED_RANK = 5
+_cache: dict[Any, tuple[Spec, ...]] = {}
+
+
+def pure(
+    name: str,
+    *,
+    static: Sequence[int] = (),
+    static_of: Callable[[Attrs, int], frozenset[int]] | None = None,
+    infer: Infer | None = None,
+    gradient: Callable[..., Sequence[Any]] | None = None,
+    differentiable: bool = True,
+    string_lower: Callable[..., Any] | None = None,
+    types: Mapping[str, int] | None = None,
+) -> Callable[[F], F]:
+    """Registers a function of arrays and attributes as operation type ``name``. See `OpDef` for the arguments."""
+
+    def define(function: F) -> F:
+        attrs, defaults = _attributes(function)
+        register(
+            OpDef(
+                name=name,
+                kind=Kind.PURE,
+                lower=function,
+                infer=infer or by_evaluation(function, tuple(static), static_of),
+                attrs=attrs,
+                defaults=defaults,
+                static=tuple(static),
+                static_of=static_of,
+                gradient=gradient,
+                differentiable=differentiable,
+                string_lower=string_lower,
+                types={"T": 0} if types is None else types,
+            )
+        )
+        return function
+
+    return define
+
+
+def random(name: str, *, infer: Infer, static: Sequence[int] = (0,)) -> Callable[[F], F]:
+    """Registers a function of a key, arrays and attributes: ``f(key, *inputs, **attrs)``."""
+
+    def define(function: F) -> F:
+        attrs, defaults = _attributes(function)
+        register(
+            OpDef(
+                name=name, kind=Kind.RANDOM, lower=function, infer=infer, attrs=attrs, defaults=defaults,
+                static=tuple(static), differentiable=False, types={"T": 0},
+            )
+        )  # fmt: skip
+        return function
+
+    return define
+
+
+def stateful(
+    name: str, *, refs: Sequence[int], updates: Sequence[int], reads: Sequence[int] | None = None,
+    infer: Infer | None = None,
+) -> Callable[[F], F]:  # fmt: skip
+    """Registers an update of variables: ``f(*inputs, **attrs)`` gives the tuple of new values of ``updates``.
+
+    Inputs in ``refs`` arrive as the variables' values (None for one that is not in ``reads`` and has none). The
+    operation's one output is a reference to the first of ``updates``.
+    """
+
+    def define(function: F) -> F:
+        attrs, defaults = _attributes(function)
+        register(
+            OpDef(
+                name=name, kind=Kind.STATEFUL, lower=function, infer=infer or same_as(updates[0]), attrs=attrs,
+                defaults=defaults, refs=tuple(refs), reads=tuple(refs if reads is None else reads),
+                updates=tuple(updates), differentiable=False, types={"T": refs[0]},
+            )
+        )  # fmt: skip
+        return function
+
+    return define
+
+
+def host(
+    name: str, *, infer: Infer, refs: Sequence[int] = (), blocking: bool = False,
+    gradient: Callable[..., Sequence[Any]] | None = None, types: Mapping[str, int] | None = None,
+) -> Callable[[F], F]:  # fmt: skip
+    """Registers a Python function of NumPy arrays: ``f(context, *inputs, **attrs)`` gives an array, a tuple, or None.
+
+    ``context`` is the runtime's `HostContext`. Inputs in ``refs`` arrive as the variables' cells.
+    """
+
+    def define(function: F) -> F:
+        attrs, defaults = _attributes(function)
+        register(
+            OpDef(
+                name=name, kind=Kind.HOST, lower=function, infer=infer, attrs=attrs, defaults=defaults,
+                refs=tuple(refs), blocking=blocking, gradient=gradient, differentiable=gradient is not None,
+                types={} if types is None else types,
+            )
+        )  # fmt: skip
+        return function
+
+    return define
+
+
+def _attributes(function: Callable[..., Any]) -> tuple[frozenset[str], dict[str, Any]]:
+    parameters = inspect.signature(function).parameters.values()
+    keyword = [p for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY]
+    return frozenset(p.name for p in keyword), {p.name: p.default for p in keyword if p.default is not p.empty}
+
+
+# Shape rules ----------------------------------------------------------------------------------------------------
+
+
+def same_as(index: int = 0) -> Infer:
+    """One output like input ``index``."""
+    return lambda inference: [inference.inputs[index]]
+
+
+def no_outputs(inference: Inference) -> Sequence[Spec]:
+    """No output at all."""
+    del inference
+    return []
+
+
+def fixed(dtype: DType, dims: Dims) -> Infer:
+    """One output of this type and shape."""
+    return lambda inference: [Spec(dtype, dims)]
+
+
+def unary(inference: Inference) -> Sequence[Spec]:
+    """One output of the type and shape of the only input."""
+    first = inference.inputs[0]
+    return [Spec(first.dtype.base_dtype, first.dims)]
+
+
+def unary_predicate(inference: Inference) -> Sequence[Spec]:
+    """One output of truth values, of the shape of the only input."""
+    return [Spec(bool_, inference.inputs[0].dims)]
+
+
+def binary(inference: Inference) -> Sequence[Spec]:
+    """One output of the inputs' common type, of their broadcast shape.
+
+    Raises:
+      TypeError: the inputs' types differ.
+      ValueError: their shapes do not broadcast.
+    """
+    x, y = inference.inputs
+    if x.dtype.base_dtype != y.dtype.base_dtype:
+        raise TypeError(
+            f"Input 'y' of '{inference.op_type}' Op has type {y.dtype.base_dtype.name} that does not match type "
+            f"{x.dtype.base_dtype.name} of argument 'x'."
+        )
+    return [Spec(x.dtype.base_dtype, broadcast_dims(x.dims, y.dims))]
+
+
+def comparison(inference: Inference) -> Sequence[Spec]:
+    """As `binary`, with truth values."""
+    return [Spec(bool_, binary(inference)[0].dims)]
+
+
+def by_evaluation(
+    function: Callable[..., Any],
+    static: tuple[int, ...] = (),
+    static_of: Callable[[Attrs, int], frozenset[int]] | None = None,
+) -> Infer:
+    """The rule that evaluates ``function`` abstractly.
+
+    Unknown dimensions get symbols; where JAX cannot decide something about them, the output's shape is unknown.
+    """
+
+    def infer(inference: Inference) -> Sequence[Spec]:
+        count = len(inference.inputs)
+        positions = static_of(inference.attrs, count) if static_of else frozenset(i % count for i in static)
+        known: dict[int, np.ndarray[Any, Any]] = {}
+        for index in positions:
+            value = inference.constant(index)
+            if value is None:
+                return [Spec(_first_dtype(inference, positions), None)]
+            known[index] = value
+        return _evaluate(function, inference, known)
+
+    return infer
+
+
+def _first_dtype(inference: Inference, static: frozenset[int]) -> DType:
+    return next(s.dtype.base_dtype for i, s in enumerate(inference.inputs) if i not in static)
+
+
+def _evaluate(
+    function: Callable[..., Any], inference: Inference, known: dict[int, np.ndarray[Any, Any]]
+) -> tuple[Spec, ...]:
+    names, _ = _attributes(function)
+    attrs = {key: value for key, value in inference.attrs.items() if key in names}
+    key = (
+        function,
+        _hashable(attrs),
+        tuple((spec.dtype.base_dtype, spec.dims) for spec in inference.inputs),
+        tuple((index, value.tobytes(), value.shape) for index, value in known.items()),
+    )
+    if key not in _cache:
+        _cache[key] = _evaluate_anew(function, attrs, inference.inputs, known)
+    return _cache[key]
+
+
+def _evaluate_anew(
+    function: Callable[..., Any], attrs: dict[str, Any], inputs: Sequence[Spec], known: dict[int, np.ndarray[Any, Any]]
+) -> tuple[Spec, ...]:
+    def run(shapes: Sequence[Any]) -> tuple[Any, ...]:
+        dynamic = [
+            jax.ShapeDtypeStruct(shape, spec.dtype.numpy_dtype)
+            for index, (spec, shape) in enumerate(zip(inputs, shapes, strict=True))
+            if index not in known
+        ]
+
+        def call(*arrays: Any) -> Any:
+            rest = iter(arrays)
+            return function(*(known[i] if i in known else next(rest) for i in range(len(inputs))), **attrs)
+
+        result: Any = jax.eval_shape(call, *dynamic)
+        return result if isinstance(result, tuple) else (result,)
+
+    shapes = [spec.dims for spec in inputs]
+    if all(dims is not None and None not in dims for dims in shapes):
+        try:
+            return tuple(_spec(out) for out in run(shapes))
+        except TypeError as error:
+            # JAX says TypeError for shapes that do not fit; TensorFlow's word for that is ValueError.
+            raise ValueError(_first_line(error)) from error
+    if all(dims is not None for dims in shapes):
+        for symbols in ("{index}", ""):
+            try:
+                return tuple(_spec(out) for out in run(_with_symbols(shapes, symbols)))
+            except (TypeError, ValueError, ZeroDivisionError, NotImplementedError):
+                continue  # JAX could not decide something about the symbols
+    for rank in range(_MAX_PROBED_RANK):
+        guess = [(2,) * rank if dims is None else tuple(2 if d is None else d for d in dims) for dims in shapes]
+        try:
+            return tuple(Spec(from_numpy(out.dtype), None) for out in run(guess))
+        except (TypeError, ValueError, IndexError, ZeroDivisionError, NotImplementedError):
+            continue
+    raise ValueError("no shape that is known so far fits the operation")
+
+
+def _with_symbols(shapes: Sequence[Dims], suffix: str) -> list[tuple[Any, ...]]:
+    """The shapes with a symbol for each unknown dimension: all different, or all the same."""
+    scope = export.SymbolicScope()
+    counter = 0
+    result: list[tuple[Any, ...]] = []
+    for dims in shapes:
+        row: list[Any] = []
+        for dim in dims or ():
+            if dim is None:
+                counter += 1
+                row.append(export.symbolic_shape("d" + suffix.format(index=counter), scope=scope)[0])
+            else:
+                row.append(dim)
+        result.append(tuple(row))
+    return result
+
+
+def _spec(out: Any) -> Spec:
+    return Spec(from_numpy(np.dtype(out.dtype)), tuple(d if isinstance(d, int) else None for d in out.shape))
+
+
+def _hashable(value: Any) -> Any:
+    if isinstance(value, dict):
+        return tuple(sorted((k, _hashable(v)) for k, v in value.items()))  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    if isinstance(value, list | tuple):
+        return tuple(_hashable(v) for v in value)  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(value, np.ndarray):
+        return value.tobytes(), value.shape, str(value.dtype)
+    if isinstance(value, FunctionAttr):
+        return value.name, _hashable(value.attrs)
+    if isinstance(value, TensorShape):
+        return value.as_dims
+    return value
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).partition("\n")[0]

@@ -1,0 +1,174 @@
+"""What an operation type is: the table that the graph, the passes and the runtime read, and that `headwater.ops` fills.
+
+An operation type is registered with its *lowering*: a function of arrays and attributes. Everything else has a
+default: static shapes come from abstract evaluation of the lowering, gradients from its vector-Jacobian product.
+"""
+
+from __future__ import annotations
+
+import enum
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from headwater.dtypes import DType
+from headwater.shapes import Dims
+
+Array = Any
+Attrs = Mapping[str, Any]
+
+
+class Kind(enum.Enum):
+    """How an operation runs."""
+
+    PURE = "pure"
+    """A function of its inputs; compiled."""
+    RANDOM = "random"
+    """A function of a key and its inputs; compiled. The key differs in every step."""
+    STATEFUL = "stateful"
+    """Reads or changes variables of its task; compiled together with pure ones."""
+    HOST = "host"
+    """Runs in Python and NumPy: queues, readers, strings, summaries, Python functions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """What is known of a tensor before a step runs: element type and static shape."""
+
+    dtype: DType
+    dims: Dims
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionAttr:
+    """An attribute that names an operation type together with its attributes (``NameAttrList`` in a GraphDef)."""
+
+    name: str
+    attrs: tuple[tuple[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Inference:
+    """What a shape function may look at.
+
+    Attributes:
+      op_type: the operation's type, for errors.
+      attrs: the operation's attributes.
+      inputs: what is known of each input.
+      constant: ``constant(i)`` is the value of input ``i`` if the graph already determines it, else None.
+      partial: ``partial(i)`` is the value of the integer vector input ``i`` as far as the graph determines it: None
+        for an unknown length, with None for each unknown element.
+    """
+
+    op_type: str
+    attrs: Attrs
+    inputs: Sequence[Spec]
+    constant: Callable[[int], np.ndarray[Any, Any] | None]
+    partial: Callable[[int], Dims]
+
+
+Infer = Callable[[Inference], Sequence[Spec]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OpDef:
+    """One operation type.
+
+    Attributes:
+      name: as in a GraphDef, e.g. ``MatMul``.
+      kind: how it runs.
+      lower: the lowering. PURE: ``lower(*inputs, **attrs)`` gives one array or a tuple of them. RANDOM: the same with
+        a ``jax.random`` key first. STATEFUL: the inputs named in ``refs`` are variables' values; gives the tuple of
+        new values of ``updates``. HOST: ``lower(context, *inputs, **attrs)`` with NumPy arrays.
+      infer: gives the `Spec` of every output.
+      defaults: attributes that may be left out, with their values. An attribute the lowering does not take is kept
+        in the graph and not passed on.
+      attrs: names of the attributes that the lowering takes.
+      static: positions of inputs whose values must be known when the operation is compiled (a new value compiles
+        anew); negative ones count from the end.
+      static_of: in place of ``static`` where it depends on the attributes: ``static_of(attrs, input_count)``.
+      gradient: ``gradient(op, *output_gradients)`` gives one tensor, IndexedSlices or None per input; None means the
+        vector-Jacobian product of the lowering.
+      differentiable: False when no gradient ever flows through it.
+      refs: positions of inputs that are variables.
+      reads: those of ``refs`` that must have a value before.
+      updates: those of ``refs`` that get a new value.
+      blocking: a HOST operation that may wait for another step.
+      string_lower: NumPy twin of a PURE lowering, for tensors of strings, which run on the host.
+      types: type attributes that a GraphDef of it carries: attribute name to the input whose type it is.
+    """
+
+    name: str
+    kind: Kind
+    lower: Callable[..., Any]
+    infer: Infer
+    defaults: Attrs = field(default_factory=dict[str, Any])
+    attrs: frozenset[str] = frozenset()
+    static: tuple[int, ...] = ()
+    static_of: Callable[[Attrs, int], frozenset[int]] | None = None
+    gradient: Callable[..., Sequence[Any]] | None = None
+    differentiable: bool = True
+    refs: tuple[int, ...] = ()
+    reads: tuple[int, ...] = ()
+    updates: tuple[int, ...] = ()
+    blocking: bool = False
+    string_lower: Callable[..., Any] | None = None
+    types: Mapping[str, int] = field(default_factory=lambda: {"T": 0})
+
+    def static_positions(self, attrs: Attrs, count: int) -> frozenset[int]:
+        """``static`` for an operation with these attributes and ``count`` inputs."""
+        if self.static_of is not None:
+            return self.static_of(attrs, count)
+        return frozenset(i % count for i in self.static) if count else frozenset()
+
+
+_table: dict[str, OpDef] = {}
+_gradients: dict[str, Callable[..., Sequence[Any]]] = {}
+
+
+def register(definition: OpDef) -> OpDef:
+    """Adds an operation type; ValueError when the name is taken."""
+    if definition.name in _table:
+        raise ValueError(f"operation type {definition.name!r} is registered twice")
+    _table[definition.name] = definition
+    return definition
+
+
+def lookup(name: str) -> OpDef:
+    """The operation type ``name``; KeyError when there is none."""
+    _load()
+    return _table[name]
+
+
+def names() -> list[str]:
+    """All operation types, sorted."""
+    _load()
+    return sorted(_table)
+
+
+def register_gradient(name: str, gradient: Callable[..., Sequence[Any]]) -> None:
+    """Sets the gradient function called ``name``: an operation type, or a name used by ``gradient_override_map``.
+
+    Raises:
+      KeyError: ``name`` has one already.
+    """
+    if name in _gradients:
+        raise KeyError(f"gradient {name!r} is registered twice")
+    _gradients[name] = gradient
+
+
+def lookup_gradient(name: str) -> Callable[..., Sequence[Any]] | None:
+    """The gradient function registered as ``name``, or the one of the operation type ``name``."""
+    if name in _gradients:
+        return _gradients[name]
+    definition = _table.get(name)
+    return definition.gradient if definition else None
+
+
+def _load() -> None:
+    # The operations import JAX; they are loaded when a graph first needs one. Layers below must not name them.
+    if not _table:
+        importlib.import_module("headwater.ops")

@@ -1,0 +1,369 @@
+"""Static shapes: what is known of a tensor's dimensions before a step runs.
+
+Inside Headwater a static shape is `Dims`: a tuple with None for each unknown dimension, or None when not even the
+rank is known. `TensorShape` and `Dimension` are the public view of it, as TensorFlow 1.15 has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, overload
+
+Dims = tuple[int | None, ...] | None
+"""Static shape: None is an unknown rank, a None inside it an unknown dimension."""
+
+
+def merge_dims(a: Dims, b: Dims) -> Dims:
+    """What two descriptions of one tensor say together; ValueError when they contradict each other."""
+    if a is None:
+        return b
+    if b is None:
+        return a
+    if len(a) != len(b):
+        raise ValueError(f"Shapes {TensorShape(a)} and {TensorShape(b)} must have the same rank")
+    merged: list[int | None] = []
+    for left, right in zip(a, b, strict=True):
+        if left is not None and right is not None and left != right:
+            raise ValueError(f"Shapes {TensorShape(a)} and {TensorShape(b)} are not compatible")
+        merged.append(right if left is None else left)
+    return tuple(merged)
+
+
+def broadcast_dims(a: Dims, b: Dims) -> Dims:
+    """Static shape of an element-wise operation on ``a`` and ``b`` (NumPy's rule); ValueError when it has none."""
+    if a is None or b is None:
+        return None
+    rank = max(len(a), len(b))
+    left = (1,) * (rank - len(a)) + a
+    right = (1,) * (rank - len(b)) + b
+    result: list[int | None] = []
+    for x, y in zip(left, right, strict=True):
+        if x == 1:
+            result.append(y)
+        elif y == 1 or x == y:
+            result.append(x)
+        elif x is None or y is None:
+            result.append(y if x is None else x)
+        else:
+            raise ValueError(
+                f"Dimensions must be equal, but are {x} and {y}: shapes {TensorShape(a)} and {TensorShape(b)}"
+            )
+    return tuple(result)
+
+
+class Dimension:
+    """One dimension of a static shape; ``value`` is None when unknown. Arithmetic keeps the unknown unknown."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: Any) -> None:
+        if isinstance(value, Dimension):
+            value = value.value
+        if value is not None:
+            as_int = int(value)
+            if as_int != value:
+                raise ValueError(f"Ambiguous dimension: {value!r}")
+            if as_int < 0:
+                raise ValueError(f"Dimension {as_int} must be >= 0")
+            value = as_int
+        self._value: int | None = value
+
+    @property
+    def value(self) -> int | None:
+        return self._value
+
+    def is_compatible_with(self, other: Any) -> bool:
+        other = Dimension(other)
+        return self.value is None or other.value is None or self.value == other.value
+
+    def assert_is_compatible_with(self, other: Any) -> None:
+        if not self.is_compatible_with(other):
+            raise ValueError(f"Dimensions {self} and {Dimension(other)} are not compatible")
+
+    def merge_with(self, other: Any) -> Dimension:
+        self.assert_is_compatible_with(other)
+        return Dimension(other) if self.value is None else self
+
+    def __eq__(self, other: object) -> Any:
+        theirs = _dimension_value(other)
+        if theirs is NotImplemented:
+            return NotImplemented
+        if self._value is None or theirs is None:
+            return None
+        return self._value == theirs
+
+    def __ne__(self, other: object) -> Any:
+        equal = self.__eq__(other)
+        return equal if equal is None or equal is NotImplemented else not equal
+
+    def __hash__(self) -> int:
+        return hash(self._value)
+
+    def __int__(self) -> int:
+        if self._value is None:
+            raise TypeError("an unknown Dimension has no integer value")
+        return self._value
+
+    def __index__(self) -> int:
+        return self.__int__()
+
+    def __bool__(self) -> bool:
+        return bool(self._value)
+
+    def _combine(self, other: Any, operation: Any) -> Any:
+        theirs = _dimension_value(other)
+        if theirs is NotImplemented:
+            return NotImplemented
+        if self._value is None or theirs is None:
+            return Dimension(None)
+        return Dimension(operation(self._value, theirs))
+
+    def __add__(self, other: Any) -> Any:
+        return self._combine(other, lambda a, b: a + b)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Any:
+        return self._combine(other, lambda a, b: a - b)
+
+    def __rsub__(self, other: Any) -> Any:
+        return self._combine(other, lambda a, b: b - a)
+
+    def __mul__(self, other: Any) -> Any:
+        return self._combine(other, lambda a, b: a * b)
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, other: Any) -> Any:
+        return self._combine(other, lambda a, b: a // b)
+
+    __div__ = __floordiv__
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return self._combine(other, lambda a, b: b // a)
+
+    def __mod__(self, other: Any) -> Any:
+        return self._combine(other, lambda a, b: a % b)
+
+    def _compare(self, other: Any, operation: Any) -> Any:
+        theirs = _dimension_value(other)
+        if theirs is NotImplemented:
+            return NotImplemented
+        return None if self._value is None or theirs is None else operation(self._value, theirs)
+
+    def __lt__(self, other: Any) -> Any:
+        return self._compare(other, lambda a, b: a < b)
+
+    def __le__(self, other: Any) -> Any:
+        return self._compare(other, lambda a, b: a <= b)
+
+    def __gt__(self, other: Any) -> Any:
+        return self._compare(other, lambda a, b: a > b)
+
+    def __ge__(self, other: Any) -> Any:
+        return self._compare(other, lambda a, b: a >= b)
+
+    def __str__(self) -> str:
+        return "?" if self._value is None else str(self._value)
+
+    def __repr__(self) -> str:
+        return f"Dimension({self._value})"
+
+
+def _dimension_value(other: Any) -> Any:
+    if isinstance(other, Dimension):
+        return other.value
+    if other is None or isinstance(other, int):
+        return other
+    try:
+        return Dimension(other).value
+    except (TypeError, ValueError):
+        return NotImplemented
+
+
+class TensorShape:
+    """A static shape as programs see it.
+
+    Args:
+      dims: None for an unknown rank, an integer for a vector, or an iterable of integers, `Dimension` and None; also
+        another `TensorShape` or a ``TensorShapeProto``.
+    """
+
+    __slots__ = ("_dims",)
+
+    def __init__(self, dims: Any) -> None:
+        self._dims: Dims = _as_dims(dims)
+
+    @property
+    def as_dims(self) -> Dims:
+        """The plain form that the rest of Headwater computes with."""
+        return self._dims
+
+    @property
+    def dims(self) -> list[Dimension] | None:
+        return None if self._dims is None else [Dimension(d) for d in self._dims]
+
+    @property
+    def ndims(self) -> int | None:
+        return None if self._dims is None else len(self._dims)
+
+    rank = ndims
+
+    def as_list(self) -> list[int | None]:
+        """The dimensions as integers and None; ValueError for an unknown rank."""
+        if self._dims is None:
+            raise ValueError("as_list() is not defined on an unknown TensorShape.")
+        return list(self._dims)
+
+    def is_fully_defined(self) -> bool:
+        return self._dims is not None and None not in self._dims
+
+    def assert_is_fully_defined(self) -> None:
+        if not self.is_fully_defined():
+            raise ValueError(f"Shape {self} is not fully defined")
+
+    def num_elements(self) -> int | None:
+        """How many elements such a tensor has; None when not fully defined."""
+        if self._dims is None:
+            return None
+        count = 1
+        for dim in self._dims:
+            if dim is None:
+                return None
+            count *= dim
+        return count
+
+    def is_compatible_with(self, other: Any) -> bool:
+        try:
+            self.merge_with(other)
+        except ValueError:
+            return False
+        return True
+
+    def assert_is_compatible_with(self, other: Any) -> None:
+        if not self.is_compatible_with(other):
+            raise ValueError(f"Shapes {self} and {as_shape(other)} are incompatible")
+
+    def merge_with(self, other: Any) -> TensorShape:
+        return TensorShape(merge_dims(self._dims, as_shape(other).as_dims))
+
+    def concatenate(self, other: Any) -> TensorShape:
+        theirs = as_shape(other).as_dims
+        return TensorShape(None if self._dims is None or theirs is None else self._dims + theirs)
+
+    def with_rank(self, rank: int) -> TensorShape:
+        try:
+            return self.merge_with(unknown_shape(rank))
+        except ValueError:
+            raise ValueError(f"Shape {self} must have rank {rank}") from None
+
+    def with_rank_at_least(self, rank: int) -> TensorShape:
+        if self._dims is not None and len(self._dims) < rank:
+            raise ValueError(f"Shape {self} must have rank at least {rank}")
+        return self
+
+    def with_rank_at_most(self, rank: int) -> TensorShape:
+        if self._dims is not None and len(self._dims) > rank:
+            raise ValueError(f"Shape {self} must have rank at most {rank}")
+        return self
+
+    def assert_has_rank(self, rank: int) -> None:
+        self.with_rank(rank)
+
+    def assert_same_rank(self, other: Any) -> None:
+        other = as_shape(other)
+        if self.ndims is not None and other.ndims is not None and self.ndims != other.ndims:
+            raise ValueError(f"Shapes {self} and {other} must have the same rank")
+
+    def as_proto(self) -> Any:
+        """This shape as a ``TensorShapeProto`` (-1 for an unknown dimension)."""
+        from tensorboard.compat.proto import tensor_shape_pb2  # imported late: protobuf costs 30 ms at start
+
+        proto: Any = tensor_shape_pb2.TensorShapeProto()
+        if self._dims is None:
+            proto.unknown_rank = True
+        else:
+            for dim in self._dims:
+                proto.dim.add(size=-1 if dim is None else dim)
+        return proto
+
+    def __len__(self) -> int:
+        if self._dims is None:
+            raise ValueError("Cannot take the length of Shape with unknown rank.")
+        return len(self._dims)
+
+    def __bool__(self) -> bool:
+        return self._dims is not None
+
+    def __iter__(self) -> Iterator[Dimension]:
+        if self._dims is None:
+            raise ValueError("Cannot iterate over a shape with unknown rank.")
+        return iter([Dimension(d) for d in self._dims])
+
+    @overload
+    def __getitem__(self, key: int) -> Dimension: ...
+    @overload
+    def __getitem__(self, key: slice) -> TensorShape: ...
+    def __getitem__(self, key: Any) -> Any:
+        if self._dims is None:
+            return TensorShape(None) if isinstance(key, slice) else Dimension(None)
+        return TensorShape(self._dims[key]) if isinstance(key, slice) else Dimension(self._dims[key])
+
+    def __add__(self, other: Any) -> TensorShape:
+        return self.concatenate(other)
+
+    def __radd__(self, other: Any) -> TensorShape:
+        return as_shape(other).concatenate(self)
+
+    def __eq__(self, other: object) -> bool:
+        try:
+            return self._dims == as_shape(other).as_dims
+        except (TypeError, ValueError):
+            return False
+
+    def __hash__(self) -> int:
+        return hash(self._dims)
+
+    def __str__(self) -> str:
+        if self._dims is None:
+            return "<unknown>"
+        inner = ", ".join("?" if d is None else str(d) for d in self._dims)
+        return f"({inner},)" if len(self._dims) == 1 else f"({inner})"
+
+    def __repr__(self) -> str:
+        return f"TensorShape({None if self._dims is None else [Dimension(d) for d in self._dims]})"
+
+
+def _as_dims(dims: Any) -> Dims:
+    if dims is None:
+        return None
+    if isinstance(dims, TensorShape):
+        return dims.as_dims
+    if hasattr(dims, "unknown_rank"):  # a TensorShapeProto, of whichever package
+        return None if dims.unknown_rank else tuple(None if d.size == -1 else int(d.size) for d in dims.dim)
+    if isinstance(dims, Iterable) and not isinstance(dims, str | bytes):
+        items: Iterable[Any] = dims  # pyright: ignore[reportUnknownVariableType]
+        return tuple(Dimension(d).value for d in items)
+    return (Dimension(dims).value,)
+
+
+def as_shape(shape: Any) -> TensorShape:
+    """``shape`` as a `TensorShape`."""
+    return shape if isinstance(shape, TensorShape) else TensorShape(shape)
+
+
+def unknown_shape(ndims: int | None = None) -> TensorShape:
+    """A shape of which only the rank is known, or nothing."""
+    return TensorShape(None if ndims is None else [None] * ndims)
+
+
+def scalar() -> TensorShape:
+    return TensorShape([])
+
+
+def vector(length: Any) -> TensorShape:
+    return TensorShape([length])
+
+
+def matrix(rows: Any, cols: Any) -> TensorShape:
+    return TensorShape([rows, cols])
