@@ -1,0 +1,132 @@
+"""The commands of ``headwater``, except ``exec``, which `headwater.cli.execute` is.
+
+Each command checks what it was given, calls the one function that does it, and turns its result into lines and an exit
+code: 0 done, 1 something is wrong, 2 wrong arguments (one line that names the argument).
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+import headwater
+from headwater.cli.arguments import UsageError, parse_arguments
+from headwater.cli.execute import USAGE
+from headwater.cli.launcher.plan import LaunchSettings
+from headwater.cli.launcher.shell import launch
+
+app = typer.Typer(
+    name="headwater",
+    help="Trains models on a cluster of parameter servers and workers.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+# What follows the first argument that is no option belongs to the program, options included.
+_PROGRAM_FOLLOWS = {
+    "allow_interspersed_args": False,
+    "ignore_unknown_options": True,
+    "help_option_names": ["-h", "--help"],
+}
+
+
+def run_app() -> int:
+    """Runs the command that ``sys.argv`` names, and returns its exit code."""
+    result = app(standalone_mode=True)
+    return int(result or 0)
+
+
+@app.command(name="exec", help=USAGE, context_settings=_PROGRAM_FOLLOWS, options_metavar="")
+def exec_(arguments: Annotated[list[str], typer.Argument(metavar="[PYTHON OPTIONS] PROGRAM [ARGUMENTS]")]) -> None:
+    """Listed here for help and completion; `headwater.cli.main` runs it without coming here."""
+    del arguments
+
+
+@app.command(context_settings=_PROGRAM_FOLLOWS)
+def run(
+    program: Annotated[
+        list[str],
+        typer.Argument(metavar="PROGRAM|-m MODULE [ARGUMENTS]", help="What every task runs, as for headwater exec."),
+    ],
+    ps: Annotated[int, typer.Option(help="Number of parameter server tasks.")] = 0,
+    workers: Annotated[int, typer.Option(help="Number of worker tasks.")] = 0,
+    chief: Annotated[bool, typer.Option("--chief", help="A task of job chief besides the workers.")] = False,
+    flags: Annotated[
+        bool,
+        typer.Option(
+            "--flags", help="Pass the cluster as --ps_hosts --worker_hosts --job_name --task_index, besides TF_CONFIG."
+        ),
+    ] = False,
+    log_dir: Annotated[Path | None, typer.Option(help="A folder for each task's output in a file of its own.")] = None,
+    env: Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="A variable for all tasks.")] = None,
+    grace: Annotated[float, typer.Option(help="Seconds between asking a task to end and killing it.")] = 4.0,
+) -> None:
+    """Starts a whole cluster on this machine and runs a program in every task of it.
+
+    Every task gets a free port, the cluster in TF_CONFIG, and its output is shown with its name. When the workers are
+    done, the parameter servers are ended. When a task fails, all others are ended, and the exit code is its own.
+    """
+    try:
+        invocation = parse_arguments(program)
+        if invocation.kind == "stdin":
+            raise UsageError("the tasks cannot share one standard input: name a file, -m MODULE or -c CODE")
+        if invocation.kind == "file" and not os.path.exists(invocation.program):
+            raise UsageError(f"PROGRAM: there is no file {invocation.program!r}")
+        settings = LaunchSettings(
+            invocation=invocation,
+            ps=ps,
+            workers=workers,
+            chief=chief,
+            flags=flags,
+            log_dir=log_dir,
+            env=dict(_variable(assignment) for assignment in env or ()),
+            grace_s=grace,
+        )
+    except (UsageError, ValueError) as error:
+        _usage_error("run", str(error))
+    try:
+        exit_code = launch(settings)
+    except OSError as error:
+        _fail("run", str(error))
+    raise typer.Exit(exit_code)
+
+
+@app.command(context_settings=_PROGRAM_FOLLOWS)
+def tensorboard(
+    logdir: Annotated[Path, typer.Argument(metavar="LOGDIR", help="The folder with event files.")],
+    arguments: Annotated[list[str] | None, typer.Argument(metavar="[ARGUMENTS]", help="More for TensorBoard.")] = None,
+) -> None:
+    """Shows a log folder in the installed TensorBoard."""
+    if importlib.util.find_spec("tensorboard") is None:
+        _fail("tensorboard", "TensorBoard is not installed: pip install tensorboard")
+    command = [sys.executable, "-m", "tensorboard.main", "--logdir", str(logdir), *(arguments or ())]
+    os.execv(sys.executable, command)
+
+
+@app.command()
+def version() -> None:
+    """Prints the version of Headwater."""
+    print(headwater.__version__)
+
+
+def _variable(assignment: str) -> tuple[str, str]:
+    name, separator, value = assignment.partition("=")
+    if not separator or not name:
+        raise UsageError(f"--env must be KEY=VALUE, but is {assignment!r}")
+    return name, value
+
+
+def _usage_error(command: str, message: str) -> NoReturn:
+    print(f"headwater {command}: {message}", file=sys.stderr)
+    raise typer.Exit(2)
+
+
+def _fail(command: str, message: str) -> NoReturn:
+    print(f"headwater {command}: {message}", file=sys.stderr)
+    raise typer.Exit(1)

@@ -1,0 +1,49 @@
+"""What a process started by ``headwater run`` does first: it lives no longer than its launcher, and keeps its port.
+
+The launcher tells it through the environment:
+
+- ``HEADWATER_PARENT``: the launcher's process id. Read once and taken out, so that it holds for this process only.
+- ``HEADWATER_LISTEN_FDS``: JSON, from ``host:port`` to the number of an inherited file descriptor. It is a socket
+  that is bound to that address and listens; the task's server takes it over instead of binding the address itself.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+
+PARENT = "HEADWATER_PARENT"
+LISTEN_FDS = "HEADWATER_LISTEN_FDS"
+
+_PR_SET_PDEATHSIG = 1
+
+
+def become_child() -> None:
+    """Does what the launcher asked for; nothing where no launcher started this process.
+
+    Raises:
+      SystemExit: the launcher is gone already.
+    """
+    parent = os.environ.pop(PARENT, "")
+    if parent.isdecimal():
+        _end_with(int(parent))
+    listening = os.environ.get(LISTEN_FDS)
+    if listening:
+        _keep_from_children(listening)
+
+
+def _end_with(parent: int) -> None:
+    """Asks the kernel for SIGKILL when the thread that started this process ends."""
+    import ctypes  # noqa: PLC0415  costs several ms that other programs need not pay
+
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+    if os.getppid() != parent:  # it died before the kernel knew
+        raise SystemExit(128 + signal.SIGKILL)
+
+
+def _keep_from_children(listening: str) -> None:
+    """A process that this one starts must not hold the port when this one is gone."""
+    import json  # noqa: PLC0415  as above
+
+    for descriptor in json.loads(listening).values():
+        os.set_inheritable(descriptor, False)

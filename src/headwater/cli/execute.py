@@ -1,0 +1,185 @@
+"""``headwater exec``: runs a Python program as ``python`` does, with Headwater in place of TensorFlow.
+
+What a program can see of its start is as under ``python``: ``sys.argv``, ``sys.path[0]``, the module ``__main__``, exit
+codes, and tracebacks that begin in the program. Where options of the interpreter are given, the interpreter is started
+again with them; otherwise the program runs in the process that already is there.
+"""
+
+from __future__ import annotations
+
+import importlib.machinery
+import importlib.util
+import io
+import itertools
+import os
+import pkgutil
+import sys
+from collections.abc import Callable, Sequence
+from types import CodeType, ModuleType, TracebackType
+from typing import Any
+
+import headwater
+from headwater.cli.arguments import Invocation, UsageError, parse_arguments
+from headwater.cli.child import become_child
+from headwater.compat import modules
+
+USAGE = """\
+Usage: headwater exec [PYTHON OPTIONS] PROGRAM [ARGUMENTS]
+       headwater exec [PYTHON OPTIONS] -m MODULE [ARGUMENTS]
+       headwater exec [PYTHON OPTIONS] -c CODE [ARGUMENTS]
+       headwater exec [PYTHON OPTIONS] - [ARGUMENTS]
+
+Runs a Python program as python does, with Headwater in place of TensorFlow: `import tensorflow` is Headwater.
+PYTHON OPTIONS are python's own, such as -u, -W error, -O or -X dev.
+"""
+
+_KEYBOARD_INTERRUPT = 128 + 2
+_PACKAGE_DIRECTORY = os.path.dirname(os.path.abspath(headwater.__file__))
+# Frames of these files stand between the interpreter and a program, or between a program and its mistake.
+_OUR_FILES = frozenset({os.path.abspath(__file__), os.path.abspath(modules.__file__)})
+
+
+class _CannotRun(Exception):
+    """The program cannot be started; the message says why."""
+
+
+def interpreter_command(invocation: Invocation) -> list[str]:
+    """The command line that runs ``invocation`` under ``headwater exec`` in a fresh interpreter."""
+    main = os.path.join(_PACKAGE_DIRECTORY, "__main__.py")
+    return [sys.executable, *invocation.options, main, "exec", *invocation.command_line()]
+
+
+def execute(arguments: Sequence[str]) -> int:
+    """Runs the program that ``arguments`` describe, and returns its exit code.
+
+    Raises:
+      SystemExit: as the program raised it.
+    """
+    if arguments and arguments[0] in ("-h", "--help"):
+        print(USAGE, end="")
+        return 0
+    try:
+        invocation = parse_arguments(arguments)
+    except UsageError as error:
+        print(f"headwater exec: {error}", file=sys.stderr)
+        return 2
+    if invocation.options:
+        os.execv(sys.executable, interpreter_command(invocation))
+    become_child()
+    # The interpreter took the command ``headwater`` for the program, and put its folder first.
+    if not sys.flags.safe_path and sys.path[:1] == [os.path.dirname(os.path.realpath(sys.argv[0]))]:
+        del sys.path[0]
+    modules.install()
+    try:
+        code, main = _load(invocation)
+    except _CannotRun as error:
+        print(f"headwater exec: {error}", file=sys.stderr)
+        return 1 if invocation.kind == "module" else 2
+    except SyntaxError as error:
+        return _report(error)
+    sys.modules["__main__"] = main
+    try:
+        exec(code, main.__dict__)
+    except SystemExit:
+        raise
+    except BaseException as error:  # noqa: BLE001  reported as the interpreter would
+        return _report(error)
+    return 0
+
+
+def _load(invocation: Invocation) -> tuple[CodeType, ModuleType]:
+    """The program's code and its fresh module ``__main__``; sets ``sys.argv`` and ``sys.path[0]``."""
+    loaders: dict[str, Callable[[str], tuple[CodeType, ModuleType]]] = {
+        "file": _load_file,
+        "module": _load_module,
+        "code": _load_code,
+        "stdin": _load_stdin,
+    }
+    first = {"file": invocation.program, "module": "-m", "code": "-c", "stdin": "-"}
+    sys.argv = [first[invocation.kind], *invocation.arguments]
+    return loaders[invocation.kind](invocation.program)
+
+
+def _load_code(program: str) -> tuple[CodeType, ModuleType]:
+    _put_first_on_path("")
+    return compile(program, "<string>", "exec", dont_inherit=True), _main_module()
+
+
+def _load_stdin(_program: str) -> tuple[CodeType, ModuleType]:
+    _put_first_on_path("")
+    return compile(sys.stdin.read(), "<stdin>", "exec", dont_inherit=True), _main_module()
+
+
+def _load_file(path: str) -> tuple[CodeType, ModuleType]:
+    if pkgutil.get_importer(path) is not None:  # a folder or an archive with a __main__.py
+        _put_first_on_path(path)
+        return _load_module("__main__", missing=f"can't find '__main__' module in {path!r}")
+    _put_first_on_path(os.path.dirname(os.path.realpath(path)))
+    try:
+        with io.open_code(os.path.abspath(path)) as file:
+            source = file.read()
+    except OSError as error:
+        raise _CannotRun(f"can't open file {os.path.abspath(path)!r}: {error}") from None
+    main = _main_module(file=path, loader=importlib.machinery.SourceFileLoader("__main__", path))
+    return compile(source, path, "exec", dont_inherit=True), main
+
+
+def _load_module(name: str, missing: str = "") -> tuple[CodeType, ModuleType]:
+    if not missing:
+        _put_first_on_path(os.getcwd())
+    # A module of the name __main__ is there already: this process's own.
+    sys.modules.pop("__main__", None)
+    try:
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.submodule_search_locations is not None:
+            name = f"{name}.__main__"
+            spec = importlib.util.find_spec(name)
+    except ModuleNotFoundError as error:
+        raise _CannotRun(missing or str(error)) from None
+    if spec is None or spec.loader is None:
+        raise _CannotRun(missing or f"No module named {name}")
+    loader: Any = spec.loader
+    code: CodeType | None = loader.get_code(name) if hasattr(loader, "get_code") else None
+    if code is None:
+        raise _CannotRun(f"No code object available for {name}")
+    if spec.origin is not None:
+        sys.argv[0] = spec.origin
+    return code, _main_module(file=spec.origin, loader=loader, spec=spec)
+
+
+def _main_module(
+    *, file: str | None = None, loader: Any = None, spec: importlib.machinery.ModuleSpec | None = None
+) -> ModuleType:
+    main = ModuleType("__main__")
+    main.__dict__.update(__annotations__={}, __builtins__=__builtins__, __loader__=loader, __spec__=spec)
+    if spec is not None:
+        main.__dict__["__package__"] = spec.parent
+    if file is not None:
+        main.__dict__.update(__file__=file, __cached__=spec.cached if spec is not None else None)
+    return main
+
+
+def _put_first_on_path(entry: str) -> None:
+    """Puts the program's folder where ``python`` would."""
+    if sys.flags.safe_path:
+        return
+    sys.path.insert(0, entry)
+
+
+def _report(error: BaseException) -> int:
+    """Shows ``error`` as the interpreter would, without frames of ours; the exit code to end with."""
+    error.__traceback__ = _without_our_frames(error.__traceback__)
+    sys.last_type, sys.last_value, sys.last_traceback = type(error), error, error.__traceback__
+    sys.excepthook(type(error), error, error.__traceback__)
+    return _KEYBOARD_INTERRUPT if isinstance(error, KeyboardInterrupt) else 1
+
+
+def _without_our_frames(traceback: TracebackType | None) -> TracebackType | None:
+    kept: list[TracebackType] = []
+    while traceback is not None:
+        if os.path.abspath(traceback.tb_frame.f_code.co_filename) not in _OUR_FILES:
+            kept.append(traceback)
+        traceback = traceback.tb_next
+    for entry, following in itertools.zip_longest(kept, kept[1:]):
+        entry.tb_next = following
+    return kept[0] if kept else None

@@ -1,0 +1,9 @@
+"""``headwater run``: a cluster of tasks on this machine.
+
+- `plan`: what to start, with which addresses and environment.
+- `job`: what to do next, as a function of what has happened; starts and reads nothing.
+- `shell`: does it: processes, pipes, signals.
+- `output`: lines of the tasks, on a terminal or not.
+- `status`: how far the tasks are.
+- `guard`: the process that stays behind to end what a dead launcher leaves.
+"""

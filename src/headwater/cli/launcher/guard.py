@@ -1,0 +1,96 @@
+"""The guard: a process that stays behind to end what is left of a job when its launcher is gone, however it went.
+
+It is started as a program of its own, with the standard library's leanest modules only, in a session of its own, and
+waits on a pipe whose other end only the launcher holds. The pipe closes when the launcher ends, even by SIGKILL. Then
+the guard kills every process of this user whose environment carries the job's mark (`JOB`), which reaches
+grandchildren in sessions of their own, until none is left, and removes the launcher's temporary folder.
+
+Usage: guard.py JOB_ID TEMPORARY_FOLDER
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import sys
+
+# A job within a job carries both marks, outermost first, with a colon between.
+JOB = "HEADWATER_JOB"
+
+_POLL_MS = 2000
+
+
+def processes_of_job(job_id: str) -> list[int]:
+    """Ids of the processes whose environment says that they belong to ``job_id``, besides this one."""
+    return [
+        int(entry)
+        for entry in os.listdir("/proc")
+        if entry.isdecimal() and int(entry) != os.getpid() and _belongs(int(entry), job_id)
+    ]
+
+
+def end_job(job_id: str) -> None:
+    """Kills all processes of ``job_id``, and those that they start meanwhile; returns when none is left."""
+    while processes := processes_of_job(job_id):
+        killed = [descriptor for process in processes if (descriptor := _kill(process, job_id)) is not None]
+        for descriptor in killed:
+            poll = select.poll()
+            poll.register(descriptor, select.POLLIN)
+            # One that is stuck in the kernel must not keep the others alive.
+            poll.poll(_POLL_MS)
+            os.close(descriptor)
+
+
+def _belongs(process: int, job_id: str) -> bool:
+    try:
+        with open(f"/proc/{process}/environ", "rb") as file:
+            variables = file.read().split(b"\0")
+    except OSError:  # gone, or another user's
+        return False
+    mark = f"{JOB}=".encode()
+    return any(
+        job_id.encode() in variable[len(mark) :].split(b":") for variable in variables if variable.startswith(mark)
+    )
+
+
+def _kill(process: int, job_id: str) -> int | None:
+    """Kills ``process`` and returns a descriptor that becomes readable when it has ended; None if it is gone."""
+    try:
+        descriptor = os.pidfd_open(process)
+    except OSError:
+        return None
+    # Looked at again: the number may have become another process's before the descriptor pinned it.
+    if _belongs(process, job_id):
+        try:
+            signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        else:
+            return descriptor
+    os.close(descriptor)
+    return None
+
+
+def _remove(folder: str) -> None:
+    try:
+        for name in os.listdir(folder):
+            os.unlink(os.path.join(folder, name))
+        os.rmdir(folder)
+    except OSError:  # the launcher was there first
+        return
+
+
+def main() -> None:
+    """Waits for the launcher's end, then does what this module is for."""
+    job_id, folder = sys.argv[1:]
+    for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(signum, signal.SIG_IGN)
+    while os.read(0, 4096):
+        pass
+    end_job(job_id)
+    _remove(folder)
+
+
+if __name__ == "__main__":
+    main()

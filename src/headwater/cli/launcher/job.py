@@ -1,0 +1,225 @@
+"""What the launcher does next: a function of what the job's tasks have done so far.
+
+The life of a job::
+
+    RUNNING --- all workers ended with 0 --------------> ENDING (exit code 0; the ps tasks are told to end)
+       |------- a task failed ------------------------> ENDING (its exit code; all others are told to end)
+       `------- interrupted by a signal --------------> ENDING (128 + its number; all are told to end)
+    ENDING ---- the grace period is over -------------> ENDING (what still runs is killed)
+       `------- no task runs -------------------------> OVER
+
+`decide` takes a state, an event and the time, and gives the next state, what to do, and why. It starts, signals and
+reads nothing itself.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from enum import Enum
+
+PS = "ps"
+CANNOT_START = 127
+
+# How a task ends that was asked to, or killed.
+_AS_ASKED = (0, -signal.SIGTERM, 128 + signal.SIGTERM, -signal.SIGKILL)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Task:
+    """One task of the cluster, e.g. number 0 of job ``worker``."""
+
+    job: str
+    index: int
+
+    def __str__(self) -> str:
+        return f"{self.job} {self.index}"
+
+    @property
+    def device(self) -> str:
+        """The task as a device name, e.g. ``/job:worker/task:0``."""
+        return f"/job:{self.job}/task:{self.index}"
+
+
+class Phase(Enum):
+    """Where a job is in its life."""
+
+    RUNNING = "running"
+    ENDING = "ending"
+    OVER = "over"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Failure:
+    """The first task that failed.
+
+    Attributes:
+      task: which.
+      exit_code: what the launcher ends with for it: the task's own, 128 + n for one killed by signal n.
+      reason: in words, e.g. ``killed by SIGSEGV``.
+    """
+
+    task: Task
+    exit_code: int
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JobState:
+    """What is known of a job.
+
+    Attributes:
+      running: tasks whose process has not ended.
+      working: those of them that the job waits for, which is all but ``ps``.
+      phase: where the job is in its life.
+      exit_code: what the launcher will end with.
+      failure: the first task that failed, if one did.
+      grace_s: seconds between asking a task to end and killing it.
+      kill_at: when to kill what still runs, by the caller's clock; None while nothing is to be killed.
+      killed: whether that was done.
+    """
+
+    running: frozenset[Task]
+    working: frozenset[Task]
+    phase: Phase = Phase.RUNNING
+    exit_code: int = 0
+    failure: Failure | None = None
+    grace_s: float
+    kill_at: float | None = None
+    killed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The process of ``task`` ended; ``returncode`` is -n for one killed by signal n."""
+
+    task: Task
+    returncode: int
+
+
+@dataclass(frozen=True, slots=True)
+class CouldNotStart:
+    """No process could be made for ``task``."""
+
+    task: Task
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Interrupted:
+    """The launcher got a signal that asks it to end."""
+
+    signum: signal.Signals
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """Time has passed."""
+
+
+Event = Ended | CouldNotStart | Interrupted | Tick
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Start the process of ``task``."""
+
+    task: Task
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """Send ``signum`` to ``task``: SIGTERM to its process, SIGKILL to all processes of its group."""
+
+    task: Task
+    signum: signal.Signals
+
+
+Action = Start | Signal
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The next state, what to do in which order, and why; the reason is empty where there is nothing to tell."""
+
+    state: JobState
+    actions: tuple[Action, ...] = ()
+    reason: str = ""
+
+
+def begin(tasks: Iterable[Task], *, grace_s: float) -> Decision:
+    """A job of ``tasks``, all to be started."""
+    order = tuple(tasks)
+    state = JobState(
+        running=frozenset(order), working=frozenset(task for task in order if task.job != PS), grace_s=grace_s
+    )
+    return Decision(state, tuple(Start(task) for task in order))
+
+
+def decide(state: JobState, event: Event, now: float) -> Decision:
+    """What ``event`` at time ``now`` (seconds) leads to."""
+    match event:
+        case Ended(task, returncode):
+            return _ended(state, task, _failure(task, returncode), returncode, now)
+        case CouldNotStart(task, error):
+            failure = Failure(task=task, exit_code=CANNOT_START, reason=f"could not be started: {error}")
+            return _ended(state, task, failure, CANNOT_START, now)
+        case Interrupted(signum):
+            return _interrupted(state, signum, now)
+        case Tick():
+            if state.kill_at is None or now < state.kill_at:
+                return Decision(state)
+            return _kill(state, f"not ended {state.grace_s:g} s after being asked to")
+
+
+def _ended(state: JobState, task: Task, failure: Failure | None, returncode: int, now: float) -> Decision:
+    state = replace(state, running=state.running - {task}, working=state.working - {task})
+    decision = Decision(state)
+    if state.phase is Phase.RUNNING:
+        if failure is not None:
+            state = replace(state, failure=failure)
+            decision = _end(state, failure.exit_code, f"{task} failed ({failure.reason}): ending the others", now)
+        elif not state.working:
+            decision = _end(state, 0, "all workers are done", now)
+    elif failure is not None and state.exit_code == 0 and returncode not in _AS_ASKED:
+        # Asked to end after the work was done, and failed at that by itself.
+        decision = Decision(replace(state, failure=failure, exit_code=failure.exit_code))
+    if not decision.state.running:
+        return replace(decision, state=replace(decision.state, phase=Phase.OVER))
+    return decision
+
+
+def _interrupted(state: JobState, signum: signal.Signals, now: float) -> Decision:
+    if state.phase is Phase.RUNNING:
+        return _end(state, 128 + signum, f"interrupted by {signum.name}", now)
+    if state.killed:
+        return Decision(state)
+    return _kill(replace(state, exit_code=state.exit_code or 128 + signum), f"interrupted again, by {signum.name}")
+
+
+def _end(state: JobState, exit_code: int, reason: str, now: float) -> Decision:
+    phase = Phase.ENDING if state.running else Phase.OVER
+    state = replace(state, phase=phase, exit_code=exit_code, kill_at=now + state.grace_s)
+    return Decision(state, tuple(Signal(task, signal.SIGTERM) for task in sorted(state.running)), reason)
+
+
+def _kill(state: JobState, reason: str) -> Decision:
+    tasks = sorted(state.running)
+    return Decision(
+        replace(state, kill_at=None, killed=True),
+        tuple(Signal(task, signal.SIGKILL) for task in tasks),
+        f"killing {', '.join(map(str, tasks))}: {reason}",
+    )
+
+
+def _failure(task: Task, returncode: int) -> Failure | None:
+    if returncode == 0:
+        return None
+    if returncode > 0:
+        return Failure(task=task, exit_code=returncode, reason=f"exit code {returncode}")
+    try:
+        name = signal.Signals(-returncode).name
+    except ValueError:  # a real-time signal has a number only
+        name = f"signal {-returncode}"
+    return Failure(task=task, exit_code=128 - returncode, reason=f"killed by {name}")

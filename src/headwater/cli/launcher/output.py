@@ -1,0 +1,179 @@
+"""The lines that tasks print: read from pipes, kept, and shown with the task's name before them.
+
+On a terminal the names are coloured and a live line below them shows the job's progress (rich); anywhere else lines are
+plain. What a task writes to its standard output goes to the launcher's, and its standard error likewise.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import deque
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, Any, Protocol
+
+from headwater.cli.launcher.job import Task
+
+STREAMS = ("stdout", "stderr")
+# Longer lines are cut into pieces, so that a task that never ends a line cannot fill the launcher's memory.
+MAX_LINE = 64 * 1024
+_LAST_LINES = 20
+_COLOURS = ("cyan", "green", "magenta", "yellow", "blue", "bright_cyan", "bright_green", "bright_magenta")
+
+
+class LineBuffer:
+    """Cuts what comes from a pipe into lines."""
+
+    def __init__(self) -> None:
+        self._pending = b""
+
+    def feed(self, data: bytes) -> list[str]:
+        """The lines that ``data`` completes, without their ends."""
+        *lines, self._pending = (self._pending + data).split(b"\n")
+        while len(self._pending) > MAX_LINE:
+            lines.append(self._pending[:MAX_LINE])
+            self._pending = self._pending[MAX_LINE:]
+        return [_text(line) for line in lines]
+
+    def close(self) -> list[str]:
+        """The last line, if it had no end."""
+        pending, self._pending = self._pending, b""
+        return [_text(pending)] if pending else []
+
+
+class TaskLog:
+    """The last lines of one task, and its log file if there is one."""
+
+    def __init__(self, task: Task, directory: Path | None) -> None:
+        self._last: deque[str] = deque(maxlen=_LAST_LINES)
+        self.path = directory / f"{task.job}-{task.index}.log" if directory is not None else None
+        self._file: IO[bytes] | None = self.path.open("wb", buffering=0) if self.path is not None else None
+
+    def write(self, data: bytes) -> None:
+        """Puts ``data`` into the file as it is."""
+        if self._file is not None:
+            self._file.write(data)
+
+    def add(self, line: str) -> None:
+        """Remembers ``line``."""
+        self._last.append(line)
+
+    def last_lines(self) -> Sequence[str]:
+        """The last lines that the task printed to either stream."""
+        return tuple(self._last)
+
+    def close(self) -> None:
+        """Closes the file."""
+        if self._file is not None:
+            self._file.close()
+
+
+class View(Protocol):
+    """Where lines go."""
+
+    def line(self, task: Task, stream: str, text: str) -> None:
+        """Shows a line that ``task`` printed to ``stream``."""
+        ...
+
+    def note(self, text: str) -> None:
+        """Shows a sentence of the launcher's own."""
+        ...
+
+    def status(self, text: str) -> None:
+        """Shows how far the job is, where there is a place for it."""
+        ...
+
+    def flush(self) -> None:
+        """Brings out what was shown since the last call."""
+        ...
+
+    def close(self) -> None:
+        """Ends the live line."""
+        ...
+
+
+class PlainView:
+    """Lines for files, pipes and simple terminals."""
+
+    def line(self, task: Task, stream: str, text: str) -> None:
+        print(f"[{task}] {text}", file=sys.stdout if stream == "stdout" else sys.stderr)
+
+    def note(self, text: str) -> None:
+        sys.stdout.flush()
+        print(f"headwater run: {text}", file=sys.stderr)
+
+    def status(self, text: str) -> None:
+        del text
+
+    def flush(self) -> None:
+        sys.stdout.flush()
+        sys.stderr.flush()
+
+    def close(self) -> None:
+        self.flush()
+
+
+class TerminalView(PlainView):
+    """Coloured lines above a live status line, on those of the standard streams that are terminals.
+
+    Args:
+      tasks: all tasks, in the order in which colours are given to them.
+    """
+
+    def __init__(self, tasks: Sequence[Task]) -> None:
+        # rich takes 50 ms to import, which is for terminals only.
+        from rich.console import Console  # noqa: PLC0415
+        from rich.live import Live  # noqa: PLC0415
+        from rich.text import Text  # noqa: PLC0415
+
+        self._text = Text
+        self._terminals = {name for name in STREAMS if getattr(sys, name).isatty()}
+        self._console = Console(file=sys.stdout if "stdout" in self._terminals else sys.stderr, highlight=False)
+        self._styles = {task: _COLOURS[place % len(_COLOURS)] for place, task in enumerate(tasks)}
+        self._width = max(len(str(task)) for task in tasks)
+        self._live = Live(
+            console=self._console,
+            auto_refresh=False,
+            transient=True,
+            redirect_stdout=False,
+            redirect_stderr=False,
+            vertical_overflow="crop",
+        )
+        self._live.start()
+
+    def line(self, task: Task, stream: str, text: str) -> None:
+        if stream not in self._terminals:
+            super().line(task, stream, text)
+            return
+        prefix: Any = self._text(f"{task!s:<{self._width}} │ ", style=self._styles[task])
+        self._print(prefix + self._text.from_ansi(text))
+
+    def note(self, text: str) -> None:
+        if "stderr" not in self._terminals:
+            super().note(text)
+            return
+        self._print(self._text(f"headwater run: {text}", style="bold"))
+
+    def status(self, text: str) -> None:
+        self._live.update(self._text(text, style="bold", no_wrap=True, overflow="ellipsis"), refresh=True)
+
+    def close(self) -> None:
+        self._live.update("")
+        self._live.stop()
+        super().close()
+
+    def _print(self, text: Any) -> None:
+        self._console.print(text, soft_wrap=True)
+
+
+def make_view(tasks: Sequence[Task]) -> View:
+    """The view that suits the standard streams of this process."""
+    if os.environ.get("TERM") != "dumb" and any(getattr(sys, name).isatty() for name in STREAMS):
+        return TerminalView(tasks)
+    return PlainView()
+
+
+def _text(line: bytes) -> str:
+    # A progress bar draws over itself: only what is seen last is a line.
+    return line.decode("utf-8", "replace").rstrip("\r").rpartition("\r")[2]

@@ -1,0 +1,188 @@
+"""What to start: the tasks, their addresses, their command lines and their environments."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from headwater.cli.arguments import Invocation
+from headwater.cli.child import LISTEN_FDS, PARENT
+from headwater.cli.execute import interpreter_command
+from headwater.cli.launcher.guard import JOB
+from headwater.cli.launcher.job import PS, Task
+from headwater.telemetry.progress import STATUS_VARIABLE
+
+HOST = "127.0.0.1"
+_NVIDIA_GPUS = Path("/proc/driver/nvidia/gpus")
+# JAX takes three quarters of a GPU's memory if it is not told otherwise; this much is for all workers on one GPU.
+_GPU_MEMORY_SHARE = 0.9
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LaunchSettings:
+    """A cluster to start on this machine.
+
+    Attributes:
+      invocation: the program that every task runs.
+      ps: number of parameter server tasks.
+      workers: number of worker tasks.
+      chief: whether there is a task of job ``chief`` besides them.
+      flags: whether to pass the cluster as ``--ps_hosts --worker_hosts --job_name --task_index``, too.
+      log_dir: where each task's output is written to a file of its own; None for nowhere.
+      env: variables for the tasks, besides those of the launcher's own environment.
+      grace_s: seconds between asking a task to end and killing it.
+    """
+
+    invocation: Invocation
+    ps: int
+    workers: int
+    chief: bool = False
+    flags: bool = False
+    log_dir: Path | None = None
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+    grace_s: float = 4.0
+
+    def __post_init__(self) -> None:
+        if self.ps < 0:
+            raise ValueError(f"--ps must not be negative, but is {self.ps}")
+        if self.workers < 0:
+            raise ValueError(f"--workers must not be negative, but is {self.workers}")
+        if self.workers == 0 and not self.chief:
+            raise ValueError("--workers must be at least 1 where there is no --chief")
+        if self.chief and self.flags:
+            raise ValueError("--chief cannot be used with --flags, which has no flag for a chief's address")
+        if self.grace_s < 0:
+            raise ValueError(f"--grace must not be negative, but is {self.grace_s:g}")
+
+    @property
+    def tasks(self) -> tuple[Task, ...]:
+        """All tasks, in the order in which they are started."""
+        jobs = ((PS, self.ps), ("chief", int(self.chief)), ("worker", self.workers))
+        return tuple(Task(job, index) for job, count in jobs for index in range(count))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TaskPlan:
+    """The process of one task.
+
+    Attributes:
+      task: which task.
+      address: its ``host:port``.
+      command: its command line.
+      env: all of its environment.
+      listening: the descriptor of a socket that is bound to ``address`` and listens; the process inherits it.
+    """
+
+    task: Task
+    address: str
+    command: tuple[str, ...]
+    env: Mapping[str, str]
+    listening: int
+
+
+def reserve_address() -> socket.socket:
+    """A socket that listens at a port of its own on this machine.
+
+    The port is taken from this moment on: the kernel gives it to nobody else, and the task gets the socket, not the
+    number, so that there is no moment at which another process could take it. Whoever connects before the task is
+    ready waits.
+    """
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listening.bind((HOST, 0))
+    listening.listen(socket.SOMAXCONN)
+    return listening
+
+
+def plan_tasks(
+    settings: LaunchSettings,
+    sockets: Mapping[Task, socket.socket],
+    *,
+    job_id: str,
+    status_address: str,
+    base_env: Mapping[str, str],
+    gpus: Sequence[str],
+) -> tuple[TaskPlan, ...]:
+    """The processes of all tasks.
+
+    Args:
+      settings: what to start.
+      sockets: for each task the socket that listens at its address.
+      job_id: marks the processes of this job.
+      status_address: the path of the socket that takes the tasks' progress.
+      base_env: the environment of the launcher.
+      gpus: the names of the GPUs that workers may use, as ``CUDA_VISIBLE_DEVICES`` writes them.
+    """
+    addresses = {task: "{}:{}".format(*sockets[task].getsockname()) for task in settings.tasks}
+    cluster: dict[str, list[str]] = {}
+    for task, address in addresses.items():
+        cluster.setdefault(task.job, []).append(address)
+    outer_jobs = base_env.get(JOB)
+    common = {
+        **base_env,
+        "PYTHONUNBUFFERED": "1",
+        JOB: f"{outer_jobs}:{job_id}" if outer_jobs else job_id,
+        PARENT: str(os.getpid()),
+        STATUS_VARIABLE: status_address,
+    }
+    workers = [task for task in settings.tasks if task.job != PS]
+    plans: list[TaskPlan] = []
+    for task, address in addresses.items():
+        descriptor = sockets[task].fileno()
+        env = {
+            **common,
+            "TF_CONFIG": json.dumps(
+                {"cluster": cluster, "task": {"type": task.job, "index": task.index}, "environment": "cloud"}
+            ),
+            LISTEN_FDS: json.dumps({address: descriptor}),
+            **_accelerators(task, workers, gpus, base_env),
+            **settings.env,
+        }
+        invocation = settings.invocation
+        if settings.flags:
+            invocation = replace(invocation, arguments=invocation.arguments + _flags(task, cluster))
+        command = tuple(interpreter_command(invocation))
+        plans.append(TaskPlan(task=task, address=address, command=command, env=env, listening=descriptor))
+    return tuple(plans)
+
+
+def find_gpus(env: Mapping[str, str], driver: Path = _NVIDIA_GPUS) -> tuple[str, ...]:
+    """The GPUs of this machine, as ``CUDA_VISIBLE_DEVICES`` writes them; only those that it names, if it is set."""
+    visible = env.get("CUDA_VISIBLE_DEVICES")
+    if visible is not None:
+        return tuple(name for name in (part.strip() for part in visible.split(",")) if name and name != "-1")
+    try:
+        return tuple(str(number) for number, _ in enumerate(driver.iterdir()))
+    except OSError:  # no such driver
+        return ()
+
+
+def _accelerators(
+    task: Task, workers: Sequence[Task], gpus: Sequence[str], base_env: Mapping[str, str]
+) -> dict[str, str]:
+    """Which GPUs ``task`` sees: none for a ``ps``; for a worker its share of them, or one of them to share."""
+    if task.job == PS:
+        return {"CUDA_VISIBLE_DEVICES": "", "JAX_PLATFORMS": "cpu"}
+    if not gpus:
+        return {}
+    place = workers.index(task)
+    if len(workers) <= len(gpus):
+        return {"CUDA_VISIBLE_DEVICES": ",".join(gpus[place :: len(workers)])}
+    gpu = place % len(gpus)
+    sharing = len(range(gpu, len(workers), len(gpus)))
+    env = {"CUDA_VISIBLE_DEVICES": gpus[gpu]}
+    if sharing > 1 and "XLA_PYTHON_CLIENT_MEM_FRACTION" not in base_env:
+        env["XLA_PYTHON_CLIENT_MEM_FRACTION"] = f"{_GPU_MEMORY_SHARE / sharing:.3f}"
+    return env
+
+
+def _flags(task: Task, cluster: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    return (
+        f"--ps_hosts={','.join(cluster.get(PS, ()))}",
+        f"--worker_hosts={','.join(cluster.get('worker', ()))}",
+        f"--job_name={task.job}",
+        f"--task_index={task.index}",
+    )

@@ -1,0 +1,341 @@
+"""Performs what `headwater.cli.launcher.job` decides: starts processes, reads their pipes, passes signals on.
+
+One thread waits on one selector for everything: output, progress, ends of processes, signals. The order of events is
+the order in which the kernel tells of them, and no decision is taken here.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Generator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from types import FrameType
+
+from headwater.cli.launcher import guard
+from headwater.cli.launcher.job import (
+    CouldNotStart,
+    Decision,
+    Ended,
+    Event,
+    Interrupted,
+    JobState,
+    Phase,
+    Signal,
+    Start,
+    Task,
+    Tick,
+    begin,
+    decide,
+)
+from headwater.cli.launcher.output import STREAMS, LineBuffer, TaskLog, View, make_view
+from headwater.cli.launcher.plan import LaunchSettings, TaskPlan, find_gpus, plan_tasks, reserve_address
+from headwater.cli.launcher.status import StatusBoard
+from headwater.telemetry.progress import MAX_DATAGRAM, Progress
+
+_ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_STATUS_INTERVAL_S = 0.5
+_READ_SIZE = 64 * 1024
+# The guard kills; what it waits for is the kernel.
+_GUARD_WAIT_S = 5.0
+
+
+@dataclass(slots=True)
+class _Pipe:
+    """One end of a task's output."""
+
+    task: Task
+    stream: str
+    descriptor: int
+    lines: LineBuffer
+
+
+def launch(settings: LaunchSettings) -> int:
+    """Runs the cluster until it is over, and returns the exit code of the command.
+
+    Must be called from the main thread: signals arrive there, and tasks die with the thread that started them.
+
+    Raises:
+      OSError: the log folder, or a port, cannot be had.
+    """
+    with ExitStack() as stack:
+        if settings.log_dir is not None:
+            settings.log_dir.mkdir(parents=True, exist_ok=True)
+        sockets = {task: stack.enter_context(reserve_address()) for task in settings.tasks}
+        folder = tempfile.mkdtemp(prefix="headwater-run-")
+        job_id = secrets.token_hex(8)
+        stack.enter_context(_guard(job_id, folder))
+        status_address = str(Path(folder, "status"))
+        status_socket = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
+        status_socket.setblocking(False)
+        status_socket.bind(status_address)
+        plans = plan_tasks(
+            settings,
+            sockets,
+            job_id=job_id,
+            status_address=status_address,
+            base_env=os.environ,
+            gpus=find_gpus(os.environ),
+        )
+        view = make_view(settings.tasks)
+        shell = _Shell(settings, {plan.task: plan for plan in plans}, sockets, status_socket, view)
+        try:
+            shell.run(stack.enter_context(_signals()))
+        finally:
+            # A launcher that fails must not leave tasks to a guard that could be killed, too.
+            shell.kill()
+    # Only now, with the guard's work done, do all pipes end.
+    return shell.finish()
+
+
+class _Shell:
+    def __init__(
+        self,
+        settings: LaunchSettings,
+        plans: Mapping[Task, TaskPlan],
+        sockets: Mapping[Task, socket.socket],
+        status_socket: socket.socket,
+        view: View,
+    ) -> None:
+        self._plans = plans
+        self._sockets = sockets
+        self._status_socket = status_socket
+        self._view = view
+        self._shown = True
+        self._logs = {task: TaskLog(task, settings.log_dir) for task in plans}
+        self._processes: dict[Task, subprocess.Popen[bytes]] = {}
+        self._pipes: dict[int, _Pipe] = {}
+        self._selector = selectors.DefaultSelector()
+        self._board = StatusBoard(settings.tasks, time.monotonic())
+        self._events: list[Event] = []
+        self._decision: Decision = begin(settings.tasks, grace_s=settings.grace_s)
+
+    @property
+    def _state(self) -> JobState:
+        return self._decision.state
+
+    def run(self, signals: socket.socket) -> None:
+        """Returns when no task runs any more. ``signals`` gives the number of each signal that arrives as a byte."""
+        self._selector.register(self._status_socket, selectors.EVENT_READ, self._read_status)
+        self._selector.register(signals, selectors.EVENT_READ, lambda: self._read_signals(signals))
+        self._perform()
+        next_status = time.monotonic()
+        while self._state.phase is not Phase.OVER:
+            now = time.monotonic()
+            if now >= next_status:
+                self._show(lambda: self._view.status(self._board.render(time.monotonic())))
+                next_status = now + _STATUS_INTERVAL_S
+            for key, _ in self._selector.select(self._timeout(now, next_status)):
+                key.data()
+            self._show(self._view.flush)
+            self._handle(Tick())
+
+    def kill(self) -> None:
+        """Kills what still runs."""
+        for process in self._processes.values():
+            if process.poll() is None:
+                _signal_group(process, signal.SIGKILL)
+                process.wait()
+
+    def finish(self) -> int:
+        """Shows what is left to show, the first failure last, and returns the exit code."""
+        for pipe in list(self._pipes.values()):
+            self._read_pipe(pipe)
+            self._close_pipe(pipe)
+        self._show(self._view.close)
+        failure = self._state.failure
+        if failure is not None:
+            log = self._logs[failure.task]
+            where = f" (all of them in {log.path})" if log.path is not None else ""
+            last = log.last_lines()
+            self._note(f"{failure.task} failed: {failure.reason}" + (f"; its last lines{where}:" if last else ""))
+            for line in last:
+                self._show(lambda line=line: self._view.line(failure.task, "stderr", line))
+            self._show(self._view.flush)
+        for log in self._logs.values():
+            log.close()
+        self._selector.close()
+        return self._state.exit_code
+
+    def _timeout(self, now: float, next_status: float) -> float | None:
+        times = [next_status] if self._shown and sys.stdout.isatty() else []
+        if self._state.kill_at is not None:
+            times.append(self._state.kill_at)
+        return max(0.0, min(times) - now) if times else None
+
+    def _handle(self, event: Event) -> None:
+        self._events.append(event)
+        while self._events:
+            self._decision = decide(self._state, self._events.pop(0), time.monotonic())
+            self._perform()
+
+    def _perform(self) -> None:
+        if self._decision.reason:
+            self._note(self._decision.reason)
+        for action in self._decision.actions:
+            match action:
+                case Start(task):
+                    self._start(task)
+                case Signal(task, signum):
+                    self._signal(task, signum)
+
+    def _start(self, task: Task) -> None:
+        plan = self._plans[task]
+        try:
+            process = subprocess.Popen(
+                plan.command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=dict(plan.env),
+                pass_fds=(plan.listening,),
+                # Signals of the terminal reach the launcher alone, which passes them on in order.
+                start_new_session=True,
+            )
+        except OSError as error:
+            self._events.append(CouldNotStart(task, str(error)))
+            return
+        finally:
+            # From here on the port is the task's alone: it is refused again when the task is gone.
+            self._sockets[task].close()
+        self._processes[task] = process
+        for stream in STREAMS:
+            file = getattr(process, stream)
+            os.set_blocking(file.fileno(), False)
+            pipe = _Pipe(task, stream, file.fileno(), LineBuffer())
+            self._pipes[pipe.descriptor] = pipe
+            self._selector.register(pipe.descriptor, selectors.EVENT_READ, partial(self._read_pipe, pipe))
+
+    def _signal(self, task: Task, signum: signal.Signals) -> None:
+        process = self._processes.get(task)
+        if process is None or process.poll() is not None:
+            return
+        if signum == signal.SIGKILL:
+            _signal_group(process, signum)
+        else:
+            process.send_signal(signum)
+
+    def _read_signals(self, signals: socket.socket) -> None:
+        for number in signals.recv(4096):
+            if number in _ENDING_SIGNALS:
+                self._handle(Interrupted(signal.Signals(number)))
+        # SIGCHLD tells that at least one has ended, not which.
+        for task, process in self._processes.items():
+            if task in self._state.running:
+                returncode = process.poll()
+                if returncode is not None:
+                    for pipe in [pipe for pipe in self._pipes.values() if pipe.task == task]:
+                        self._read_pipe(pipe)
+                    self._handle(Ended(task, returncode))
+
+    def _read_status(self) -> None:
+        while True:
+            try:
+                datagram = self._status_socket.recv(MAX_DATAGRAM)
+            except BlockingIOError:
+                return
+            progress = Progress.decode(datagram)
+            if progress is not None:
+                self._board.report(progress, time.monotonic())
+
+    def _read_pipe(self, pipe: _Pipe) -> None:
+        while pipe.descriptor in self._pipes:
+            try:
+                data = os.read(pipe.descriptor, _READ_SIZE)
+            except BlockingIOError:
+                return
+            self._logs[pipe.task].write(data)
+            self._show_lines(pipe, pipe.lines.feed(data))
+            if not data:
+                self._close_pipe(pipe)
+
+    def _close_pipe(self, pipe: _Pipe) -> None:
+        if self._pipes.pop(pipe.descriptor, None) is None:
+            return
+        self._show_lines(pipe, pipe.lines.close())
+        self._selector.unregister(pipe.descriptor)
+        getattr(self._processes[pipe.task], pipe.stream).close()
+
+    def _show_lines(self, pipe: _Pipe, lines: list[str]) -> None:
+        for line in lines:
+            self._logs[pipe.task].add(line)
+            self._board.printed(line, time.monotonic())
+            self._show(lambda line=line: self._view.line(pipe.task, pipe.stream, line))
+
+    def _note(self, text: str) -> None:
+        self._show(lambda: self._view.note(text))
+
+    def _show(self, do: Callable[[], None]) -> None:
+        """Shows something, as long as there is somebody to look at it."""
+        if not self._shown:
+            return
+        try:
+            do()
+        except OSError:  # the terminal, or the program that read the output, is gone
+            self._shown = False
+            self._events.append(Interrupted(signal.SIGPIPE))
+
+
+def _signal_group(process: subprocess.Popen[bytes], signum: signal.Signals) -> None:
+    try:
+        os.killpg(process.pid, signum)
+    except ProcessLookupError:  # it ended a moment ago
+        return
+
+
+def _no_handler(signum: int, frame: FrameType | None) -> None:
+    """A signal needs a handler of Python's for its number to arrive at the socket."""
+
+
+@contextmanager
+def _signals() -> Generator[socket.socket]:
+    """A socket that gives the number of each signal as a byte, and takes these signals from their usual handlers."""
+    reading, writing = socket.socketpair()
+    reading.setblocking(False)
+    writing.setblocking(False)
+    previous = {
+        signum: signal.signal(signum, _no_handler)
+        for signum in (*_ENDING_SIGNALS, signal.SIGCHLD)
+        # nohup ignores SIGHUP, and a shell's background job SIGINT: so do we.
+        if signal.getsignal(signum) is not signal.SIG_IGN or signum == signal.SIGCHLD
+    }
+    wakeup = signal.set_wakeup_fd(writing.fileno(), warn_on_full_buffer=False)
+    try:
+        yield reading
+    finally:
+        signal.set_wakeup_fd(wakeup)
+        for signum, handler in previous.items():
+            signal.signal(signum, handler)
+        reading.close()
+        writing.close()
+
+
+@contextmanager
+def _guard(job_id: str, folder: str) -> Generator[None]:
+    """The guard beside this process: see `headwater.cli.launcher.guard`. Afterwards nothing of the job is left."""
+    process = subprocess.Popen(
+        [sys.executable, "-I", "-S", guard.__file__, job_id, folder],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    assert process.stdin is not None
+    try:
+        yield
+    finally:
+        process.stdin.close()
+        try:
+            process.wait(_GUARD_WAIT_S)
+        except subprocess.TimeoutExpired:
+            print("headwater run: processes of the job are left that do not end when killed", file=sys.stderr)

@@ -1,0 +1,111 @@
+"""How far the job's tasks are, from what they report and, failing that, from what they print."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from headwater.cli.launcher.job import Task
+from headwater.telemetry.progress import Progress
+
+# The speed of the whole job is measured over the latest reports of this many seconds.
+_WINDOW_S = 5.0
+# A speed that has not been reported for so long is no longer shown.
+_STALE_S = 10.0
+
+_NUMBER = r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|nan|inf)"
+_STEP = re.compile(r"\b(?:global[ _]?)?step\b['\"]?\s*[:=#]?\s*(\d+)\b", re.IGNORECASE)
+_LOSS = re.compile(rf"\bloss\b['\"]?\s*(?:is\b|[:=])?\s*[\[(]*\s*({_NUMBER})", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class PrintedProgress:
+    """What a printed line tells; None for what it does not."""
+
+    step: int | None
+    loss: float | None
+
+
+def read_line(line: str) -> PrintedProgress | None:
+    """Finds a step, and a loss beside it, in a line such as ``Step: 100, loss: 0.25``; None where it has no step."""
+    step = _STEP.search(line)
+    if step is None:
+        return None
+    loss = _LOSS.search(line)
+    return PrintedProgress(int(step[1]), float(loss[1]) if loss else None)
+
+
+@dataclass(slots=True)
+class _TaskProgress:
+    steps_per_s: float
+    at: float
+
+
+class StatusBoard:
+    """Collects progress and renders it as one line.
+
+    Times are seconds by one clock of the caller's.
+
+    Args:
+      tasks: the tasks that report.
+      started: when the job started.
+    """
+
+    def __init__(self, tasks: Sequence[Task], started: float) -> None:
+        self._tasks = {task.device: task for task in tasks}
+        self._started = started
+        self._speeds: dict[Task, _TaskProgress] = {}
+        self._steps: deque[tuple[float, int]] = deque()
+        self._loss: float | None = None
+        self._reported = False
+
+    def report(self, progress: Progress, now: float) -> None:
+        """Takes a report; one from a task that is none of the job's is ignored."""
+        task = self._tasks.get(progress.task)
+        if task is None:
+            return
+        if progress.steps_per_s is not None:
+            self._speeds[task] = _TaskProgress(progress.steps_per_s, now)
+        self._take(progress.step, progress.loss, now)
+        self._reported = self._reported or progress.step is not None
+
+    def printed(self, line: str, now: float) -> None:
+        """Takes a line that a task printed; without effect once steps are reported."""
+        if self._reported:
+            return
+        found = read_line(line)
+        if found is not None:
+            self._take(found.step, found.loss, now)
+
+    def render(self, now: float) -> str:
+        """One line: the global step, steps per second in all and of each task, the loss, the time since the start."""
+        parts: list[str] = []
+        if self._steps:
+            parts.append(f"step {self._steps[-1][1]:,}")
+        speeds = {task: entry.steps_per_s for task, entry in self._speeds.items() if now - entry.at < _STALE_S}
+        each = ", ".join(f"{task} {speeds[task]:,.0f}" for task in sorted(speeds))
+        total = sum(speeds.values()) if speeds else self._total_speed()
+        if total is not None:
+            parts.append(f"{total:,.0f} steps/s" + (f" ({each})" if len(speeds) > 1 else ""))
+        if self._loss is not None:
+            parts.append(f"loss {self._loss:.4g}")
+        minutes, seconds = divmod(int(now - self._started), 60)
+        parts.append(f"{minutes}:{seconds:02d}")
+        return " · ".join(parts)
+
+    def _take(self, step: int | None, loss: float | None, now: float) -> None:
+        if loss is not None:
+            self._loss = loss
+        if step is None or (self._steps and step < self._steps[-1][1]):
+            return  # the step is shared: a lower one is an older one
+        self._steps.append((now, step))
+        while len(self._steps) > 2 and self._steps[0][0] < now - _WINDOW_S:
+            self._steps.popleft()
+
+    def _total_speed(self) -> float | None:
+        if len(self._steps) < 2:
+            return None
+        (first_at, first), (last_at, last) = self._steps[0], self._steps[-1]
+        return (last - first) / (last_at - first_at) if last_at > first_at else None

@@ -1,0 +1,1 @@
+"""TensorFlow's names for what Headwater does: spellings, argument orders and defaults, no behaviour."""

@@ -1,0 +1,1 @@
+"""What a task tells about itself while it runs."""
