@@ -1,0 +1,43 @@
+# Every target does its own set-up. A fresh machine needs Python 3.11 or newer, git and make.
+
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: help venv test check format docs clean
+
+help:
+	@echo 'make venv     the virtual environment $(VENV) with everything in it'
+	@echo 'make demo     trains Y = 2 X + 10 on one parameter server and two workers'
+	@echo 'make test     all tests; ARGS=... goes to pytest'
+	@echo 'make check    style, types, layers, duplicated code, documents'
+	@echo 'make format   mends what of the style can be mended'
+	@echo 'make docs     the API reference, as build/docs/index.html'
+	@echo 'make clean    removes what the other targets made'
+
+venv: $(READY)
+
+$(READY): pyproject.toml tools/venv.sh
+	tools/venv.sh $(VENV)
+	@touch $@
+
+test: $(READY)
+	$(BIN)/python -m pytest $(ARGS)
+
+check: $(READY)
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/pyright
+	$(BIN)/lint-imports --no-cache
+	$(BIN)/pylint --disable=all --enable=duplicate-code --ignore-patterns='.*_pb2.*' --score=n src/headwater
+	$(BIN)/python tools/check_docs.py
+
+format: $(READY)
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+docs: $(READY)
+	$(BIN)/python -m pdoc --output-directory build/docs headwater
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache

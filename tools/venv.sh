@@ -1,0 +1,34 @@
+#!/bin/sh
+# Makes the virtual environment DIR with the project and its development tools in it: venv.sh DIR
+#
+# Needs Python 3.11 or newer, named by PYTHON or found on the PATH. Installs with uv where there is one, else with pip.
+set -eu
+cd "$(dirname "$0")/.."
+dir=${1:?usage: venv.sh DIR}
+
+find_python() {
+    for name in ${PYTHON:-} python3 python3.13 python3.12 python3.11 python; do
+        if "$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+            echo "$name"
+            return
+        fi
+    done
+    echo "venv.sh: no Python 3.11 or newer on the PATH; name one with PYTHON=..." >&2
+    return 1
+}
+
+if [ ! -x "$dir/bin/python" ]; then
+    python=$(find_python)
+    if ! "$python" -m venv "$dir" 2>/dev/null; then
+        # Some systems ship the module venv without pip.
+        rm -rf "$dir"
+        command -v uv >/dev/null || { echo "venv.sh: '$python -m venv' failed; install python3-venv or uv" >&2; exit 1; }
+        uv venv --quiet --python "$python" "$dir"
+    fi
+fi
+
+uv=$(command -v "$dir/bin/uv" || command -v uv || true)
+if [ -n "$uv" ] && "$uv" pip install --quiet --python "$dir/bin/python" --editable '.[dev,keras]'; then
+    exit 0
+fi
+"$dir/bin/python" -m pip install --quiet --disable-pip-version-check --editable '.[dev,keras]'
