@@ -1,7 +1,7 @@
 """The checksum of records and checkpoints: CRC-32C, masked.
 
-A checksum that is stored beside its data is *masked*: rotated right by 15 bits, plus a constant. So the checksum of data
-that itself holds checksums stays sound. Source: the LevelDB log format,
+A checksum that is stored beside its data is *masked*: rotated right by 15 bits, plus a constant. So the checksum of
+data that itself holds checksums stays sound. Source: the LevelDB log format,
 https://github.com/google/leveldb/blob/main/doc/log_format.md.
 """
 
@@ -11,27 +11,29 @@ from typing import Any, Final
 
 import google_crc32c
 
-_MASK_DELTA: Final = 0xA282EAD8
+_library: Any = google_crc32c  # it ships no types
+
+MASK_DELTA: Final = 0xA282EAD8
 
 
 def value(data: Any) -> int:
     """CRC-32C of ``data``: `bytes`, or a C-contiguous NumPy array (not copied)."""
-    return google_crc32c.value(data)
+    return _library.value(data)
 
 
 def extend(crc: int, data: Any) -> int:
     """CRC-32C of some bytes whose CRC-32C is ``crc``, followed by ``data``."""
-    return google_crc32c.extend(crc, data)
+    return _library.extend(crc, data)
 
 
 def mask(crc: int) -> int:
     """The form in which ``crc`` is stored."""
-    return (((crc >> 15) | (crc << 17)) + _MASK_DELTA) & 0xFFFFFFFF
+    return (((crc >> 15) | (crc << 17)) + MASK_DELTA) & 0xFFFFFFFF
 
 
 def unmask(masked: int) -> int:
     """The inverse of `mask`."""
-    rotated = (masked - _MASK_DELTA) & 0xFFFFFFFF
+    rotated = (masked - MASK_DELTA) & 0xFFFFFFFF
     return ((rotated >> 17) | (rotated << 15)) & 0xFFFFFFFF
 
 

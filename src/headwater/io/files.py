@@ -1,0 +1,332 @@
+"""Files and folders, with TensorFlow's errors instead of `OSError`, and files that appear whole or not at all.
+
+Paths are ``str``, ``bytes`` or `os.PathLike`. The functions behave as those of TensorFlow 1.15's ``tf.io.gfile``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fnmatch
+import glob as std_glob
+import os
+import secrets
+import shutil
+import stat as std_stat
+from collections.abc import Callable, Generator, Iterator
+from typing import Any, BinaryIO, Final, cast
+
+from headwater.errors import (
+    AlreadyExistsError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    NotFoundError,
+    OpError,
+    PermissionDeniedError,
+    ResourceExhaustedError,
+    UnavailableError,
+    UnimplementedError,
+    UnknownError,
+)
+
+Path = str | bytes | os.PathLike[str] | os.PathLike[bytes]
+
+BUFFER_BYTES: Final = 1 << 20
+"""Size of the buffer behind a file that is written or read from start to end."""
+
+_ERROR_OF_ERRNO: Final[dict[int, Callable[[Any, Any, str], OpError]]] = {
+    errno.ENOENT: NotFoundError,
+    errno.EEXIST: AlreadyExistsError,
+    errno.EACCES: PermissionDeniedError,
+    errno.EPERM: PermissionDeniedError,
+    errno.EROFS: PermissionDeniedError,
+    errno.ENOTDIR: FailedPreconditionError,
+    errno.EISDIR: FailedPreconditionError,
+    errno.ENOTEMPTY: FailedPreconditionError,
+    errno.EBUSY: UnavailableError,
+    errno.EINVAL: InvalidArgumentError,
+    errno.ENAMETOOLONG: InvalidArgumentError,
+    errno.ELOOP: InvalidArgumentError,
+    errno.ENOSPC: ResourceExhaustedError,
+    errno.EDQUOT: ResourceExhaustedError,
+    errno.EFBIG: ResourceExhaustedError,
+    errno.EMFILE: ResourceExhaustedError,
+    errno.ENFILE: ResourceExhaustedError,
+    errno.ENOMEM: ResourceExhaustedError,
+    errno.EXDEV: UnimplementedError,
+    errno.ENOTSUP: UnimplementedError,
+}
+
+
+def as_path(path: Path) -> str:
+    """``path`` as text; TypeError when it is no path."""
+    return os.fsdecode(path)
+
+
+def as_op_error(error: OSError, path: str) -> OpError:
+    """The error of Headwater's tree that says what ``error`` says, with the file's name."""
+    make = _ERROR_OF_ERRNO.get(error.errno or 0, UnknownError)
+    return make(None, None, f"{path}: {error.strerror or error}")
+
+
+@contextlib.contextmanager
+def translated(path: Path) -> Generator[str]:
+    """Raises the `OpError` for every `OSError` of the block; gives ``path`` as text."""
+    name = as_path(path)
+    try:
+        yield name
+    except OSError as error:
+        raise as_op_error(error, name) from error
+
+
+class FileStatistics:
+    """What the file system says of a file.
+
+    Attributes:
+      length: size in bytes.
+      mtime_nsec: time of the last change, in nanoseconds since 1970.
+      is_directory: whether it is a folder.
+    """
+
+    __slots__ = ("is_directory", "length", "mtime_nsec")
+
+    def __init__(self, length: int, mtime_nsec: int, is_directory: bool) -> None:
+        self.length = length
+        self.mtime_nsec = mtime_nsec
+        self.is_directory = is_directory
+
+    def __repr__(self) -> str:
+        return f"FileStatistics(length={self.length}, mtime_nsec={self.mtime_nsec}, is_directory={self.is_directory})"
+
+
+def exists(path: Path) -> bool:
+    """Whether there is a file or folder at ``path``."""
+    return os.path.exists(as_path(path))
+
+
+def isdir(path: Path) -> bool:
+    """Whether ``path`` is a folder."""
+    return os.path.isdir(as_path(path))
+
+
+def stat(path: Path) -> FileStatistics:
+    """Size, time and kind of a file; NotFoundError when there is none."""
+    with translated(path) as name:
+        found = os.stat(name)
+    return FileStatistics(found.st_size, found.st_mtime_ns, std_stat.S_ISDIR(found.st_mode))
+
+
+def mkdir(path: Path) -> None:
+    """Makes one folder; nothing happens when it exists. NotFoundError when the folder around it does not."""
+    with translated(path) as name, contextlib.suppress(FileExistsError):
+        os.mkdir(name)
+
+
+def makedirs(path: Path) -> None:
+    """Makes a folder and those around it; nothing happens when it exists.
+
+    Raises:
+      FailedPreconditionError: a file is in the way.
+    """
+    with translated(path) as name:
+        try:
+            os.makedirs(name, exist_ok=True)
+        except FileExistsError:
+            raise FailedPreconditionError(None, None, f"{name}: a file of that name is in the way") from None
+
+
+def remove(path: Path) -> None:
+    """Deletes one file. NotFoundError when there is none, FailedPreconditionError for a folder."""
+    with translated(path) as name:
+        os.remove(name)
+
+
+def rmtree(path: Path) -> None:
+    """Deletes a folder and all in it. NotFoundError when there is none, FailedPreconditionError for a file."""
+    with translated(path) as name:
+        shutil.rmtree(name)
+
+
+def copy(source: Path, target: Path, overwrite: bool = False) -> None:
+    """Copies one file; AlreadyExistsError when ``target`` exists, unless ``overwrite``."""
+    with translated(target) as to:
+        if not overwrite and os.path.exists(to):
+            raise AlreadyExistsError(None, None, f"{to}: file already exists")
+        with open_file(source, "rb") as reading, open(to, "wb") as writing:
+            shutil.copyfileobj(reading, writing, BUFFER_BYTES)
+
+
+def rename(source: Path, target: Path, overwrite: bool = False) -> None:
+    """Renames a file or folder; AlreadyExistsError when ``target`` exists, unless ``overwrite``."""
+    to = as_path(target)
+    if not overwrite and os.path.exists(to):
+        raise AlreadyExistsError(None, None, f"{to}: file already exists")
+    with translated(source) as name:
+        os.replace(name, to)
+
+
+def listdir(path: Path) -> list[str]:
+    """Names in a folder, hidden ones too, in no order; NotFoundError when there is no such folder."""
+    name = as_path(path)
+    if not os.path.isdir(name):
+        raise NotFoundError(None, None, f"{name}: could not find that folder")
+    with translated(name):
+        return os.listdir(name)
+
+
+def walk(
+    top: Path, topdown: bool = True, onerror: Callable[[OpError], Any] | None = None
+) -> Iterator[tuple[str, list[str], list[str]]]:
+    """All folders below ``top``: (path, names of folders in it, names of files in it); nothing when it is no folder.
+
+    Args:
+      top: the folder to begin with.
+      topdown: a folder before those in it, or after them.
+      onerror: called with the error of a folder that cannot be listed, which is then left out.
+    """
+    path = as_path(top)
+    if not os.path.isdir(path):
+        return
+
+    def report(error: OSError) -> None:
+        if onerror is not None:
+            onerror(as_op_error(error, error.filename or path))
+
+    yield from os.walk(path, topdown=topdown, onerror=report)
+
+
+def glob(pattern: Path | list[Path] | tuple[Path, ...]) -> list[str]:
+    """Paths that match a pattern, or several, each pattern's sorted.
+
+    ``*``, ``?`` and ``[...]`` match within one name, names that begin with a dot too; ``**`` means ``*``.
+    """
+    if isinstance(pattern, list | tuple):
+        return [path for one in pattern for path in glob(one)]
+    text = as_path(pattern)
+    if not std_glob.has_magic(text):
+        return [text] if os.path.exists(text) else []
+    folder, name = os.path.split(text)
+    found: list[str] = []
+    for parent in glob(folder) if folder and folder != text else [folder]:
+        if not std_glob.has_magic(name):
+            candidates = [name]
+        else:
+            try:
+                candidates = fnmatch.filter(os.listdir(parent or "."), name)
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+        paths = (os.path.join(parent, candidate) for candidate in candidates)
+        found.extend(path for path in paths if os.path.exists(path))
+    return sorted(found)
+
+
+def open_file(path: Path, mode: str) -> BinaryIO:
+    """A buffered file; NotFoundError when it does not exist, FailedPreconditionError for a folder.
+
+    Args:
+      path: the file.
+      mode: a binary mode of `open`, e.g. ``rb``.
+    """
+    with translated(path) as name:
+        return cast("BinaryIO", open(name, mode, BUFFER_BYTES))
+
+
+def _open_folder(path: str) -> int:
+    return os.open(path or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+
+def fsync_folder(path: Path) -> None:
+    """Makes new and changed names in a folder outlast a crash of the machine."""
+    with translated(path) as name:
+        descriptor = _open_folder(name)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+class AtomicFile:
+    """A new file that gets its name only once all of it is on the disk.
+
+    Until `commit` it has no name at all where the file system can do that, so that a killed process leaves nothing
+    behind; elsewhere a hidden one (``.NAME.RANDOM.tmp``) in the same folder. Use it as a context: leaving the block
+    commits, an exception discards.
+
+    Attributes:
+      path: the name that it will have.
+      stream: the binary file to write to.
+
+    Raises:
+      NotFoundError: the folder does not exist.
+      ResourceExhaustedError: the disk is full, from `write` and `commit`; what ``path`` was before is whole.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = as_path(path)
+        folder, self._name = os.path.split(self.path)
+        self._temporary = f".{self._name}.{secrets.token_hex(6)}.tmp"
+        with translated(self.path):
+            self._folder = _open_folder(folder)
+            try:
+                descriptor, self._temporary_exists = self._open()
+            except OSError:
+                os.close(self._folder)
+                raise
+        self.stream = os.fdopen(descriptor, "wb", BUFFER_BYTES)
+        self._done = False
+
+    def _open(self) -> tuple[int, bool]:
+        try:
+            return os.open(".", os.O_WRONLY | os.O_TMPFILE | os.O_CLOEXEC, 0o666, dir_fd=self._folder), False
+        except OSError as error:
+            if error.errno not in (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL):
+                raise
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        return os.open(self._temporary, flags, 0o666, dir_fd=self._folder), True
+
+    def write(self, data: Any) -> None:
+        """Appends ``data``, any C-contiguous buffer of bytes."""
+        with translated(self.path):
+            self.stream.write(data)
+
+    def commit(self) -> None:
+        """Writes all to the disk, then gives the file its name, replacing what had it."""
+        with translated(self.path):
+            try:
+                self.stream.flush()
+                os.fsync(self.stream.fileno())
+                if not self._temporary_exists:
+                    # With a folder's descriptor Python follows the link in /proc to the file, without it does not.
+                    os.link(f"/proc/self/fd/{self.stream.fileno()}", self._temporary, dst_dir_fd=self._folder)
+                    self._temporary_exists = True
+                os.replace(self._temporary, self._name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
+                self._temporary_exists = False
+                os.fsync(self._folder)
+            finally:
+                self.discard()
+
+    def discard(self) -> None:
+        """Leaves nothing of the file; does nothing after `commit`."""
+        if self._done:
+            return
+        self._done = True
+        with contextlib.suppress(OSError):  # a full disk refuses once more what is still in the buffer
+            self.stream.close()
+        if self._temporary_exists:
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(self._temporary, dir_fd=self._folder)
+        os.close(self._folder)
+
+    def __enter__(self) -> AtomicFile:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self.commit()
+        else:
+            self.discard()
+
+
+def atomic_write(path: Path) -> AtomicFile:
+    """``with atomic_write(path) as file: file.write(data)``: ``path`` gets all of it, or stays what it was."""
+    return AtomicFile(path)
