@@ -50,7 +50,7 @@ class Progress:
         """Reads a datagram; None for one that is not well-formed."""
         try:
             fields: Any = json.loads(datagram)
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
         if not isinstance(fields, dict):
             return None

@@ -1,0 +1,150 @@
+"""The launcher's decisions, event by event."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headwater.cli.launcher.job import (
+    CouldNotStart,
+    Ended,
+    Event,
+    Interrupted,
+    JobState,
+    Phase,
+    Signal,
+    Start,
+    Task,
+    Tick,
+    begin,
+    decide,
+)
+
+PS, FIRST, SECOND = Task("ps", 0), Task("worker", 0), Task("worker", 1)
+TASKS = (PS, FIRST, SECOND)
+GRACE_S = 4.0
+
+
+def running() -> JobState:
+    return begin(TASKS, grace_s=GRACE_S).state
+
+
+def after(state: JobState, *events: Event, now: float = 0.0) -> JobState:
+    for event in events:
+        state = decide(state, event, now).state
+    return state
+
+
+def terminate(tasks: Sequence[Task], signum: signal.Signals = signal.SIGTERM) -> tuple[Signal, ...]:
+    return tuple(Signal(task, signum) for task in tasks)
+
+
+def test_all_are_started_in_order() -> None:
+    decision = begin(TASKS, grace_s=GRACE_S)
+    assert decision.actions == tuple(Start(task) for task in TASKS)
+    assert decision.state.phase is Phase.RUNNING
+
+
+def test_the_ps_is_ended_when_all_workers_are_done() -> None:
+    first = decide(running(), Ended(FIRST, 0), 1.0)
+    assert first.actions == ()
+    assert first.state.phase is Phase.RUNNING
+    last = decide(first.state, Ended(SECOND, 0), 2.0)
+    assert last.actions == terminate([PS])
+    assert last.reason == "all workers are done"
+    assert last.state.kill_at == 2.0 + GRACE_S
+    over = decide(last.state, Ended(PS, 0), 3.0).state
+    assert (over.phase, over.exit_code, over.failure) == (Phase.OVER, 0, None)
+
+
+@pytest.mark.parametrize("returncode", [0, -signal.SIGTERM, 128 + signal.SIGTERM, -signal.SIGKILL])
+def test_a_ps_that_ends_as_asked_has_not_failed(returncode: int) -> None:
+    state = after(running(), Ended(FIRST, 0), Ended(SECOND, 0), Ended(PS, returncode))
+    assert (state.phase, state.exit_code, state.failure) == (Phase.OVER, 0, None)
+
+
+def test_a_ps_that_fails_while_ending_has_failed() -> None:
+    state = after(running(), Ended(FIRST, 0), Ended(SECOND, 0), Ended(PS, 5))
+    assert (state.phase, state.exit_code) == (Phase.OVER, 5)
+    assert state.failure is not None
+    assert state.failure.task == PS
+
+
+def test_a_ps_may_end_before_the_workers() -> None:
+    state = after(running(), Ended(PS, 0))
+    assert state.phase is Phase.RUNNING
+    assert after(state, Ended(FIRST, 0), Ended(SECOND, 0)).phase is Phase.OVER
+
+
+@pytest.mark.parametrize(
+    ("returncode", "exit_code", "reason"),
+    [(3, 3, "exit code 3"), (-signal.SIGSEGV, 139, "killed by SIGSEGV"), (-signal.SIGRTMIN - 1, 163, "signal 35")],
+)
+def test_a_failure_ends_all_others_and_gives_its_exit_code(returncode: int, exit_code: int, reason: str) -> None:
+    decision = decide(running(), Ended(SECOND, returncode), 1.0)
+    assert decision.actions == terminate([PS, FIRST])
+    assert decision.state.failure is not None
+    assert decision.state.failure.task == SECOND
+    assert reason in decision.state.failure.reason
+    over = after(decision.state, Ended(FIRST, -signal.SIGTERM), Ended(PS, 1))
+    assert (over.phase, over.exit_code, over.failure) == (Phase.OVER, exit_code, decision.state.failure)
+
+
+def test_a_task_that_cannot_start_has_failed() -> None:
+    decision = decide(running(), CouldNotStart(FIRST, "no memory"), 0.0)
+    assert decision.state.exit_code == 127
+    assert decision.state.failure is not None
+    assert "no memory" in decision.state.failure.reason
+    assert decision.actions == terminate([PS, SECOND])
+
+
+def test_what_does_not_end_is_killed_after_the_grace_period() -> None:
+    state = after(running(), Ended(FIRST, 0), Ended(SECOND, 0), now=10.0)
+    assert decide(state, Tick(), 10.0 + GRACE_S - 0.01).actions == ()
+    decision = decide(state, Tick(), 10.0 + GRACE_S)
+    assert decision.actions == terminate([PS], signal.SIGKILL)
+    assert decision.reason == "killing ps 0: not ended 4 s after being asked to"
+    assert decide(decision.state, Tick(), 100.0).actions == ()
+
+
+def test_an_interruption_ends_all() -> None:
+    decision = decide(running(), Interrupted(signal.SIGINT), 1.0)
+    assert decision.actions == terminate(TASKS)
+    over = after(decision.state, *(Ended(task, -signal.SIGTERM) for task in TASKS))
+    assert (over.phase, over.exit_code, over.failure) == (Phase.OVER, 130, None)
+
+
+def test_a_second_interruption_kills() -> None:
+    state = after(running(), Interrupted(signal.SIGTERM), Ended(FIRST, 0))
+    decision = decide(state, Interrupted(signal.SIGINT), 1.0)
+    assert decision.actions == terminate([PS, SECOND], signal.SIGKILL)
+    assert decision.state.exit_code == 143
+    assert decide(decision.state, Interrupted(signal.SIGINT), 1.0).actions == ()
+
+
+RETURNCODES = st.sampled_from([0, 0, 1, 3, -signal.SIGKILL, -signal.SIGTERM])
+NOISE = st.sampled_from([Tick(), Interrupted(signal.SIGINT), Interrupted(signal.SIGHUP)])
+
+
+@given(st.permutations(TASKS), st.lists(RETURNCODES, min_size=3, max_size=3), st.lists(st.none() | NOISE, max_size=6))
+def test_a_job_is_over_exactly_when_nothing_runs(
+    order: list[Task], returncodes: list[int], noise: list[Event | None]
+) -> None:
+    ends: list[Event] = [Ended(task, code) for task, code in zip(order, returncodes, strict=True)]
+    events: list[Event] = []
+    for position, event in enumerate(ends):
+        events += [extra for extra in noise[position * 2 : position * 2 + 2] if extra is not None]
+        events.append(event)
+    state = running()
+    for now, event in enumerate(events):
+        before = state
+        decision = decide(state, event, float(now))
+        state = decision.state
+        assert (state.phase is Phase.OVER) == (not state.running)
+        assert {action.task for action in decision.actions if isinstance(action, Signal)} <= state.running
+        assert before.failure is None or state.failure == before.failure
+    assert (state.exit_code == 0) <= (state.failure is None)

@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from headwater.cli.launcher.job import Task
+from headwater.cli.launcher.output import MAX_LINE, LineBuffer, PlainView, TaskLog, make_view
+
+WORKER = Task("worker", 0)
+
+
+def test_lines_are_put_together_from_pieces() -> None:
+    buffer = LineBuffer()
+    assert buffer.feed(b"one\ntw") == ["one"]
+    assert buffer.feed(b"o\r\n\nthree") == ["two", ""]
+    assert buffer.close() == ["three"]
+    assert buffer.close() == []
+
+
+def test_a_character_may_be_cut_between_pieces() -> None:
+    buffer = LineBuffer()
+    assert buffer.feed("é".encode()[:1]) == []
+    assert buffer.feed("é".encode()[1:] + b"\xff\n") == ["é\ufffd"]
+
+
+def test_of_a_progress_bar_the_last_state_is_shown() -> None:
+    assert LineBuffer().feed(b"10%\r50%\r100%\n") == ["100%"]
+
+
+def test_a_line_without_end_is_cut() -> None:
+    buffer = LineBuffer()
+    assert [len(line) for line in buffer.feed(b"x" * (2 * MAX_LINE + 5))] == [MAX_LINE, MAX_LINE]
+    assert buffer.close() == ["xxxxx"]
+
+
+def test_a_log_keeps_the_last_lines_and_writes_all(tmp_path: Path) -> None:
+    log = TaskLog(WORKER, tmp_path)
+    for number in range(100):
+        log.write(b"%d\n" % number)
+        log.add(str(number))
+    log.close()
+    assert log.last_lines()[-1] == "99"
+    assert len(log.last_lines()) < 100
+    assert (tmp_path / "worker-0.log").read_bytes().split() == [b"%d" % number for number in range(100)]
+
+
+def test_without_a_terminal_lines_are_plain(capsys: pytest.CaptureFixture[str]) -> None:
+    view = make_view([WORKER])
+    assert type(view) is PlainView
+    view.line(WORKER, "stdout", "out [red]text[/red]")
+    view.line(WORKER, "stderr", "err")
+    view.status("step 1")
+    view.note("a note")
+    view.close()
+    captured = capsys.readouterr()
+    assert captured.out == "[worker 0] out [red]text[/red]\n"
+    assert captured.err == "[worker 0] err\nheadwater run: a note\n"
