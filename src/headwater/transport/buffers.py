@@ -1,0 +1,79 @@
+"""Memory for what is received, used again when nobody looks at it any more.
+
+Fresh memory of 100 MB costs more than receiving into it: the kernel hands it out page by page at first touch. A channel
+therefore keeps the buffers of its large frames. Whether a buffer is still in use is what Python counts anyway: every
+array over it, and every view of such an array, holds a reference to it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import sys
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: A buffer that was not used during this many takes is forgotten.
+_MAX_IDLE_TAKES = 64
+#: Buffers that one pool remembers at most. A forgotten one is ordinary memory, gone with the last array over it.
+_MAX_REMEMBERED = 8
+#: A buffer serves a frame if it is at most this many times as long.
+_MAX_WASTE = 2
+
+
+@dataclass(slots=True)
+class _Remembered:
+    buffer: NDArray[np.uint8]
+    last_take: int
+
+    def references(self) -> int:
+        return sys.getrefcount(self.buffer)
+
+
+#: What `_Remembered.references` says when nobody else holds the buffer: counted, as it differs between Pythons.
+_IDLE_REFERENCES = _Remembered(np.empty(1, np.uint8), 0).references()
+
+
+def fresh_buffer(nbytes: int) -> NDArray[np.uint8]:
+    """``nbytes`` of memory that starts at a page, with unknown content.
+
+    An array over it refers to it and to nothing below, because what is below is no array. (NumPy would otherwise let a
+    view refer to the array at the bottom, and the count of references to this one would miss it.)
+    """
+    pages = mmap.mmap(-1, max(nbytes, 1), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    if hasattr(mmap, "MADV_HUGEPAGE") and nbytes >= 4 << 20:
+        with contextlib.suppress(OSError):  # a kernel without huge pages: slower, not wrong
+            pages.madvise(mmap.MADV_HUGEPAGE)
+    return np.ndarray((nbytes,), np.uint8, pages)
+
+
+class BufferPool:
+    """The buffers of one receiving end. Not for two threads at the same time."""
+
+    def __init__(self) -> None:
+        self._remembered: list[_Remembered] = []
+        self._takes = 0
+
+    def take(self, nbytes: int) -> NDArray[np.uint8]:
+        """A page-aligned buffer of at least ``nbytes`` that no array refers to."""
+        self._takes += 1
+        best: _Remembered | None = None
+        for entry in self._remembered:
+            size = len(entry.buffer)
+            fits = nbytes <= size <= _MAX_WASTE * nbytes and entry.references() <= _IDLE_REFERENCES
+            if fits and (best is None or size < len(best.buffer)):
+                best = entry
+        if best is None:
+            best = _Remembered(fresh_buffer(nbytes), self._takes)
+            self._remembered.append(best)
+        best.last_take = self._takes
+        self._remembered = [e for e in self._remembered if self._takes - e.last_take <= _MAX_IDLE_TAKES]
+        if len(self._remembered) > _MAX_REMEMBERED:
+            self._remembered.remove(min(self._remembered, key=lambda entry: entry.last_take))
+        return best.buffer
+
+    def remembered_bytes(self) -> int:
+        """How much memory the pool would use again, busy or idle, in bytes."""
+        return sum(len(entry.buffer) for entry in self._remembered)
