@@ -37,7 +37,7 @@ class Graph:
         self._consumers: dict[Operation, list[Operation]] = {}
         self._names = NameScope()
         self._devices: list[str | DeviceFunction | None] = []
-        self._colocation: list[Operation | None] = []
+        self._colocation: list[Operation | str | None] = []
         self._control = ControlDependencies()
         self._gradient_overrides: dict[str, str] = {}
         self._collections: dict[Any, list[Any]] = {}
@@ -254,6 +254,17 @@ class Graph:
     def colocate_with(self, op: Any, ignore_existing: bool = False) -> Iterator[None]:
         """Puts the operations made within the block on the device of ``op``; None leaves outer colocations."""
         target = None if op is None else self.as_graph_element(getattr(op, "op", op), allow_tensor=False)
+        with self._colocated(target, ignore_existing):
+            yield
+
+    @contextmanager
+    def colocate_with_name(self, name: str) -> Iterator[None]:
+        """Puts the operations made within the block where the operation that will be called ``name`` goes."""
+        with self._colocated(name, True):
+            yield
+
+    @contextmanager
+    def _colocated(self, target: Operation | str | None, ignore_existing: bool) -> Iterator[None]:
         saved = self._colocation
         saved_devices = self._devices
         self._colocation = [target] if ignore_existing or target is None else [*saved, target]
@@ -273,13 +284,7 @@ class Graph:
             elements = [self.as_graph_element(item) for item in control_inputs]
             ops = [item.op if isinstance(item, Tensor) else item for item in elements]
         with self._control.scope(ops):
-            saved = self._devices, self._colocation, self._names.current
-            if ops is None:
-                self._devices, self._colocation = [], []
-            try:
-                yield
-            finally:
-                self._devices, self._colocation, self._names.current = saved
+            yield
 
     @contextmanager
     def gradient_override_map(self, op_type_map: dict[str, str]) -> Iterator[None]:
@@ -299,7 +304,9 @@ class Graph:
     def _apply_colocation(self, op: Operation) -> None:
         groups: list[bytes] = []
         for target in self._colocation:
-            if target is not None:
+            if isinstance(target, str):
+                groups.append(f"loc:@{target}".encode())
+            elif target is not None:
                 groups.extend(target.colocation_groups())
                 op._set_device(target.device)  # pyright: ignore[reportPrivateUsage]
         if groups:

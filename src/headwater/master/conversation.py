@@ -1,0 +1,126 @@
+"""A step's exchange with one other task, over a channel that it has for itself meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from headwater.errors import DeadlineExceededError, InternalError, OpError, UnavailableError
+from headwater.master.protocol import DONE, ERROR, RUN, TENSORS, raise_error
+from headwater.runtime.step import Step
+from headwater.transport.channel import Channel
+from headwater.transport.frames import Frame
+
+_LOOK_AROUND_S = 0.2
+
+
+class ChannelConversation:
+    """One side of a step: this master's, with one task.
+
+    Args:
+      step: the step.
+      plan: number of the plan that the task runs.
+      task: its full name.
+      channel: a channel to it, held until the step ends.
+      end: called with the channel and whether it can be used again.
+      others: all conversations of the step; while this one waits, an error on another ends the wait.
+    """
+
+    def __init__(
+        self,
+        step: Step,
+        plan: int,
+        task: str,
+        channel: Channel,
+        end: Callable[[Channel, bool], None],
+        others: Mapping[str, ChannelConversation],
+    ) -> None:
+        self._step = step
+        self._plan = plan
+        self._task = task
+        self._channel = channel
+        self._end = end
+        self._others = others
+        self._stash: dict[int, Sequence[Any]] = {}
+        self._done: Sequence[Any] | None = None
+        self._open = True
+
+    def begin(self, feeds: Sequence[Any]) -> None:
+        """Asks the task to run its part."""
+        step = self._step
+        self._put(Frame(RUN, (step.session, self._plan, step.number, step.seconds_left()), feeds))
+
+    def send(self, transfer: int, tensors: Sequence[Any]) -> None:
+        """Sends a transfer."""
+        self._put(Frame(TENSORS, (self._step.number, transfer), tensors))
+
+    def recv(self, transfer: int) -> Sequence[Any]:
+        """Waits for a transfer; raises what the task raises instead."""
+        while transfer not in self._stash:
+            self._next()
+        return self._stash.pop(transfer)
+
+    def finish(self) -> Sequence[Any]:
+        """Waits for the fetches, and ends the conversation."""
+        while self._done is None:
+            self._next()
+        self._open = False
+        self._end(self._channel, True)
+        return self._done
+
+    def abort(self, reason: str) -> None:
+        """Gives the step up. The task notices that the channel is closed."""
+        del reason
+        if self._open:
+            self._open = False
+            self._end(self._channel, False)
+
+    def look(self) -> None:
+        """Takes in what has come, without waiting; raises what the task raises."""
+        while self._open and self._done is None:
+            try:
+                self._take(self._channel.recv(0))
+            except DeadlineExceededError:
+                return
+
+    def _next(self) -> None:
+        while True:
+            try:
+                frame = self._get()
+            except DeadlineExceededError:
+                self._step.check()
+                for other in self._others.values():
+                    if other is not self:
+                        other.look()
+                continue
+            self._take(frame)
+            return
+
+    def _take(self, frame: Frame) -> None:
+        if frame.kind == ERROR:
+            self._open = False
+            self._end(self._channel, True)
+            raise_error(frame, self._task)
+        if frame.header[0] != self._step.number:
+            return
+        if frame.kind == TENSORS:
+            self._stash[int(frame.header[1])] = frame.tensors
+        elif frame.kind == DONE:
+            self._done = frame.tensors
+        else:
+            raise InternalError(None, None, f"{self._task} sent a frame of kind {frame.kind} in a step")
+
+    def _get(self) -> Frame:
+        try:
+            return self._channel.recv(_LOOK_AROUND_S)
+        except UnavailableError as error:
+            raise self._lost(error) from error
+
+    def _put(self, frame: Frame) -> None:
+        try:
+            self._channel.send(frame)
+        except UnavailableError as error:
+            raise self._lost(error) from error
+
+    def _lost(self, error: OpError) -> OpError:
+        return UnavailableError(None, None, f"{self._task} was lost during step {self._step.number}: {error.message}")

@@ -1,0 +1,267 @@
+"""The master of a task: sessions, and the steps they run."""
+
+from __future__ import annotations
+
+import itertools
+import secrets
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from headwater.cluster.device import DeviceSpec
+from headwater.errors import CancelledError, OpError
+from headwater.graph.graph import Graph
+from headwater.passes.partition import partition
+from headwater.passes.place import Placement, place
+from headwater.passes.plan import TaskPlan
+from headwater.passes.prune import Request, prune
+from headwater.passes.schedule import schedule
+from headwater.runtime.executor import CompiledPlan
+from headwater.runtime.step import Step
+from headwater.runtime.task import TaskRuntime
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SessionOptions:
+    """What a session's configuration means to its master.
+
+    Attributes:
+      soft_placement: use another device where the one asked for does not exist.
+      log_placement: print the device of every operation when it is first placed.
+      device_filters: tasks and devices that the session may see; all when empty.
+      timeout_s: longest time of a step, in seconds; None is without end.
+    """
+
+    soft_placement: bool = False
+    log_placement: bool = False
+    device_filters: tuple[str, ...] = ()
+    timeout_s: float | None = None
+
+
+class Conversation(Protocol):
+    """A step's exchange with one other task."""
+
+    def begin(self, feeds: Sequence[Any]) -> None: ...
+
+    def send(self, transfer: int, tensors: Sequence[Any]) -> None: ...
+
+    def recv(self, transfer: int) -> Sequence[Any]: ...
+
+    def finish(self) -> Sequence[Any]: ...
+
+    def abort(self, reason: str) -> None: ...
+
+
+class Peers(Protocol):
+    """The other tasks of a cluster, as a master uses them."""
+
+    def devices(self, filters: Sequence[str]) -> list[DeviceSpec]:
+        """Devices of all tasks that ``filters`` let through; waits for tasks that are not there yet."""
+        ...
+
+    def add_plan(self, task: str, session: str, number: int, plan: TaskPlan) -> None:
+        """Gives a task its plan; waits for a task that is not there yet."""
+        ...
+
+    def conversations(self, step: Step, plan: int, tasks: Sequence[str]) -> Mapping[str, Conversation]:
+        """Opens a conversation with each task."""
+        ...
+
+    def release(self, session: str) -> None:
+        """Tells every task that has plans of ``session`` that it is over."""
+        ...
+
+
+class PreparedStep:
+    """A request that is planned, and can be run any number of times.
+
+    Attributes:
+      local: the part of this master's own task, if it has one.
+      remote: the parts of the others.
+    """
+
+    def __init__(
+        self,
+        owner: MasterSession,
+        number: int,
+        request: Request,
+        local: CompiledPlan | None,
+        remote: Mapping[str, TaskPlan],
+    ) -> None:
+        self._owner = owner
+        self.number = number
+        self.request = request
+        self.local = local
+        self.remote = remote
+        names = [t.name for t in request.feeds]
+        self._local_feeds = [names.index(name) for name in local.plan.feeds] if local else []
+        self._remote_feeds = {task: [names.index(name) for name in plan.feeds] for task, plan in remote.items()}
+        self._sources = _fetch_sources(request, local.plan if local else None, remote)
+
+    def run(self, feeds: Sequence[Any], timeout_s: float | None = None) -> list[Any]:
+        """Runs the step.
+
+        Args:
+          feeds: arrays for the request's feeds, in order.
+          timeout_s: longest time for operations that wait, in seconds.
+
+        Returns:
+          Arrays for the request's fetches, in order.
+
+        Raises:
+          OpError: whatever an operation or a task raised; ``op`` is the operation where that is known.
+        """
+        step = self._owner.new_step(timeout_s)
+        if self.remote:
+            return self._run_everywhere(feeds, step)
+        if self.local is None:
+            return list(feeds)
+        results = self._owner.runtime.execute(self.local, [feeds[i] for i in self._local_feeds], step)
+        return [results[index] if task is None else feeds[index] for task, index in self._sources]
+
+    def _run_everywhere(self, feeds: Sequence[Any], step: MasterStep) -> list[Any]:
+        results: dict[str | None, Sequence[Any]] = {}
+        peers = self._owner.peers
+        assert peers is not None
+        step.conversations = peers.conversations(step, self.number, list(self.remote))
+        try:
+            for task, conversation in step.conversations.items():
+                conversation.begin([feeds[i] for i in self._remote_feeds[task]])
+            if self.local is not None:
+                local_feeds = [feeds[i] for i in self._local_feeds]
+                results[None] = self._owner.runtime.execute(self.local, local_feeds, step, wait=False)
+            for task, conversation in step.conversations.items():
+                results[task] = conversation.finish()
+        except BaseException as error:
+            for conversation in step.conversations.values():
+                conversation.abort(str(error))
+            raise
+        return [feeds[index] if task == "" else results[task][index] for task, index in self._sources]
+
+
+def _fetch_sources(
+    request: Request, local: TaskPlan | None, remote: Mapping[str, TaskPlan]
+) -> list[tuple[str | None, int]]:
+    """For every fetch: the task that gives it (None: this one; "": it is a feed), and which of its results it is."""
+    feeds = {t.name: index for index, t in enumerate(request.feeds)}
+    where: dict[str, tuple[str | None, int]] = {name: ("", index) for name, index in feeds.items()}
+    for task, plan in remote.items():
+        for index, name in enumerate(plan.fetches):
+            where.setdefault(name, (task, index))
+    if local is not None:
+        for index, name in enumerate(local.fetches):
+            where.setdefault(name, (None, index))
+    return [where[t.name] for t in request.fetches]
+
+
+class MasterStep(Step):
+    """A step as its master runs it: transfers go over the step's own conversations."""
+
+    conversations: Mapping[str, Conversation] = {}
+
+    def send(self, destination: str, transfer: int, tensors: Sequence[Any]) -> None:
+        self.conversations[destination].send(transfer, tensors)
+
+    def recv(self, source: str, transfer: int) -> Sequence[Any]:
+        return self.conversations[source].recv(transfer)
+
+
+class MasterSession:
+    """A session of a master.
+
+    Args:
+      runtime: the master's own task.
+      graph: the graph whose operations are run; may grow.
+      options: see `SessionOptions`.
+      peers: the other tasks; None without a cluster.
+    """
+
+    def __init__(self, runtime: TaskRuntime, graph: Graph, options: SessionOptions, peers: Peers | None = None) -> None:
+        self.runtime = runtime
+        self.graph = graph
+        self.options = options
+        self.peers = peers
+        self.handle = secrets.token_hex(8)
+        self._numbers = itertools.count(1)
+        self._plans = itertools.count(1)
+        self._devices: list[DeviceSpec] | None = None
+        self._closed = False
+        self._lock = threading.Lock()
+        self._logged: set[str] = set()
+
+    def devices(self) -> list[DeviceSpec]:
+        """All devices that the session may use; the first call may wait for other tasks."""
+        with self._lock:
+            if self._devices is None:
+                if self.peers is None:
+                    self._devices = self.runtime.devices()
+                else:
+                    self._devices = self.peers.devices(self.options.device_filters)
+            return self._devices
+
+    def prepare(self, request: Request) -> PreparedStep:
+        """Plans a request and gives every task its part.
+
+        Raises:
+          InvalidArgumentError: see `headwater.passes`.
+          UnavailableError: a task cannot be reached.
+        """
+        self._check_open()
+        placement = place(prune(request), self.devices(), soft_placement=self.options.soft_placement)
+        if self.options.log_placement:
+            self._log_placement(placement)
+        plans = schedule(partition(placement))
+        number = next(self._plans)
+        local: CompiledPlan | None = None
+        remote: dict[str, TaskPlan] = {}
+        for task, plan in plans.items():
+            if task == self.runtime.task:
+                local = self.runtime.add_plan(self.handle, number, plan)
+            else:
+                assert self.peers is not None, task
+                self.peers.add_plan(task, self.handle, number, plan)
+                remote[task] = plan
+        return PreparedStep(self, number, request, local, remote)
+
+    def new_step(self, timeout_s: float | None = None) -> MasterStep:
+        """The next step."""
+        self._check_open()
+        limit = self.options.timeout_s if timeout_s is None else timeout_s
+        deadline = None if limit is None else time.monotonic() + limit
+        return MasterStep(next(self._numbers), self.handle, deadline)
+
+    def close(self) -> None:
+        """Ends the session: steps in progress raise CancelledError, its plans are dropped everywhere."""
+        if self._closed:
+            return
+        self._closed = True
+        self.runtime.release(self.handle, "the session was closed")
+        if self.peers is not None:
+            self.peers.release(self.handle)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise CancelledError(None, None, "Session has been closed.")
+
+    def _log_placement(self, placement: Placement) -> None:
+        """Prints each operation's device once, as TensorFlow does: ``name: (Type): device``."""
+        for op, device in placement.devices.items():
+            if op.name not in self._logged:
+                self._logged.add(op.name)
+                print(f"{op.name}: ({op.type}): {device}", file=sys.stderr, flush=True)
+
+
+def error_with_op(error: OpError, graph: Graph) -> OpError:
+    """``error`` with the operation its message names, where that is one of ``graph``."""
+    _, _, rest = error.message.rpartition("operation '")
+    name = rest.partition("'")[0]
+    if error.op is not None or not name:
+        return error
+    try:
+        op = graph.get_operation_by_name(name)
+    except (KeyError, ValueError):
+        return error
+    return type(error)(op.node_def, op, error.message)

@@ -1,0 +1,42 @@
+"""How a step travels on channels.
+
+A master and a task talk in frames of these kinds; the tensors of each are its arrays::
+
+    RUN      master -> task   (session, plan, step, seconds left or None)   the feeds
+    TENSORS  either way       (step, transfer)                              a transfer between the two
+    DONE     task -> master   (step,)                                       the fetches
+    ERROR    task -> master   (step, code, message)                         instead of DONE
+    PUSH     task -> task     (session, step, transfer)                     a transfer between two tasks of which
+                                                                            neither is the master
+
+A master that gives a step up closes the channel. Frames of a step that is over are passed over by its number.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headwater.errors import InternalError, OpError, make_error
+from headwater.transport.frames import Frame
+
+RUN: Final = 1
+TENSORS: Final = 2
+DONE: Final = 3
+ERROR: Final = 4
+PUSH: Final = 6
+
+_MAX_MESSAGE = 1 << 14
+
+
+def error_frame(step: int, error: BaseException, task: str) -> Frame:
+    """An error as a frame for the master; what is none of ours becomes InternalError."""
+    if not isinstance(error, OpError):
+        error = InternalError(None, None, f"{type(error).__name__} on {task}: {error}")
+    return Frame(ERROR, (step, error.error_code, error.message[:_MAX_MESSAGE]), ())
+
+
+def raise_error(frame: Frame, task: str) -> None:
+    """Raises what an ERROR frame says, with the task that sent it."""
+    _, code, message = frame.header
+    text = str(message)
+    raise make_error(int(code), text if task in text else f"{text} [on {task}]")

@@ -1,0 +1,80 @@
+"""Which masters this process has: a session's target names one of them, or another process's."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Protocol
+
+from headwater.cluster.device import DeviceSpec
+from headwater.graph.graph import Graph
+from headwater.master.master import MasterSession, PreparedStep, SessionOptions
+from headwater.passes.prune import Request
+from headwater.runtime.task import TaskRuntime
+
+
+class OpenSession(Protocol):
+    """A session as its client sees it, whether the master is in this process or in another."""
+
+    def prepare(self, request: Request) -> Runnable: ...
+
+    def devices(self) -> list[DeviceSpec]: ...
+
+    def close(self) -> None: ...
+
+
+class Runnable(Protocol):
+    """A request that a master has planned."""
+
+    def run(self, feeds: Sequence[object], timeout_s: float | None = None) -> list[object]: ...
+
+
+class Master(Protocol):
+    """What a target leads to."""
+
+    def open(self, graph: Graph, options: SessionOptions) -> OpenSession:
+        """Starts a session that runs operations of ``graph``."""
+        ...
+
+    def reset(self, containers: Sequence[str]) -> None:
+        """Forgets the state of all tasks."""
+        ...
+
+
+class LocalMaster:
+    """The master of a session without a target: this process, with state that the session has for itself."""
+
+    def open(self, graph: Graph, options: SessionOptions) -> OpenSession:
+        return MasterSession(TaskRuntime(), graph, options)
+
+    def reset(self, containers: Sequence[str]) -> None:
+        del containers
+
+
+_masters: dict[str, Master] = {}
+_lock = threading.Lock()
+
+
+def register_master(target: str, master: Master) -> None:
+    """Says that ``target`` is the master of a server of this process."""
+    with _lock:
+        _masters[target] = master
+
+
+def forget_master(target: str) -> None:
+    """Ends `register_master`."""
+    with _lock:
+        _masters.pop(target, None)
+
+
+def local_master(target: str) -> Master | None:
+    """The master of this process that ``target`` names, or None."""
+    if target in ("", "local"):
+        return LocalMaster()
+    return _masters.get(target)
+
+
+__all__ = [
+    "LocalMaster", "Master", "OpenSession", "PreparedStep", "Runnable", "forget_master", "local_master",
+    "register_master",
+]  # fmt: skip

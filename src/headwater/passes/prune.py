@@ -1,0 +1,118 @@
+"""Prune: which operations a request needs, in an order that respects all dependencies."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from headwater.errors import InvalidArgumentError
+from headwater.graph.operation import Operation, Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a step is asked for.
+
+    Attributes:
+      fetches: tensors whose values are wanted.
+      feeds: tensors whose values come with the request, whatever computes them otherwise.
+      targets: operations to run besides.
+    """
+
+    fetches: tuple[Tensor, ...]
+    feeds: tuple[Tensor, ...] = ()
+    targets: tuple[Operation, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """The operations that a request needs.
+
+    Attributes:
+      request: the request.
+      ops: inputs and control inputs first. Operations that nothing orders stand in the order in which they were made,
+        but those that change variables come as late as they can: a read that is not ordered after an update sees the
+        value from before it.
+    """
+
+    request: Request
+    ops: tuple[Operation, ...]
+
+
+def prune(request: Request) -> Pruned:
+    """Finds what ``request`` needs.
+
+    Raises:
+      InvalidArgumentError: a placeholder is needed that is not fed.
+    """
+    fed = set(request.feeds)
+    needed: dict[Operation, list[Operation]] = {}
+    stack = [t.op for t in request.fetches if t not in fed] + list(request.targets)
+    while stack:
+        op = stack.pop()
+        if op in needed:
+            continue
+        before = dependencies(op, fed)
+        needed[op] = before
+        stack.extend(before)
+        if op.type == "Placeholder" and op.outputs[0] not in fed:
+            raise _not_fed(op)
+    return Pruned(request, _sorted(needed))
+
+
+def dependencies(op: Operation, fed: set[Tensor]) -> list[Operation]:
+    """Operations that must run before ``op``, given which tensors are fed."""
+    if op.outputs and all(tensor in fed for tensor in op.outputs):
+        return []  # only kept for its place in the order: nothing of it is computed
+    inputs = [tensor.op for tensor in op.inputs if tensor not in fed]
+    return list(dict.fromkeys([*inputs, *op.control_inputs]))
+
+
+def _sorted(needed: dict[Operation, list[Operation]]) -> tuple[Operation, ...]:
+    waiting = {op: len(before) for op, before in needed.items()}
+    after: dict[Operation, list[Operation]] = {op: [] for op in needed}
+    for op, before in needed.items():
+        for earlier in before:
+            after[earlier].append(op)
+    ready = [(_rank(op), op.number, op) for op, count in waiting.items() if count == 0]
+    heapq.heapify(ready)
+    order: list[Operation] = []
+    while ready:
+        op = heapq.heappop(ready)[-1]
+        order.append(op)
+        for later in after[op]:
+            waiting[later] -= 1
+            if waiting[later] == 0:
+                heapq.heappush(ready, (_rank(later), later.number, later))
+    if len(order) != len(needed):
+        stuck = next(op for op, count in waiting.items() if count)
+        raise InvalidArgumentError(None, stuck, f"Operation {stuck.name!r} depends on itself through control inputs")
+    return tuple(order)
+
+
+def _rank(op: Operation) -> int:
+    return 1 if op.definition.updates else 0
+
+
+def _not_fed(op: Operation) -> InvalidArgumentError:
+    tensor = op.outputs[0]
+    return InvalidArgumentError(
+        None,
+        op,
+        f"You must feed a value for placeholder tensor '{op.name}' with dtype {tensor.dtype.name} and shape "
+        f"{tensor.shape}" + (f" (made at {op.source})" if op.source else ""),
+    )
+
+
+def verify_pruned(pruned: Pruned) -> None:
+    """Every operation stands after all that it depends on, once, and everything asked for is there."""
+    fed = set(pruned.request.feeds)
+    seen: set[Operation] = set()
+    for op in pruned.ops:
+        assert op not in seen, f"{op.name} twice"
+        missing: Sequence[Operation] = [d for d in dependencies(op, fed) if d not in seen]
+        assert not missing, f"{op.name} before {missing[0].name}"
+        seen.add(op)
+    wanted = [t.op for t in pruned.request.fetches if t not in fed] + list(pruned.request.targets)
+    assert all(op in seen for op in wanted), "something asked for is missing"

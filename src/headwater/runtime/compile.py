@@ -1,0 +1,235 @@
+"""From a `Compute` instruction to one XLA executable.
+
+The operations' lowerings are traced in order, with the variables' values as an environment that reads look up and
+updates replace. Values of variables that the executable changes are donated to it, so that the update happens in
+place.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from headwater.errors import FailedPreconditionError, InvalidArgumentError, OpError
+from headwater.passes.plan import Compute, Node, VariableInfo
+from headwater.registry import Kind
+from headwater.runtime.devices import is_default, local_device
+from headwater.runtime.resources import Cell, Resources
+
+_MAX_FOLDED = 4096
+_FOLDED_KINDS = "iub"
+
+
+class Executable:
+    """A compiled `Compute`.
+
+    Args:
+      compute: what to run.
+      variables: the plan's variables.
+      resources: where their cells are.
+    """
+
+    def __init__(self, compute: Compute, variables: dict[str, VariableInfo], resources: Resources) -> None:
+        self._compute = compute
+        self._lock = resources.lock
+        reads, writes = _variables_of(compute)
+        self._cells = {
+            name: resources.cell(variables[name].container, variables[name].cell) for name in {**reads, **writes}
+        }
+        self._donated = [name for name in reads if name in writes]
+        self._kept = [name for name in reads if name not in writes]
+        self._written = list(writes)
+        self._donated_cells = [self._cells[name] for name in self._donated]
+        self._kept_cells = [self._cells[name] for name in self._kept]
+        self._written_cells = [self._cells[name] for name in self._written]
+        self._random = any(node.definition.kind is Kind.RANDOM for node in compute.nodes)
+        self._seed = secrets.randbits(31)
+        self._static = [compute.inputs.index(name) for name in compute.static]
+        self._dynamic = [i for i in range(len(compute.inputs)) if i not in self._static]
+        self._by_static: dict[Any, Any] = {}
+        self._plain = self._build(()) if not self._static else None
+        self._device = None if is_default(compute.device) else local_device(compute.device)
+        self.touches_state = bool(self._cells)
+        self.only_reads = not self._written and not compute.inputs and all(_is_read(node) for node in compute.nodes)
+        if self.only_reads:
+            self._output_cells = [self._cells[name] for name in _read_outputs(compute)]
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return self._compute.outputs
+
+    def read(self) -> list[Any]:
+        """The outputs of an executable that only reads variables, as arrays that later updates leave alone.
+
+        A NumPy view keeps the buffer, so that the next update makes a new one (copy on write).
+        """
+        with self._lock:
+            return [np.asarray(_value(cell)) for cell in self._output_cells]
+
+    def __call__(self, inputs: Sequence[Any], step_number: int) -> tuple[Sequence[Any], Sequence[Any]]:
+        """Runs it.
+
+        Returns:
+          The outputs, and the new values of variables (to wait for).
+
+        Raises:
+          FailedPreconditionError: a variable it reads has no value; the message names it.
+          InvalidArgumentError: shapes that do not fit, in the operation the message names.
+        """
+        run = self._plain
+        if run is None:
+            key = tuple(_static_key(inputs[i]) for i in self._static)
+            run = self._by_static.get(key)
+            if run is None:
+                run = self._by_static[key] = self._build(tuple(np.asarray(inputs[i]) for i in self._static))
+            inputs = [inputs[i] for i in self._dynamic]
+        if self._device is not None:
+            return self._run_elsewhere(run, inputs, step_number)
+        counter = np.uint32(step_number & 0xFFFFFFFF) if self._random else None
+        if not self.touches_state:
+            return run((), (), inputs, counter)[1], ()
+        with self._lock:
+            donated = [_value(cell) for cell in self._donated_cells]
+            kept = [_value(cell) for cell in self._kept_cells]
+            changed, outputs = run(donated, kept, inputs, counter)
+            for cell, value in zip(self._written_cells, changed, strict=True):
+                cell.value = value
+                cell.updates += 1
+        return outputs, changed
+
+    def _run_elsewhere(self, run: Any, inputs: Sequence[Any], step_number: int) -> tuple[Sequence[Any], Sequence[Any]]:
+        with self._lock, jax.default_device(self._device):
+            moved = [jax.device_put(value, self._device) for value in inputs]
+            donated = [_value(cell) for cell in self._donated_cells]
+            kept = [_value(cell) for cell in self._kept_cells]
+            changed, outputs = run(donated, kept, moved, np.uint32(step_number & 0xFFFFFFFF))
+            for cell, value in zip(self._written_cells, changed, strict=True):
+                cell.value = jax.device_put(value, self._device)
+                cell.updates += 1
+        return outputs, changed
+
+    def _build(self, static: tuple[np.ndarray[Any, Any], ...]) -> Any:
+        compute = self._compute
+        dynamic_names = [compute.inputs[i] for i in self._dynamic]
+        static_values = dict(zip(compute.static, static, strict=True))
+
+        def run(donated: Sequence[Any], kept: Sequence[Any], inputs: Sequence[Any], counter: Any) -> Any:
+            state: dict[str, Any] = dict(zip((*self._donated, *self._kept), (*donated, *kept), strict=True))
+            values: dict[str, Any] = {**static_values, **dict(zip(dynamic_names, inputs, strict=True))}
+            for node in compute.nodes:
+                _trace(node, values, state, self._seed, counter)
+            return [state[name] for name in self._written], [values[name] for name in compute.outputs]
+
+        # The name shows up in profiles.
+        run.__name__ = compute.nodes[-1].name.replace("/", "_") if compute.nodes else "empty"
+        return jax.jit(run, donate_argnums=(0,) if self._donated else ())
+
+
+def _value(cell: Cell) -> Any:
+    value = cell.value
+    if value is None:
+        raise FailedPreconditionError(
+            None, None, f"Attempting to use uninitialized value {cell.name}: run its initializer, or restore it, first"
+        )
+    return value
+
+
+def _static_key(value: Any) -> Any:
+    array = np.asarray(value)
+    return array.tobytes(), array.shape, array.dtype.str
+
+
+def _is_read(node: Node) -> bool:
+    return node.type == "VariableV2" or (node.type == "Identity" and 0 in node.refs)
+
+
+def _read_outputs(compute: Compute) -> list[str]:
+    """For every output of a `Compute` that only reads: the variable it shows."""
+    shown = {f"{node.name}:0": node.refs.get(0, node.name) for node in compute.nodes}
+    return [shown[name] for name in compute.outputs]
+
+
+def _variables_of(compute: Compute) -> tuple[dict[str, None], dict[str, None]]:
+    """Variables whose value is needed at the start, and variables that are changed."""
+    reads: dict[str, None] = {}
+    writes: dict[str, None] = {}
+    for node in compute.nodes:
+        definition = node.definition
+        if node.type == "VariableV2" and node.name not in writes:
+            reads[node.name] = None
+        for position, variable in node.refs.items():
+            needed = position not in definition.refs or position in definition.reads
+            if needed and variable not in writes:
+                reads[variable] = None
+        for position in definition.updates:
+            writes[node.refs[position]] = None
+    return reads, writes
+
+
+def _trace(node: Node, values: dict[str, Any], state: dict[str, Any], seed: int, counter: Any) -> None:
+    """Evaluates one operation in the environment."""
+    definition = node.definition
+    if node.type == "VariableV2":
+        values[f"{node.name}:0"] = state[node.name]
+        return
+    inputs = [
+        state.get(node.refs[index]) if index in node.refs else values[name] for index, name in enumerate(node.inputs)
+    ]
+    attrs = {key: value for key, value in node.attrs.items() if key in definition.attrs}
+    try:
+        if definition.kind is Kind.STATEFUL:
+            changed = definition.lower(*inputs, **attrs)
+            for position, value in zip(definition.updates, changed, strict=True):
+                state[node.refs[position]] = value
+            values[f"{node.name}:0"] = changed[0]
+            return
+        if definition.kind is Kind.RANDOM:
+            result = definition.lower(_key(attrs, seed, node.name, counter), *inputs, **attrs)
+        elif _foldable(inputs):
+            with jax.ensure_compile_time_eval():
+                result = _as_numpy(definition.lower(*inputs, **attrs))
+        else:
+            result = definition.lower(*inputs, **attrs)
+    except OpError:
+        raise
+    except (TypeError, ValueError, IndexError, ZeroDivisionError) as error:
+        raise InvalidArgumentError(
+            None, None, f"{_first_line(error)} [in {node.type} operation {node.name!r}]"
+        ) from error
+    outputs = result if isinstance(result, tuple) else (result,)
+    for index, value in enumerate(outputs):
+        values[f"{node.name}:{index}"] = value
+
+
+def _key(attrs: dict[str, Any], seed: int, name: str, counter: Any) -> Any:
+    """A key for one random operation in one step: its seeds, then the step's number.
+
+    Without seeds the executable's own random one, and the operation's name to tell operations apart.
+    """
+    first, second = int(attrs.get("seed") or 0), int(attrs.get("seed2") or 0)
+    if first == 0 and second == 0:
+        first, second = seed, int.from_bytes(name.encode()[-7:], "little") ^ len(name)
+    key = jax.random.fold_in(jax.random.key(first), second & 0xFFFFFFFF)
+    return jax.random.fold_in(key, counter)
+
+
+def _foldable(inputs: Sequence[Any]) -> bool:
+    """Whether the operation works on small integers that are known while compiling, and so gives such."""
+    return bool(inputs) and all(
+        isinstance(value, np.ndarray | np.generic) and value.dtype.kind in _FOLDED_KINDS and value.size <= _MAX_FOLDED
+        for value in inputs
+    )
+
+
+def _as_numpy(result: Any) -> Any:
+    if isinstance(result, tuple):
+        return tuple(np.asarray(value) for value in result)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    return np.asarray(result)
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).partition("\n")[0]

@@ -1,0 +1,43 @@
+"""The devices of this process: ``CPU:0`` for all cores, and each GPU one of its own."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import jax
+
+from headwater.errors import InvalidArgumentError
+
+
+@cache
+def local_devices() -> dict[str, Any]:
+    """JAX's devices by our names, e.g. ``{"CPU:0": ..., "GPU:0": ...}``.
+
+    A process whose ``CUDA_VISIBLE_DEVICES`` is empty, as a ``ps`` has it, sees no GPU.
+    """
+    found = {"CPU:0": jax.local_devices(backend="cpu")[0]}
+    default = jax.default_backend()
+    if default in ("gpu", "cuda", "rocm"):
+        found |= {f"GPU:{index}": device for index, device in enumerate(jax.local_devices(backend=default))}
+    return found
+
+
+def local_device(name: str) -> Any:
+    """JAX's device for ``name``; InvalidArgumentError when this process has none of that name."""
+    devices = local_devices()
+    if name not in devices:
+        raise InvalidArgumentError(None, None, f"device {name} is not there; this task has {', '.join(devices)}")
+    return devices[name]
+
+
+@cache
+def is_default(name: str) -> bool:
+    """Whether computations go to this device by themselves."""
+    return local_device(name) == jax.local_devices()[0]
+
+
+def memory_bytes(name: str) -> int:
+    """How many bytes the device may use; 256 MiB for a CPU, as TensorFlow reports."""
+    stats: dict[str, int] | None = None if name.startswith("CPU") else local_device(name).memory_stats()
+    return int(stats["bytes_limit"]) if stats and "bytes_limit" in stats else 256 << 20

@@ -1,0 +1,198 @@
+"""Executes plans: a plan becomes a list of small functions over numbered slots, made once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from headwater.dtypes import to_string_array
+from headwater.errors import InvalidArgumentError, OpError, UnimplementedError
+from headwater.passes.plan import Compute, Host, Node, Receive, Send, TaskPlan
+from headwater.registry import Kind
+from headwater.runtime.compile import Executable
+from headwater.runtime.resources import Resources
+from headwater.runtime.step import HostContext, Step
+
+Slots = list[Any]
+Action = Callable[[Slots, Step], None]
+
+
+class CompiledPlan:
+    """A plan, ready to run on this task.
+
+    Args:
+      plan: what to do.
+      resources: the task's state.
+    """
+
+    def __init__(self, plan: TaskPlan, resources: Resources) -> None:
+        self.plan = plan
+        self._resources = resources
+        self._index: dict[str, int] = {}
+        self._template: Slots = []
+        for name in plan.feeds:
+            self._slot(name)
+        for name, value in plan.constants.items():
+            self._template[self._slot(name)] = value
+        actions = [self._action(item) for item in plan.instructions]
+        self._fetches = [self._index[name] for name in plan.fetches]
+        self._actions = actions
+
+    def _slot(self, name: str) -> int:
+        if name not in self._index:
+            self._index[name] = len(self._template)
+            self._template.append(None)
+        return self._index[name]
+
+    def _slots(self, names: Sequence[str]) -> list[int]:
+        return [self._slot(name) for name in names]
+
+    def execute(self, feeds: Sequence[Any], step: Step, *, wait: bool = True) -> list[Any]:
+        """Runs the plan.
+
+        Args:
+          feeds: arrays for ``plan.feeds``, in order.
+          step: the step this is.
+          wait: return only when all state is updated, so that the arrays of ``feeds`` may change.
+
+        Returns:
+          Arrays (NumPy or JAX) for ``plan.fetches``, in order.
+        """
+        slots = self._template.copy()
+        slots[: len(feeds)] = feeds
+        pending: list[Any] = []
+        for action in self._actions:
+            result = action(slots, step)
+            if result:
+                pending.extend(result)
+        if wait:
+            _settle(pending)
+        return [slots[index] for index in self._fetches]
+
+    def _action(self, item: Any) -> Any:
+        match item:
+            case Compute():
+                return self._compute(item)
+            case Host():
+                return self._host(item.node)
+            case Send():
+                return self._send(item)
+            case Receive():
+                return self._receive(item)
+            case _:
+                raise AssertionError(item)
+
+    def _compute(self, item: Compute) -> Any:
+        executable = Executable(item, dict(self.plan.variables), self._resources)
+        sources = self._slots(item.inputs)
+        targets = self._slots(item.outputs)
+        if executable.only_reads:
+
+            def read(slots: Slots, step: Step) -> None:
+                del step
+                for index, value in zip(targets, executable.read(), strict=True):
+                    slots[index] = value
+
+            return read
+
+        def run(slots: Slots, step: Step) -> Sequence[Any]:
+            outputs, changed = executable([slots[index] for index in sources], step.number)
+            for index, value in zip(targets, outputs, strict=True):
+                slots[index] = value
+            return changed
+
+        return run
+
+    def _host(self, node: Node) -> Any:
+        definition = node.definition
+        attrs = {key: value for key, value in node.attrs.items() if key in definition.attrs}
+        sources = [self._slot(name) if index not in node.refs else -1 for index, name in enumerate(node.inputs)]
+        cells = {
+            index: self._resources.cell(self.plan.variables[name].container, self.plan.variables[name].cell)
+            for index, name in node.refs.items()
+        }
+        on_host = definition.kind is Kind.HOST
+        lower = definition.lower if on_host else definition.string_lower
+        if lower is None:
+            raise UnimplementedError(None, None, f"{node.type} ({node.name!r}) has no form for strings")
+        variables = dict(self.plan.variables)
+        outputs = self._outputs_of(node)
+
+        def run(slots: Slots, step: Step) -> None:
+            inputs = [
+                cells[i] if source < 0 else np.asarray(slots[source]) for i, source in enumerate(sources)
+            ]  # fmt: skip
+            try:
+                if on_host:
+                    context = HostContext(node.name, self.plan.task, step, self._resources, variables, node.inputs)
+                    result = lower(context, *inputs, **attrs)
+                else:
+                    result = lower(*inputs, **attrs)
+            except OpError:
+                raise
+            except (TypeError, ValueError, IndexError, KeyError) as error:
+                raise InvalidArgumentError(None, None, f"{error} [in {node.type} operation {node.name!r}]") from error
+            if result is None:
+                return
+            values = result if isinstance(result, tuple | list) else (result,)
+            for index, value in zip(outputs, values, strict=False):
+                slots[index] = _as_array(value)
+
+        return run
+
+    def _outputs_of(self, node: Node) -> list[int]:
+        prefix = f"{node.name}:"
+        used = {name for item in self.plan.instructions for name in _inputs_of(item) if name.startswith(prefix)}
+        used |= {name for name in self.plan.fetches if name.startswith(prefix)}
+        count = 1 + max((int(name.rpartition(":")[2]) for name in used), default=-1)
+        return self._slots([f"{prefix}{index}" for index in range(count)])
+
+    def _send(self, item: Send) -> Any:
+        sources = self._slots(item.tensors)
+        destination, transfer = item.destination, item.transfer
+
+        def run(slots: Slots, step: Step) -> None:
+            step.send(destination, transfer, [np.asarray(slots[index]) for index in sources])
+
+        return run
+
+    def _receive(self, item: Receive) -> Any:
+        targets = self._slots(item.tensors)
+        source, transfer = item.source, item.transfer
+
+        def run(slots: Slots, step: Step) -> None:
+            for index, value in zip(targets, step.recv(source, transfer), strict=True):
+                slots[index] = value
+
+        return run
+
+
+def _inputs_of(item: Any) -> Sequence[str]:
+    match item:
+        case Compute():
+            return item.inputs
+        case Host():
+            return item.node.inputs
+        case Send():
+            return item.tensors
+        case _:
+            return ()
+
+
+def _as_array(value: Any) -> np.ndarray[Any, Any]:
+    if isinstance(value, str | bytes):
+        return to_string_array(value)
+    return np.asarray(value)
+
+
+def _settle(pending: Sequence[Any]) -> None:
+    """Waits until the values are there. One that a later update has taken over is there already."""
+    for value in pending:
+        if not value.is_deleted():
+            try:
+                value.block_until_ready()
+            except RuntimeError:
+                if not value.is_deleted():
+                    raise

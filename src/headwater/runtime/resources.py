@@ -1,0 +1,83 @@
+"""What a task keeps between steps: variables, queues and the like, in containers.
+
+Containers belong to the task, not to a session: sessions share them by name, and they end with the process or with
+`Resources.clear`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+R = TypeVar("R")
+
+
+class Cell:
+    """A variable's place.
+
+    Attributes:
+      name: as in its container.
+      value: the current value (a ``jax.Array``), or None before the first assignment. Read and replaced under
+        `Resources.lock`, because an update donates the old value's buffer.
+      updates: how many times the value was replaced.
+    """
+
+    __slots__ = ("name", "updates", "value")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.value: Any = None
+        self.updates = 0
+
+    @property
+    def initialized(self) -> bool:
+        return self.value is not None
+
+
+class Resources:
+    """The containers of one task.
+
+    Attributes:
+      lock: held while values are read from cells, handed to an executable, and replaced; never while waiting.
+    """
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self._cells: dict[tuple[str, str], Cell] = {}
+        self._others: dict[tuple[str, type, str], Any] = {}
+
+    def cell(self, container: str, name: str) -> Cell:
+        """The variable ``name``, made when it is not there."""
+        with self.lock:
+            key = (container, name)
+            if key not in self._cells:
+                self._cells[key] = Cell(name)
+            return self._cells[key]
+
+    def cells(self) -> dict[tuple[str, str], Cell]:
+        """All variables by container and name."""
+        with self.lock:
+            return dict(self._cells)
+
+    def get_or_make(self, container: str, name: str, kind: type[R], make: Callable[[], R]) -> R:
+        """The resource ``name`` of class ``kind`` (a queue, a table …), made when it is not there."""
+        with self.lock:
+            key = (container, kind, name)
+            if key not in self._others:
+                self._others[key] = make()
+            return self._others[key]
+
+    def clear(self, containers: list[str] | None = None) -> None:
+        """Forgets what is in ``containers`` (all of them by default; ``""`` is the default one).
+
+        A plan that is compiled already keeps its cells, so these lose their values rather than their place.
+        """
+        with self.lock:
+            for (container, _), cell in self._cells.items():
+                if not containers or container in containers:
+                    cell.value = None
+            for key in [k for k in self._others if not containers or k[0] in containers]:
+                closing = getattr(self._others.pop(key), "close_now", None)
+                if closing is not None:
+                    closing()

@@ -1,0 +1,113 @@
+"""A step in progress, as the executor sees it: its number, its end, and where its transfers go."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from headwater.errors import CancelledError, DeadlineExceededError
+from headwater.passes.plan import VariableInfo
+from headwater.runtime.resources import Cell, Resources
+
+_LOOK_AGAIN_S = 0.5
+
+
+class Step:
+    """One run of a plan.
+
+    Subclasses carry transfers; a step of a single task has none.
+
+    Args:
+      number: the step's number, the same on all tasks.
+      session: handle of the session it belongs to.
+      deadline: `time.monotonic` after which waiting operations give up, or None.
+    """
+
+    def __init__(self, number: int = 0, session: str = "", deadline: float | None = None) -> None:
+        self.number = number
+        self.session = session
+        self.deadline = deadline
+        self._cancelled: str | None = None
+        self._waiting: set[threading.Condition] = set()
+
+    def send(self, destination: str, transfer: int, tensors: Sequence[Any]) -> None:
+        """Sends a transfer to another task."""
+        raise AssertionError(f"a step of one task has no transfer to {destination}")
+
+    def recv(self, source: str, transfer: int) -> Sequence[Any]:
+        """Waits for a transfer from another task."""
+        raise AssertionError(f"a step of one task has no transfer from {source}")
+
+    def interrupted(self) -> bool:
+        """Whether whoever asked for the step is gone. Asked now and then by operations that wait."""
+        return False
+
+    def cancel(self, reason: str) -> None:
+        """Ends the step: operations that wait raise CancelledError with ``reason``."""
+        self._cancelled = reason
+        for condition in list(self._waiting):
+            with condition:
+                condition.notify_all()
+
+    def seconds_left(self) -> float | None:
+        """Time until the deadline in seconds, at least 0; None without one."""
+        return None if self.deadline is None else max(0.0, self.deadline - time.monotonic())
+
+    def check(self) -> None:
+        """Raises CancelledError when the step was cancelled, DeadlineExceededError when its time is over."""
+        if self._cancelled is not None:
+            raise CancelledError(None, None, self._cancelled)
+        if self.deadline is not None and time.monotonic() > self.deadline:
+            raise DeadlineExceededError(None, None, f"step {self.number} ran out of its time")
+
+    def wait_until(self, condition: threading.Condition, ready: Callable[[], bool], what: str) -> None:
+        """Waits under ``condition``, which is held, until ``ready()``.
+
+        Raises:
+          CancelledError: the step was cancelled, or who asked for it is gone.
+          DeadlineExceededError: the step's time is over; the message says ``what`` it waited for.
+        """
+        self._waiting.add(condition)
+        try:
+            while not ready():
+                if self._cancelled is not None:
+                    raise CancelledError(None, None, f"{self._cancelled}, while waiting for {what}")
+                if self.interrupted():
+                    raise CancelledError(None, None, f"whoever asked for step {self.number} is gone")
+                timeout = _LOOK_AGAIN_S
+                if self.deadline is not None:
+                    timeout = min(timeout, self.deadline - time.monotonic())
+                    if timeout <= 0:
+                        raise DeadlineExceededError(None, None, f"timed out while waiting for {what}")
+                condition.wait(timeout)
+        finally:
+            self._waiting.discard(condition)
+
+
+@dataclass(frozen=True, slots=True)
+class HostContext:
+    """What a host operation may use besides its inputs.
+
+    Attributes:
+      op_name: the operation's name.
+      task: full name of the task that runs it.
+      step: the step, for waiting.
+      resources: the task's containers.
+      variables: the plan's variables, by operation name.
+      arguments: names of the operation's input tensors.
+    """
+
+    op_name: str
+    task: str
+    step: Step
+    resources: Resources
+    variables: dict[str, VariableInfo]
+    arguments: tuple[str, ...] = ()
+
+    def cell(self, variable: str) -> Cell:
+        """The cell of one of the plan's variables."""
+        info = self.variables[variable]
+        return self.resources.cell(info.container, info.cell)

@@ -1,0 +1,141 @@
+"""A task's runtime as its server and its sessions use it: state, plans, and tensors that other tasks sent ahead."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from headwater.cluster.device import DeviceSpec
+from headwater.errors import AbortedError
+from headwater.passes.plan import TaskPlan
+from headwater.runtime.devices import local_devices
+from headwater.runtime.executor import CompiledPlan
+from headwater.runtime.resources import Resources
+from headwater.runtime.step import Step
+
+LOCAL_TASK = "/job:localhost/replica:0/task:0"
+
+
+class Rendezvous:
+    """Where transfers between two tasks of which neither is the master wait for their receiver."""
+
+    def __init__(self) -> None:
+        self._condition = threading.Condition()
+        self._arrived: dict[tuple[str, int, int], Sequence[Any]] = {}
+
+    def put(self, session: str, step: int, transfer: int, tensors: Sequence[Any]) -> None:
+        """Leaves a transfer."""
+        with self._condition:
+            self._arrived[session, step, transfer] = tensors
+            self._condition.notify_all()
+
+    def take(self, step: Step, transfer: int, source: str) -> Sequence[Any]:
+        """Waits for a transfer; raises as `Step.wait_until` does."""
+        key = (step.session, step.number, transfer)
+        with self._condition:
+            step.wait_until(self._condition, lambda: key in self._arrived, f"tensors from {source}")
+            return self._arrived.pop(key)
+
+    def forget(self, session: str, step: int) -> None:
+        """Drops whatever a step that failed left behind."""
+        with self._condition:
+            for key in [k for k in self._arrived if k[0] == session and k[1] == step]:
+                del self._arrived[key]
+
+    def close_session(self, session: str) -> None:
+        """Drops everything of a session."""
+        with self._condition:
+            for key in [k for k in self._arrived if k[0] == session]:
+                del self._arrived[key]
+
+
+class TaskRuntime:
+    """One task: its name, state and plans.
+
+    Args:
+      task: full task name.
+    """
+
+    def __init__(self, task: str = LOCAL_TASK) -> None:
+        self.task = task
+        self.resources = Resources()
+        self.rendezvous = Rendezvous()
+        self._lock = threading.Lock()
+        self._plans: dict[str, dict[int, CompiledPlan]] = {}
+        self._owners: dict[str, tuple[str, int]] = {}
+        self._steps: set[Step] = set()
+
+    def devices(self) -> list[DeviceSpec]:
+        """The task's devices with full names."""
+        task = DeviceSpec.from_string(self.task)
+        found: list[DeviceSpec] = []
+        for name in local_devices():
+            kind, _, index = name.partition(":")
+            found.append(task.replace(device_type=kind, device_index=int(index)))
+        return found
+
+    def add_plan(self, session: str, number: int, plan: TaskPlan, owner: tuple[str, int] = ("", 0)) -> CompiledPlan:
+        """Compiles ``plan`` and keeps it as ``number`` of ``session``.
+
+        Args:
+          owner: task and generation of the master that the session belongs to. Sessions of earlier generations of the
+            same task are dropped: nobody will ever use them.
+        """
+        compiled = CompiledPlan(plan, self.resources)
+        with self._lock:
+            stale = [s for s, (task, life) in self._owners.items() if task == owner[0] and life != owner[1] and task]
+            self._owners[session] = owner
+            self._plans.setdefault(session, {})[number] = compiled
+        for old in stale:
+            self.release(old, f"{owner[0]} was started anew")
+        return compiled
+
+    def plan(self, session: str, number: int) -> CompiledPlan:
+        """A plan that was added; AbortedError when the session is not known here (any more)."""
+        try:
+            return self._plans[session][number]
+        except KeyError:
+            raise AbortedError(
+                None,
+                None,
+                f"{self.task} does not know plan {number} of session {session}: it was started anew or reset",
+            ) from None
+
+    def owner(self, session: str) -> str:
+        """Full name of the task whose master has ``session``."""
+        return self._owners.get(session, ("", 0))[0]
+
+    def release(self, session: str, reason: str = "the session was closed") -> None:
+        """Drops a session's plans and ends its steps."""
+        with self._lock:
+            self._plans.pop(session, None)
+            self._owners.pop(session, None)
+            steps = [step for step in self._steps if step.session == session]
+        for step in steps:
+            step.cancel(reason)
+        self.rendezvous.close_session(session)
+
+    def reset(self, containers: list[str]) -> None:
+        """Forgets the state in ``containers`` (all by default) and every session."""
+        for session in list(self._plans):
+            self.release(session, f"{self.task} was reset")
+        self.resources.clear(containers)
+
+    def execute(self, compiled: CompiledPlan, feeds: Sequence[Any], step: Step, *, wait: bool = True) -> list[Any]:
+        """Runs a plan as a step that `cancel` and `release` can end."""
+        self._steps.add(step)
+        try:
+            return compiled.execute(feeds, step, wait=wait)
+        finally:
+            self._steps.discard(step)
+
+    def cancel(self, session: str, number: int, reason: str) -> None:
+        """Ends a step, if it is running."""
+        for step in list(self._steps):
+            if step.session == session and step.number == number:
+                step.cancel(reason)
+
+    def session_count(self) -> int:
+        """How many sessions have plans here."""
+        return len(self._plans)

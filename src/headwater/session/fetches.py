@@ -1,0 +1,232 @@
+"""What a program asks a session for, in whatever structure it likes, and what it feeds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from headwater.dtypes import string, to_string_array
+from headwater.graph.graph import Graph
+from headwater.graph.indexed_slices import IndexedSlices
+from headwater.graph.operation import Operation, Tensor
+from headwater.passes.prune import Request
+from headwater.shapes import TensorShape
+
+Rebuild = Callable[[Sequence[Any]], Any]
+Expansion = tuple[Callable[[Any], tuple[list[Any], Rebuild]], Callable[[Any, Any], list[tuple[Any, Any]]] | None]
+_expansions: list[tuple[type, Expansion]] = []
+
+
+class IndexedSlicesValue(NamedTuple):
+    """The value of an `IndexedSlices`."""
+
+    values: Any
+    indices: Any
+    dense_shape: Any
+
+
+def register_session_run_conversion_functions(
+    tensor_type: type,
+    fetch_function: Callable[[Any], tuple[list[Any], Rebuild]],
+    feed_function: Callable[[Any, Any], list[tuple[Any, Any]]] | None = None,
+    feed_function_for_partial_run: Any = None,
+) -> None:
+    """Says how objects of ``tensor_type`` are fetched and fed.
+
+    Args:
+      tensor_type: the class.
+      fetch_function: gives the elements to fetch, and what makes the result of their values.
+      feed_function: of an object and a value for it gives pairs of tensors and values.
+      feed_function_for_partial_run: accepted for compatibility.
+    """
+    del feed_function_for_partial_run
+    _expansions.insert(0, (tensor_type, (fetch_function, feed_function)))
+
+
+def _fetch_slices(slices: Any) -> tuple[list[Any], Rebuild]:
+    parts = [slices.values, slices.indices]
+    if slices.dense_shape is None:
+        return parts, lambda found: IndexedSlicesValue(found[0], found[1], None)
+    return [*parts, slices.dense_shape], lambda found: IndexedSlicesValue(*found)
+
+
+def _feed_slices(slices: Any, value: Any) -> list[tuple[Any, Any]]:
+    parts = [slices.values, slices.indices, slices.dense_shape]
+    return [(part, item) for part, item in zip(parts, value, strict=False) if part is not None]
+
+
+register_session_run_conversion_functions(IndexedSlices, _fetch_slices, _feed_slices)
+
+
+def cache_key(structure: Any) -> Any:
+    """Something hashable that is equal for equal structures of the same elements."""
+    kind = type(structure)
+    if kind is list or kind is tuple:
+        return kind, *map(cache_key, structure)
+    if kind is dict:
+        return kind, *((key, cache_key(value)) for key, value in structure.items())
+    if isinstance(structure, Mapping):
+        return kind, *((key, cache_key(value)) for key, value in structure.items())  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    if isinstance(structure, tuple):
+        return kind, *map(cache_key, structure)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    return structure
+
+
+class Fetches:
+    """A structure of fetches, taken apart.
+
+    Attributes:
+      tensors: the tensors to fetch, each once.
+      targets: the operations to run.
+    """
+
+    def __init__(self, graph: Graph, structure: Any) -> None:
+        self._graph = graph
+        self._index: dict[Tensor, int] = {}
+        self._targets: dict[Operation, None] = {}
+        self._build = self._take_apart(structure)
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        return tuple(self._index)
+
+    @property
+    def targets(self) -> tuple[Operation, ...]:
+        return tuple(self._targets)
+
+    def rebuild(self, values: Sequence[Any]) -> Any:
+        """The structure with values in place of what was asked for; None for operations."""
+        return self._build(values)
+
+    def _take_apart(self, item: Any) -> Rebuild:
+        if item is None:
+            raise TypeError("Fetch argument None has invalid type <class 'NoneType'>")
+        for kind, (expand, _) in _expansions:
+            if isinstance(item, kind):
+                parts, make = expand(item)
+                inner = [self._take_apart(part) for part in parts]
+                return lambda values: make([build(values) for build in inner])
+        if isinstance(item, Mapping):
+            made = {key: self._take_apart(value) for key, value in item.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+            kind = type(item)  # pyright: ignore[reportUnknownVariableType]
+            return lambda values: kind((key, build(values)) for key, build in made.items())  # pyright: ignore[reportUnknownArgumentType]
+        if isinstance(item, list | tuple):
+            parts = [self._take_apart(part) for part in item]  # pyright: ignore[reportUnknownVariableType]
+            if isinstance(item, list):
+                return lambda values: [build(values) for build in parts]
+            if hasattr(item, "_fields"):
+                named: Any = type(item)  # pyright: ignore[reportUnknownVariableType]
+                return lambda values: named(*(build(values) for build in parts))
+            return lambda values: tuple(build(values) for build in parts)
+        return self._element(item)
+
+    def _element(self, item: Any) -> Rebuild:
+        try:
+            element = self._graph.as_graph_element(item)
+        except TypeError as error:
+            raise TypeError(
+                f"Fetch argument {item!r} has invalid type {type(item)}, must be a string or Tensor. ({error})"
+            ) from None
+        except (ValueError, KeyError) as error:
+            raise ValueError(f"Fetch argument {item!r} cannot be interpreted as a Tensor. ({error})") from None
+        if not self._graph.is_fetchable(element):
+            raise ValueError(f"Operation {element.name!r} has been marked as not fetchable.")
+        if isinstance(element, Operation):
+            self._targets[element] = None
+            return lambda values: None
+        index = self._index.setdefault(element, len(self._index))
+        return lambda values: values[index]
+
+
+class Feed:
+    """A tensor to feed, with what it takes."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        self.tensor = tensor
+        self._dtype = tensor.dtype.base_dtype
+        self._numpy = self._dtype.numpy_dtype
+        self._dims = tensor.dims
+
+    def array(self, value: Any) -> Any:
+        """``value`` as an array of the tensor's type.
+
+        Raises:
+          TypeError: it has no such form.
+          ValueError: its shape does not fit the tensor's.
+        """
+        if type(value) is np.ndarray and value.dtype == self._numpy:
+            array: Any = value  # pyright: ignore[reportUnknownVariableType]
+        else:
+            array = self._converted(value)
+        dims = self._dims
+        if dims is not None and array.shape != dims:
+            self._check_shape(array.shape)
+        return array
+
+    def _converted(self, value: Any) -> Any:
+        if isinstance(value, Tensor):
+            raise TypeError(
+                "The value of a feed cannot be a tf.Tensor object. Acceptable feed values include Python scalars, "
+                f"strings, lists, and numpy ndarrays. For reference, the tensor object was {value!r} which was passed "
+                f"to the feed with key {self.tensor!r}."
+            )
+        if self._dtype == string:
+            return to_string_array(value)
+        if isinstance(value, int) and not isinstance(value, bool) and self._dtype.is_integer:
+            low, high = self._dtype.limits
+            if not low <= value <= high:
+                raise TypeError(
+                    f"Type of feed value {value} with type {type(value)} is not compatible with Tensor type "
+                    f"{self._dtype.name}. Try explicitly setting the type of the feed tensor to a larger type."
+                )
+        return np.asarray(value, self._numpy)
+
+    def _check_shape(self, shape: tuple[int, ...]) -> None:
+        if not self.tensor.shape.is_compatible_with(TensorShape(shape)):
+            raise ValueError(
+                f"Cannot feed value of shape {shape!r} for Tensor {self.tensor.name!r}, "
+                f"which has shape '{self.tensor.shape}'"
+            )
+
+
+def expand_feeds(graph: Graph, feed_dict: Mapping[Any, Any]) -> list[tuple[Tensor, Any]]:
+    """The tensors that ``feed_dict`` feeds, with their values.
+
+    Raises:
+      TypeError: a key that is no tensor.
+      ValueError: a tensor that may not be fed.
+    """
+    found: list[tuple[Tensor, Any]] = []
+    for key, value in feed_dict.items():
+        pairs: list[tuple[Any, Any]] = [(key, value)]
+        for kind, (_, expand) in _expansions:
+            if isinstance(key, kind) and expand is not None:
+                pairs = expand(key, value)
+                break
+        for target, item in pairs:
+            try:
+                tensor = graph.as_graph_element(target, allow_operation=False)
+            except (TypeError, ValueError, KeyError) as error:
+                message = error.args[0] if error.args else ""
+                raise TypeError(f"Cannot interpret feed_dict key as Tensor: {message}") from None
+            if not graph.is_feedable(tensor):
+                raise ValueError(f"Tensor {tensor} may not be fed.")
+            found.append((tensor, item))
+    return found
+
+
+def make_request(fetches: Fetches, feeds: Sequence[Feed]) -> Request:
+    """The request for these fetches with these feeds."""
+    return Request(fetches.tensors, tuple(feed.tensor for feed in feeds), fetches.targets)
+
+
+def to_result(value: Any) -> Any:
+    """An array as a program gets it: a NumPy scalar without dimensions, else an array that it may change."""
+    array = value if type(value) is np.ndarray else np.asarray(value)
+    if array.ndim == 0:  # pyright: ignore[reportUnknownMemberType]
+        return array[()]  # pyright: ignore[reportUnknownVariableType]
+    if not array.flags.writeable:  # pyright: ignore[reportUnknownMemberType]
+        return array.copy()  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    return array  # pyright: ignore[reportUnknownVariableType]

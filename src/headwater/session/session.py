@@ -1,0 +1,267 @@
+"""Sessions, as TensorFlow 1.15 has them: a client's connection to a master that runs operations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tensorboard.compat.proto import config_pb2
+
+from headwater.cluster.device import canonical_device
+from headwater.errors import OpError
+from headwater.graph import context
+from headwater.graph.graph import Graph
+from headwater.master.master import SessionOptions, error_with_op
+from headwater.master.targets import Master, OpenSession, Runnable, local_master
+from headwater.session.fetches import Feed, Fetches, cache_key, expand_feeds, make_request, to_result
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceAttributes:
+    """A device that a session may use.
+
+    Attributes:
+      name: in full.
+      device_type: ``CPU`` or ``GPU``.
+      memory_limit_bytes: how much of its memory may be used, in bytes; 0 when not known.
+      incarnation: 0; kept for compatibility.
+    """
+
+    name: str
+    device_type: str
+    memory_limit_bytes: int = 0
+    incarnation: int = 0
+
+
+class _Runner:
+    """A structure of fetches and a set of feeds, ready to run again and again."""
+
+    __slots__ = ("feeds", "fetches", "prepared")
+
+    def __init__(self, fetches: Fetches, feeds: Sequence[Feed], prepared: Runnable | None) -> None:
+        self.fetches = fetches
+        self.feeds = feeds
+        self.prepared = prepared
+
+
+class BaseSession:
+    """Runs operations of one graph.
+
+    Args:
+      target: of the master: empty for this process, else a server's target such as ``grpc://localhost:2222``.
+      graph: the graph; the default one when None.
+      config: a ``ConfigProto``; ``allow_soft_placement``, ``log_device_placement``, ``device_filters`` and
+        ``operation_timeout_in_ms`` count.
+
+    Raises:
+      TypeError: an argument of the wrong type.
+    """
+
+    def __init__(self, target: str = "", graph: Graph | None = None, config: Any = None) -> None:
+        if graph is not None and not isinstance(graph, Graph):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"graph must be a tf.Graph, but got {type(graph)}")
+        if config is not None and not isinstance(config, config_pb2.ConfigProto):
+            raise TypeError(f"config must be a tf.ConfigProto, but got {type(config)}")
+        if isinstance(target, bytes):
+            target = target.decode()
+        if not isinstance(target, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"target must be a string, but got {type(target)}")
+        self._graph = context.get_default_graph() if graph is None else graph
+        self._target = target
+        self._config: Any = config
+        self._options = _options(config)
+        self._opened: OpenSession | None = _master(target).open(self._graph, self._options)
+        self._runners: dict[Any, _Runner] = {}
+
+    @property
+    def graph(self) -> Graph:
+        return self._graph
+
+    @property
+    def graph_def(self) -> Any:
+        return self._graph.as_graph_def()
+
+    @property
+    def sess_str(self) -> str:
+        """The target."""
+        return self._target
+
+    def run(self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None, options: Any = None,
+            run_metadata: Any = None) -> Any:  # fmt: skip
+        """Runs one step.
+
+        Args:
+          fetches: a tensor, operation, variable, or name of one, or lists, tuples, dicts and named tuples of these.
+          feed_dict: values to use for tensors, whatever computes them otherwise.
+          options: a ``RunOptions``; ``timeout_in_ms`` counts.
+          run_metadata: a ``RunMetadata`` to fill in; left as it is when ``options`` asks for no trace.
+
+        Returns:
+          The same structure with NumPy values for tensors and None for operations.
+
+        Raises:
+          RuntimeError: the session is closed, or the graph is empty.
+          TypeError, ValueError: fetches or feeds that are not of this graph or do not fit.
+          OpError: whatever went wrong in the step.
+        """
+        del run_metadata
+        key = (cache_key(fetches), *feed_dict) if feed_dict else cache_key(fetches)
+        runner = self._runners.get(key)
+        if runner is None:
+            runner = self._make_runner(fetches, feed_dict or {})
+            self._runners[key] = runner
+        if feed_dict:
+            values = list(feed_dict.values())
+            if len(values) != len(runner.feeds):
+                values = [value for _, value in expand_feeds(self._graph, feed_dict)]
+            arrays = [feed.array(value) for feed, value in zip(runner.feeds, values, strict=True)]
+        else:
+            arrays = ()
+        return self._run(runner, arrays, options)
+
+    def make_callable(
+        self, fetches: Any, feed_list: Sequence[Any] | None = None, accept_options: bool = False
+    ) -> Callable[..., Any]:
+        """A function that runs ``fetches`` with its arguments as the values of ``feed_list``.
+
+        Args:
+          accept_options: the function takes ``options`` and ``run_metadata`` too.
+        """
+        if feed_list is not None and not isinstance(feed_list, list | tuple):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError("`feed_list` must be a list or tuple.")
+        runner = self._make_runner(fetches, dict.fromkeys(feed_list or ()))
+        feeds = runner.feeds
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            options = kwargs.get("options") if accept_options else None
+            if len(args) != len(feeds):
+                raise TypeError(f"the callable takes {len(feeds)} values to feed, {len(args)} given")
+            return self._run(runner, [feed.array(value) for feed, value in zip(feeds, args, strict=True)], options)
+
+        return call
+
+    def _make_runner(self, fetches: Any, feed_dict: Mapping[Any, Any]) -> _Runner:
+        opened = self._require_open()
+        if not self._graph.version:
+            raise RuntimeError("The Session graph is empty. Add operations to the graph before calling run().")
+        wanted = Fetches(self._graph, fetches)
+        feeds = [Feed(tensor) for tensor, _ in expand_feeds(self._graph, feed_dict)]
+        if not wanted.tensors and not wanted.targets:
+            return _Runner(wanted, feeds, None)
+        try:
+            return _Runner(wanted, feeds, opened.prepare(make_request(wanted, feeds)))
+        except OpError as error:
+            raise error_with_op(error, self._graph) from None
+
+    def _run(self, runner: _Runner, arrays: Sequence[Any], options: Any) -> Any:
+        if self._opened is None:
+            self._require_open()
+        if runner.prepared is None:
+            return runner.fetches.rebuild(())
+        timeout_s = options.timeout_in_ms / 1e3 if options is not None and options.timeout_in_ms else None
+        try:
+            values = runner.prepared.run(arrays, timeout_s)
+        except OpError as error:
+            raise error_with_op(error, self._graph) from None
+        return runner.fetches.rebuild([to_result(value) for value in values])
+
+    def _require_open(self) -> OpenSession:
+        if self._opened is None:
+            raise RuntimeError("Attempted to use a closed Session.")
+        return self._opened
+
+    def list_devices(self) -> list[DeviceAttributes]:
+        """All devices that this session may use."""
+        return [
+            DeviceAttributes(
+                device.to_string(), device.device_type or "", 256 << 20 if device.device_type == "CPU" else 0
+            )
+            for device in self._require_open().devices()
+        ]
+
+    def as_default(self) -> Any:
+        """A context in which this is the thread's default session. Leaving it does not close the session."""
+        return context.default_session(self)
+
+    def close(self) -> None:
+        """Ends the session; steps that are in progress raise CancelledError."""
+        if self._opened is not None:
+            opened, self._opened = self._opened, None
+            self._runners.clear()
+            opened.close()
+
+    def __del__(self) -> None:
+        # A session that was dropped without `close` still has plans on other tasks.
+        if getattr(self, "_opened", None) is not None:
+            self.close()
+
+
+class Session(BaseSession):
+    """A session, to be used as a context manager or closed with `close`. See `BaseSession` for the arguments."""
+
+    def __init__(self, target: str = "", graph: Graph | None = None, config: Any = None) -> None:
+        super().__init__(target, graph, config)
+        self._entered: list[Any] = []
+
+    def __enter__(self) -> Session:
+        graph_context = self._graph.as_default()
+        graph_context.__enter__()
+        self._entered.append(graph_context)
+        context.enter_session(self)
+        return self
+
+    def __exit__(self, exc_type: Any, exc_value: Any, traceback: Any) -> None:
+        context.leave_session(self)
+        self._entered.pop().__exit__(exc_type, exc_value, traceback)
+        self.close()
+
+    @staticmethod
+    def reset(target: str, containers: Sequence[str] | None = None, config: Any = None) -> None:
+        """Forgets the state of the tasks that ``target``'s master knows, and ends their sessions.
+
+        Args:
+          target: of a server.
+          containers: names of containers to forget; all when None.
+          config: accepted for compatibility.
+        """
+        del config
+        _master(target).reset(list(containers or ()))
+
+
+class InteractiveSession(BaseSession):
+    """A session that makes itself the default one, for use at a prompt."""
+
+    def __init__(self, target: str = "", graph: Graph | None = None, config: Any = None) -> None:
+        super().__init__(target, graph, config)
+        self._graph_context = self._graph.as_default()
+        if graph is not None:
+            self._graph_context.__enter__()
+        self._own_graph = graph is not None
+        context.enter_session(self)
+
+    def close(self) -> None:
+        if self._opened is not None:
+            if context.get_default_session() is self:
+                context.leave_session(self)
+            if self._own_graph:
+                self._graph_context.__exit__(None, None, None)
+        super().close()
+
+
+def _options(config: Any) -> SessionOptions:
+    if config is None:
+        return SessionOptions()
+    return SessionOptions(
+        soft_placement=config.allow_soft_placement,
+        log_placement=config.log_device_placement,
+        device_filters=tuple(canonical_device(name) for name in config.device_filters),
+        timeout_s=config.operation_timeout_in_ms / 1e3 or None,
+    )
+
+
+def _master(target: str) -> Master:
+    found = local_master(target)
+    if found is None:
+        raise ValueError(f"no server of this process has the target {target!r}")
+    return found
