@@ -72,16 +72,13 @@ def execute(arguments: Sequence[str]) -> int:
     modules.install()
     try:
         code, main = _load(invocation)
-    except _CannotRun as error:
-        print(f"headwater exec: {error}", file=sys.stderr)
-        return 1 if invocation.kind == "module" else 2
-    except SyntaxError as error:
-        return _report(error)
-    sys.modules["__main__"] = main
-    try:
+        sys.modules["__main__"] = main
         exec(code, main.__dict__)
     except SystemExit:
         raise
+    except _CannotRun as error:
+        print(f"headwater exec: {error}", file=sys.stderr)
+        return 1 if invocation.kind == "module" else 2
     except BaseException as error:  # noqa: BLE001  reported as the interpreter would
         return _report(error)
     return 0
@@ -107,28 +104,30 @@ def _load_code(program: str) -> tuple[CodeType, ModuleType]:
 
 def _load_stdin(_program: str) -> tuple[CodeType, ModuleType]:
     _put_first_on_path("")
-    return compile(sys.stdin.read(), "<stdin>", "exec", dont_inherit=True), _main_module()
+    return compile(sys.stdin.read(), "<stdin>", "exec", dont_inherit=True), _main_module(file="<stdin>")
 
 
 def _load_file(path: str) -> tuple[CodeType, ModuleType]:
+    path = os.path.join(os.getcwd(), path)
     if pkgutil.get_importer(path) is not None:  # a folder or an archive with a __main__.py
         _put_first_on_path(path)
         return _load_module("__main__", missing=f"can't find '__main__' module in {path!r}")
     _put_first_on_path(os.path.dirname(os.path.realpath(path)))
     try:
-        with io.open_code(os.path.abspath(path)) as file:
+        with io.open_code(path) as file:
             source = file.read()
     except OSError as error:
-        raise _CannotRun(f"can't open file {os.path.abspath(path)!r}: {error}") from None
+        raise _CannotRun(f"can't open file: {error}") from None
     main = _main_module(file=path, loader=importlib.machinery.SourceFileLoader("__main__", path))
     return compile(source, path, "exec", dont_inherit=True), main
 
 
 def _load_module(name: str, missing: str = "") -> tuple[CodeType, ModuleType]:
-    if not missing:
+    if missing:
+        # A module of this name is there already: this process's own.
+        del sys.modules["__main__"]
+    else:
         _put_first_on_path(os.getcwd())
-    # A module of the name __main__ is there already: this process's own.
-    sys.modules.pop("__main__", None)
     try:
         spec = importlib.util.find_spec(name)
         if spec is not None and spec.submodule_search_locations is not None:
@@ -142,7 +141,7 @@ def _load_module(name: str, missing: str = "") -> tuple[CodeType, ModuleType]:
     code: CodeType | None = loader.get_code(name) if hasattr(loader, "get_code") else None
     if code is None:
         raise _CannotRun(f"No code object available for {name}")
-    if spec.origin is not None:
+    if spec.origin is not None and not missing:
         sys.argv[0] = spec.origin
     return code, _main_module(file=spec.origin, loader=loader, spec=spec)
 

@@ -149,7 +149,8 @@ class ProgressReporter:
         progress = Progress(
             task=self._task,
             step=self._global_step,
-            steps_per_s=self._steps / elapsed if elapsed > 0 else None,
+            # Of a few steps at the end nothing can be told about speed.
+            steps_per_s=self._steps / elapsed if elapsed >= self._interval_s else None,
             loss=self._loss,
         )
         self._since, self._steps = now, 0

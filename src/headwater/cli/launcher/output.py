@@ -146,8 +146,8 @@ class TerminalView(PlainView):
         if stream not in self._terminals:
             super().line(task, stream, text)
             return
-        prefix: Any = self._text(f"{task!s:<{self._width}} │ ", style=self._styles[task])
-        self._print(prefix + self._text.from_ansi(text))
+        prefix = (f"{task!s:<{self._width}} │ ", self._styles[task])
+        self._print(self._text.assemble(prefix, self._text.from_ansi(text)))
 
     def note(self, text: str) -> None:
         if "stderr" not in self._terminals:
