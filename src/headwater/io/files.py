@@ -289,6 +289,12 @@ class AtomicFile:
         with translated(self.path):
             self.stream.write(data)
 
+    def sync(self) -> None:
+        """Writes what there is so far to the disk."""
+        with translated(self.path):
+            self.stream.flush()
+            os.fsync(self.stream.fileno())
+
     def commit(self) -> None:
         """Writes all to the disk, then gives the file its name, replacing what had it."""
         with translated(self.path):

@@ -1,0 +1,166 @@
+"""Parts of a tensor in a checkpoint, and the keys under which they are stored.
+
+A variable that is partitioned over several ``ps`` tasks is saved part by part, each under a key of its own; the entry
+of its name holds the whole shape and the list of parts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from headwater.errors import InvalidArgumentError
+
+_FULL: Final = -1
+_HEADER_OF_LENGTH: Final = (
+    0, 0x8000, 0xC000, 0xE000, 0xF000, 0xF800, 0xFC00, 0xFE00, 0xFF00, 0xFF80, 0xFFC0,
+)  # fmt: skip
+"""What is written over the first two bytes of an ordered signed number, by its length in bytes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TensorSlice:
+    """A box of a tensor.
+
+    Attributes:
+      starts: first index of the box in each dimension.
+      lengths: how many indices in each dimension; -1 for the whole dimension (its start is 0).
+    """
+
+    starts: tuple[int, ...]
+    lengths: tuple[int, ...]
+
+    @classmethod
+    def whole(cls, rank: int) -> TensorSlice:
+        """All of a tensor."""
+        return cls(starts=(0,) * rank, lengths=(_FULL,) * rank)
+
+    @classmethod
+    def parse(cls, text: str) -> TensorSlice:
+        """Reads ``start,length`` or ``-`` for each dimension, with colons between, e.g. ``0,10:-``.
+
+        Raises:
+          InvalidArgumentError: ``text`` is not of that form.
+        """
+        starts: list[int] = []
+        lengths: list[int] = []
+        for part in text.split(":") if text else []:
+            start, comma, length = part.partition(",")
+            if part == "-":
+                starts.append(0)
+                lengths.append(_FULL)
+            elif comma and start.isdecimal() and length.isdecimal() and int(length) > 0:
+                starts.append(int(start))
+                lengths.append(int(length))
+            else:
+                raise InvalidArgumentError(
+                    None, None, f"Slice {text!r}: {part!r} must be START,LENGTH (with LENGTH > 0) or -"
+                )
+        return cls(starts=tuple(starts), lengths=tuple(lengths))
+
+    @classmethod
+    def from_proto(cls, proto: Any) -> TensorSlice:
+        """The slice of a ``TensorSlice`` message.
+
+        Raises:
+          InvalidArgumentError: a number is negative, or a whole dimension does not start at 0.
+        """
+        starts = tuple(extent.start for extent in proto.extent)
+        lengths = tuple(extent.length if extent.HasField("length") else _FULL for extent in proto.extent)
+        for start, length, extent in zip(starts, lengths, proto.extent, strict=True):
+            if start < 0 or (length < 0 and extent.HasField("length")) or (length == _FULL and start):
+                raise InvalidArgumentError(None, None, f"Slice {starts}, {lengths} is not a part of any tensor")
+        return cls(starts=starts, lengths=lengths)
+
+    def to_proto(self, proto: Any) -> None:
+        """Adds the dimensions of this slice to an empty ``TensorSlice`` message."""
+        for start, length in zip(self.starts, self.lengths, strict=True):
+            extent = proto.extent.add(start=start)
+            if length != _FULL:
+                extent.length = length
+
+    @property
+    def rank(self) -> int:
+        return len(self.starts)
+
+    def resolve(self, shape: tuple[int, ...]) -> tuple[slice, ...]:
+        """Index of this box in an array of ``shape``.
+
+        Raises:
+          InvalidArgumentError: the box is not inside ``shape``.
+        """
+        if len(shape) != self.rank:
+            raise InvalidArgumentError(
+                None, None, f"Slice {self} has {self.rank} dimensions, the shape {shape} has not"
+            )
+        for start, length, size in zip(self.starts, self.lengths, shape, strict=True):
+            if start + max(length, 0) > size:
+                raise InvalidArgumentError(None, None, f"Slice {self} is not inside the shape {shape}")
+        return tuple(
+            slice(start, size if length == _FULL else start + length)
+            for start, length, size in zip(self.starts, self.lengths, shape, strict=True)
+        )
+
+    def shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Shape of this box of an array of ``shape``; InvalidArgumentError when it is not inside."""
+        return tuple(index.stop - index.start for index in self.resolve(shape))
+
+    def key(self, name: str) -> bytes:
+        """The key in a checkpoint's index of this part of the tensor ``name``."""
+        numbers = (n for pair in zip(self.starts, self.lengths, strict=True) for n in pair)
+        return b"".join(
+            (_ordered_unsigned(0), _ordered_text(name.encode()), _ordered_unsigned(self.rank), *map(_ordered, numbers))
+        )
+
+    def __str__(self) -> str:
+        return ":".join(
+            "-" if length == _FULL else f"{start},{length}"
+            for start, length in zip(self.starts, self.lengths, strict=True)
+        )
+
+
+def parse_shape_and_slice(text: str) -> tuple[tuple[int, ...], TensorSlice]:
+    """The whole shape and the part that a ``shape_and_slice`` of a save or restore operation names.
+
+    Args:
+      text: sizes of all dimensions and then the slice, with blanks between, e.g. ``10 4 0,5:-``.
+
+    Raises:
+      InvalidArgumentError: ``text`` is not of that form, or the slice is not inside the shape.
+    """
+    *sizes, last = text.split(" ")
+    if not sizes or not all(size.isdecimal() for size in sizes):
+        raise InvalidArgumentError(
+            None, None, f"shape_and_slice {text!r} must be the sizes of all dimensions, then START,LENGTH or - of each"
+        )
+    shape = tuple(map(int, sizes))
+    part = TensorSlice.parse(last)
+    part.resolve(shape)
+    return shape, part
+
+
+# Numbers and text encoded so that the bytes sort as they do.
+
+
+def _ordered_unsigned(value: int) -> bytes:
+    """Number of bytes, then the bytes, the highest first."""
+    size = (value.bit_length() + 7) // 8
+    return bytes([size]) + value.to_bytes(size, "big")
+
+
+def _ordered_text(text: bytes) -> bytes:
+    """The bytes with 00 escaped (FF, which would be too, is not in UTF-8), then an end mark."""
+    return text.replace(b"\x00", b"\x00\xff") + b"\x00\x01"
+
+
+def _ordered(value: int) -> bytes:
+    """A signed number: as many leading 1 bits as it has bytes, all inverted when negative."""
+    magnitude = ~value if value < 0 else value
+    size = magnitude.bit_length() // 7 + 1
+    encoded = bytearray(value.to_bytes(max(size, 2), "big", signed=True))
+    header = _HEADER_OF_LENGTH[size]
+    if size == 1:
+        return bytes([encoded[1] ^ header >> 8])
+    encoded[0] ^= header >> 8
+    encoded[1] ^= header & 0xFF
+    return bytes(encoded)
