@@ -24,6 +24,7 @@ from headwater.passes.place import Placement, runs_on_host
 from headwater.passes.prune import dependencies
 from headwater.registry import Kind
 
+_DISSOLVED = frozenset({"Const", "NoOp"})
 _SHAPE_OPS = frozenset({"Shape", "Size", "Rank", "ShapeN"})
 
 
@@ -71,7 +72,7 @@ def partition(placement: Placement) -> Partition:
         if op.outputs and all(t in fed for t in op.outputs):
             continue
         before[op] = _dissolved(dependencies(op, fed), before)
-        if op.type not in ("Const", "NoOp"):
+        if op.type not in _DISSOLVED:
             device = placement.devices[op]
             on_host = runs_on_host(op) and op.type != "VariableV2"
             lanes[op] = Lane(task_of(placement, op), "" if on_host else f"{device.device_type}:{device.device_index}")
@@ -88,10 +89,10 @@ def partition(placement: Placement) -> Partition:
 
 
 def _dissolved(deps: Sequence[Operation], before: Mapping[Operation, Sequence[Operation]]) -> list[Operation]:
-    """``deps`` with every group replaced by what it groups."""
+    """``deps`` with every group, and every constant, replaced by what it waits for itself."""
     result: dict[Operation, None] = {}
     for op in deps:
-        if op.type == "NoOp":
+        if op.type in _DISSOLVED:
             result.update(dict.fromkeys(before.get(op, ())))
         else:
             result[op] = None
