@@ -1,0 +1,209 @@
+"""``TF_CONFIG``: how a launcher tells each task what the cluster is and which task of it this one is.
+
+::
+
+    TF_CONFIG='{"cluster": {"ps": ["a:2222"], "worker": ["b:2222", "c:2222"]},
+                "task": {"type": "worker", "index": 1}}'
+
+What is wrong with it is one line that names the field. The same checks serve whatever else describes a cluster, such as
+the flags ``--ps_hosts`` and ``--worker_hosts``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from headwater.cluster.addresses import Address, parse_address
+from headwater.cluster.names import TaskName
+from headwater.cluster.spec import ClusterSpec
+
+VARIABLE = "TF_CONFIG"
+#: A job whose tasks need no place in the cluster: it reads checkpoints and talks to nobody.
+EVALUATOR = "evaluator"
+_MAX_CHARACTERS = 16 << 20
+
+
+class ClusterConfigError(ValueError):
+    """A description of a cluster that cannot be right.
+
+    Attributes:
+      field: what is wrong, such as ``"TF_CONFIG task.index"``.
+    """
+
+    def __init__(self, field: str, problem: str) -> None:
+        super().__init__(f"{field} {problem}")
+        self.field = field
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TaskConfig:
+    """A cluster, and who we are in it.
+
+    Attributes:
+      cluster: all tasks; empty when there are none but this process.
+      task: this process, or None where the configuration does not say.
+      rest: the other members of the JSON object, such as ``environment``.
+    """
+
+    cluster: ClusterSpec
+    task: TaskName | None
+    rest: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+def task_config_from_environment(environ: Mapping[str, str] | None = None) -> TaskConfig | None:
+    """What ``TF_CONFIG`` says; None when it is not set or empty.
+
+    Args:
+      environ: the process's own environment unless given.
+
+    Raises:
+      ClusterConfigError: it cannot be right.
+    """
+    text = (os.environ if environ is None else environ).get(VARIABLE, "").strip()
+    return parse_task_config(text) if text else None
+
+
+def parse_task_config(text: str, *, source: str = VARIABLE) -> TaskConfig:
+    """Reads and checks ``TF_CONFIG``'s text.
+
+    Args:
+      text: a JSON object with ``cluster`` and ``task``, both optional.
+      source: what errors call it.
+
+    Raises:
+      ClusterConfigError: it cannot be right; the message is one line that names the field.
+    """
+    members = _object(_json(text, source), source)
+    cluster = _cluster(members.pop("cluster", {}), source)
+    task = _task(members.pop("task", None), cluster, source)
+    return TaskConfig(cluster=cluster, task=task, rest=members)
+
+
+def parse_hosts(text: str, field: str) -> list[str]:
+    """The addresses in ``host:port,host:port``, each checked.
+
+    Args:
+      text: separated by commas; empty for none.
+      field: what errors call it, such as ``"--ps_hosts"``.
+
+    Raises:
+      ClusterConfigError: an address cannot be right, or is there twice.
+    """
+    addresses = [part for part in (part.strip() for part in text.split(",")) if part]
+    _check_addresses((f"{field}[{number}]", address) for number, address in enumerate(addresses))
+    return addresses
+
+
+def check_cluster(cluster: ClusterSpec, source: str) -> None:
+    """Raises `ClusterConfigError` when a task's address cannot be right or is another's too."""
+    _check_addresses((f"{source} cluster.{task.job}[{task.index}]", address) for task, address in cluster.tasks())
+
+
+def check_task(cluster: ClusterSpec, job: str, index: int, source: str) -> TaskName:
+    """The task ``index`` of ``job``; `ClusterConfigError` when ``cluster`` has none."""
+    if job not in cluster.jobs:
+        raise ClusterConfigError(f"{source} task.type", f"is {job!r}, but the cluster has only {_listed(cluster.jobs)}")
+    indices = cluster.task_indices(job)
+    if index not in indices:
+        known = f"has indices {_listed(indices)}" if indices else "has no tasks"
+        raise ClusterConfigError(f"{source} task.index", f"is {index}, but job {job!r} {known}")
+    return TaskName(job, index)
+
+
+def _json(text: str, source: str) -> Any:
+    if len(text) > _MAX_CHARACTERS:
+        raise ClusterConfigError(source, f"has {len(text)} characters, more than {_MAX_CHARACTERS}")
+    try:
+        return json.loads(text, object_pairs_hook=lambda pairs: _once(pairs, source))
+    except ClusterConfigError:
+        raise
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno}, column {error.colno}"
+        raise ClusterConfigError(source, f"is not JSON: {error.msg} ({where})") from error
+    except (ValueError, RecursionError) as error:
+        raise ClusterConfigError(source, f"is not JSON: {error}") from error
+
+
+def _once(pairs: list[tuple[str, Any]], source: str) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ClusterConfigError(source, f"has the member {twice!r} twice")
+    return members
+
+
+def _object(value: Any, field: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ClusterConfigError(field, f"must be a JSON object, not {_shown(value)}")
+    return cast("dict[str, Any]", value)
+
+
+def _cluster(value: Any, source: str) -> ClusterSpec:
+    jobs: dict[str, dict[int, str]] = {}
+    for job, tasks in _object(value, f"{source} cluster").items():
+        name = f"{source} cluster.{job}"
+        if not job or "/" in job or ":" in job:
+            raise ClusterConfigError(f"{source} cluster", f"has a job with the name {job!r}, which no device can carry")
+        if isinstance(tasks, list):
+            entries = {str(number): address for number, address in enumerate(cast("list[Any]", tasks))}
+        elif isinstance(tasks, dict):
+            entries = cast("dict[str, Any]", tasks)
+        else:
+            raise ClusterConfigError(name, f"must be a list of addresses, not {_shown(tasks)}")
+        for index, address in entries.items():
+            if not isinstance(address, str):
+                raise ClusterConfigError(f"{name}[{index}]", f"must be an address, not {_shown(address)}")
+        jobs[job] = {_index(index, f"{name}[{index}]"): address for index, address in entries.items()}
+    cluster = ClusterSpec(jobs)
+    check_cluster(cluster, source)
+    return cluster
+
+
+def _task(value: Any, cluster: ClusterSpec, source: str) -> TaskName | None:
+    if value is None or value == {}:
+        return None
+    task = _object(value, f"{source} task")
+    job = task.get("type")
+    if not isinstance(job, str) or not job:
+        raise ClusterConfigError(f"{source} task.type", f"must be the name of a job, not {_shown(job)}")
+    index = _index(task.get("index", 0), f"{source} task.index")
+    if job == EVALUATOR or not cluster:
+        return TaskName(job, index)
+    return check_task(cluster, job, index, source)
+
+
+def _index(value: Any, field: str) -> int:
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10 and str(int(value)) == value:
+        return int(value)
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    raise ClusterConfigError(field, f"must be a whole number from 0 on, not {_shown(value)}")
+
+
+def _check_addresses(named: Iterable[tuple[str, str]]) -> None:
+    seen: dict[Address, str] = {}
+    for field_name, text in named:
+        try:
+            address = parse_address(text)
+        except ValueError as error:
+            raise ClusterConfigError(field_name, f"cannot be right: {error}") from error
+        if address.port == 0:
+            raise ClusterConfigError(field_name, f"is {text!r}: with port 0 no other task could find it")
+        if address in seen:
+            raise ClusterConfigError(field_name, f"is {text!r}, which {seen[address]} is already")
+        seen[address] = field_name
+
+
+def _listed(values: list[Any]) -> str:
+    shown = [str(value) for value in values[:8]] + ["..."] * (len(values) > 8)
+    return ", ".join(shown) if shown else "no jobs"
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 60 else text[:57] + "..."

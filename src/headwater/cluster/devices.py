@@ -1,0 +1,211 @@
+"""Names of devices.
+
+A full name is ``/job:ps/replica:0/task:1/device:CPU:0``. A partial one lacks some of its parts, and the older spelling
+``/cpu:0`` or ``/gpu:0`` stands for ``/device:CPU:0`` or ``/device:GPU:0``. Nested device scopes merge their names: what
+the inner one says counts, what it leaves open comes from the outer one.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple
+
+from headwater.cluster.names import TaskName
+
+_SHORT_TYPES = ("CPU", "GPU")
+
+
+class _Parts(NamedTuple):
+    job: str | None = None
+    replica: int | None = None
+    task: int | None = None
+    device_type: str | None = None
+    device_index: int | None = None
+
+    def over(self, outer: _Parts) -> _Parts:
+        """These parts where they say something, and those of ``outer`` elsewhere."""
+        return _Parts(
+            self.job if self.job is not None else outer.job,
+            self.replica if self.replica is not None else outer.replica,
+            self.task if self.task is not None else outer.task,
+            self.device_type if self.device_type is not None else outer.device_type,
+            self.device_index if self.device_index is not None else outer.device_index,
+        )
+
+    def name(self) -> str:
+        text = "" if self.job is None else f"/job:{self.job}"
+        if self.replica is not None:
+            text += f"/replica:{self.replica}"
+        if self.task is not None:
+            text += f"/task:{self.task}"
+        if self.device_type is not None:
+            text += f"/device:{self.device_type}:{'*' if self.device_index is None else self.device_index}"
+        return text
+
+
+@functools.lru_cache(maxsize=4096)
+def _parse(name: str) -> _Parts:
+    found: dict[str, Any] = {}
+    for part in name.split("/"):
+        key, *values = part.split(":")
+        match key.lower() if key.upper() in _SHORT_TYPES else key, values:
+            case "", []:
+                continue
+            case "job", [job]:
+                found["job"] = job
+            case "replica" | "task", [number]:
+                found[key] = _number(number, key, name)
+            case "device", [device_type, number]:
+                _one_device(found, device_type, number, name)
+            case "cpu" | "gpu", []:
+                _one_device(found, key, "*", name)
+            case "cpu" | "gpu", [number]:
+                _one_device(found, key, number, name)
+            case _:
+                raise ValueError(f"device name {name!r} has an unknown part {part!r}")
+    return _Parts(**found)
+
+
+def _one_device(found: dict[str, Any], device_type: str, number: str, name: str) -> None:
+    if "device_type" in found:
+        raise ValueError(f"device name {name!r} has more than one device")
+    found["device_type"] = _type(device_type)
+    found["device_index"] = None if number == "*" else _number(number, "device index", name)
+
+
+def _number(text: str, what: str, name: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"device name {name!r}: the {what} must be a number, not {text!r}") from None
+
+
+def _type(device_type: str) -> str:
+    return device_type.upper() if device_type.upper() in _SHORT_TYPES else device_type
+
+
+@functools.lru_cache(maxsize=4096)
+def canonical_device_name(name: str) -> str:
+    """``name`` in the newer spelling, its parts in order; ValueError when it is no device name."""
+    return _parse(name).name()
+
+
+@functools.lru_cache(maxsize=4096)
+def merge_device_names(outer: str, inner: str) -> str:
+    """The canonical name of what ``inner`` says and, where it says nothing, ``outer``; ValueError when one of them is
+    no device name."""
+    return _parse(inner).over(_parse(outer)).name()
+
+
+@functools.lru_cache(maxsize=4096)
+def full_device_name(name: str, task: TaskName) -> str:
+    """``name`` with all its parts: those that it leaves open are ``task``'s, and its first CPU where no device is
+    named."""
+    open_parts = _Parts(task.job, 0, task.index, "CPU", 0)
+    return _parse(name).over(open_parts).name()
+
+
+class DeviceSpec:
+    """A device's name in parts; each may be None, which leaves it open.
+
+    Args:
+      job: the job's name.
+      replica: the replica's index.
+      task: the task's index.
+      device_type: such as ``"CPU"`` or ``"GPU"``; these two in any case.
+      device_index: the device's index among those of its type.
+
+    Raises:
+      ValueError: an index is no number.
+    """
+
+    def __init__(
+        self,
+        job: str | None = None,
+        replica: int | None = None,
+        task: int | None = None,
+        device_type: str | None = None,
+        device_index: int | None = None,
+    ) -> None:
+        self.job = job
+        self.replica = replica
+        self.task = task
+        self.device_type = device_type
+        self.device_index = device_index
+
+    @classmethod
+    def from_string(cls, spec: str) -> DeviceSpec:
+        """Reads a full or partial name; ValueError when it is none."""
+        return cls(*_parse(spec))
+
+    def parse_from_string(self, spec: str) -> DeviceSpec:
+        """Makes this spec the one that ``spec`` names and returns it; ValueError when it is no device name."""
+        self._parts = _parse(spec)
+        return self
+
+    def merge_from(self, dev: DeviceSpec) -> None:
+        """Takes over every part of ``dev`` that is not open."""
+        self._parts = dev._parts.over(self._parts)
+
+    def make_merged_spec(self, dev: DeviceSpec) -> DeviceSpec:
+        """A new spec: this one, after `merge_from`."""
+        return DeviceSpec(*dev._parts.over(self._parts))
+
+    def replace(self, **parts: Any) -> DeviceSpec:
+        """A new spec with some parts replaced; TypeError for a part that does not exist."""
+        return DeviceSpec(**(self._parts._asdict() | parts))
+
+    def to_string(self) -> str:
+        """The canonical name."""
+        return self._parts.name()
+
+    _parts = _Parts()
+
+    @property
+    def job(self) -> str | None:
+        return self._parts.job
+
+    @job.setter
+    def job(self, job: str | None) -> None:
+        self._parts = self._parts._replace(job=None if job is None else str(job))
+
+    @property
+    def replica(self) -> int | None:
+        return self._parts.replica
+
+    @replica.setter
+    def replica(self, replica: int | None) -> None:
+        self._parts = self._parts._replace(replica=None if replica is None else int(replica))
+
+    @property
+    def task(self) -> int | None:
+        return self._parts.task
+
+    @task.setter
+    def task(self, task: int | None) -> None:
+        self._parts = self._parts._replace(task=None if task is None else int(task))
+
+    @property
+    def device_type(self) -> str | None:
+        return self._parts.device_type
+
+    @device_type.setter
+    def device_type(self, device_type: str | None) -> None:
+        self._parts = self._parts._replace(device_type=None if device_type is None else _type(device_type))
+
+    @property
+    def device_index(self) -> int | None:
+        return self._parts.device_index
+
+    @device_index.setter
+    def device_index(self, device_index: int | None) -> None:
+        self._parts = self._parts._replace(device_index=None if device_index is None else int(device_index))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DeviceSpec) and self._parts == other._parts
+
+    def __hash__(self) -> int:
+        return hash(self._parts)
+
+    def __repr__(self) -> str:
+        return f"DeviceSpec.from_string({self.to_string()!r})"
