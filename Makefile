@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help venv test check format docs clean
+.PHONY: help venv demo test check format docs clean
 
 help:
 	@echo 'make venv     the virtual environment $(VENV) with everything in it'
@@ -20,6 +20,9 @@ venv: $(READY)
 $(READY): pyproject.toml tools/venv.sh
 	tools/venv.sh $(VENV)
 	@touch $@
+
+demo: $(READY)
+	$(BIN)/python examples/demo.py
 
 test: $(READY)
 	$(BIN)/python -m pytest $(ARGS)
