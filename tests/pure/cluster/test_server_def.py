@@ -10,9 +10,11 @@ from headwater.cluster.spec import ClusterSpec
 
 
 def test_the_bytes_are_those_of_tensorflow() -> None:
-    # tf.train.Server({"a": ["h:1"]}, job_name="a", task_index=1, ...).server_def.SerializeToString()
+    # What TensorFlow 1.15 writes for such a message.
+    written = b"\n\x0e\n\x0c\n\x01a\x12\x07\x08\x00\x12\x03h:1\x12\x01a\x18\x01*\x04grpc"
     message = make_server_def(ClusterSpec({"a": ["h:1"]}), TaskName("a", 1))
-    assert message.SerializeToString() == b"\n\x0c\n\n\n\x01a\x12\x05\x12\x03h:1\x12\x01a\x18\x01*\x04grpc"
+    assert ServerDef.FromString(written) == message
+    assert message.SerializeToString() == written
 
 
 def test_round_trip() -> None:
