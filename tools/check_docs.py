@@ -65,7 +65,7 @@ def check(path: Path, targets: set[str], commands: dict[str, click.Command]) -> 
     """The mistakes in one document, each as ``line: what is wrong``."""
     prose, snippets = _read(path)
     for snippet in prose:
-        for link in _LINK.findall(snippet.text):
+        for link in _LINK.findall(_INLINE_CODE.sub("", snippet.text)):
             mistake = _check_link(path, link)
             if mistake:
                 yield f"{snippet.line}: {mistake}"
@@ -86,7 +86,7 @@ def _read(path: Path) -> tuple[list[Snippet], list[Snippet]]:
             language = fence[1].lower() if language is None else None
         elif language is None:
             code += [Snippet(number, text) for text in _INLINE_CODE.findall(line)]
-            prose.append(Snippet(number, _INLINE_CODE.sub("", line)))
+            prose.append(Snippet(number, line))
         elif language in _SHELL_LANGUAGES:
             if code and code[-1].text.endswith("\\"):
                 code[-1] = Snippet(code[-1].line, code[-1].text[:-1] + line.strip())
@@ -136,7 +136,7 @@ def _check_headwater(text: str, name: str, rest: Sequence[str], commands: dict[s
     if name == "exec":
         return ""
     options = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
-    takes_program = not command.allow_interspersed_args
+    takes_program = not command.context_settings.get("allow_interspersed_args", True)
     expects_value = False
     for word in rest:
         if expects_value:
