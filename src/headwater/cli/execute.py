@@ -71,6 +71,7 @@ def execute(arguments: Sequence[str]) -> int:
         del sys.path[0]
     modules.install()
     try:
+        _check_task_config()
         code, main = _load(invocation)
         sys.modules["__main__"] = main
         exec(code, main.__dict__)
@@ -165,8 +166,23 @@ def _put_first_on_path(entry: str) -> None:
     sys.path.insert(0, entry)
 
 
+def _check_task_config() -> None:
+    """Raises an error that names the field of ``TF_CONFIG`` that cannot be right."""
+    if os.environ.get("TF_CONFIG"):
+        from headwater.cluster.config import task_config_from_environment  # noqa: PLC0415  protobuf takes 30 ms
+
+        task_config_from_environment()
+
+
 def _report(error: BaseException) -> int:
-    """Shows ``error`` as the interpreter would, without frames of ours; the exit code to end with."""
+    """Shows ``error`` as the interpreter would, without frames of ours; the exit code to end with.
+
+    What is wrong with the description of a cluster is shown in one line: it is the user's mistake, not the program's.
+    """
+    config = sys.modules.get("headwater.cluster.config")
+    if config is not None and isinstance(error, config.ClusterConfigError):
+        print(f"headwater exec: {error}", file=sys.stderr)
+        return 2
     error.__traceback__ = _without_our_frames(error.__traceback__)
     sys.last_type, sys.last_value, sys.last_traceback = type(error), error, error.__traceback__
     sys.excepthook(type(error), error, error.__traceback__)

@@ -102,6 +102,35 @@ def test_what_cannot_run_is_one_line(arguments: list[str], returncode: int, mess
     assert result.stdout == ""
 
 
+@pytest.mark.parametrize(
+    ("task_config", "field"),
+    [
+        ("{", "TF_CONFIG is not JSON"),
+        ('{"cluster": {"ps": ["a:1", "a:1"]}}', "TF_CONFIG cluster.ps[1]"),
+        ('{"cluster": {"ps": ["a:1"]}, "task": {"type": "ps", "index": 1}}', "TF_CONFIG task.index"),
+        ('{"cluster": {"ps": ["a:1"]}, "task": {"type": "worker", "index": 0}}', "TF_CONFIG task.type"),
+        ('{"cluster": {"ps": "a:1"}}', "TF_CONFIG cluster.ps"),
+    ],
+)
+def test_a_wrong_cluster_is_one_line(
+    task_config: str, field: str, programs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TF_CONFIG", task_config)
+    result = run([*HEADWATER, "look.py"], programs)
+    assert result.returncode == 2
+    assert len(result.stderr.splitlines()) == 1
+    assert field in result.stderr
+    assert result.stdout == ""
+
+
+def test_a_wrong_cluster_of_the_programs_own_is_one_line(programs: Path) -> None:
+    program = "from headwater.cluster.config import parse_hosts\nparse_hosts('a:1,a:1', '--ps_hosts')"
+    result = run([*HEADWATER, "-c", program], programs)
+    assert result.returncode == 2
+    assert len(result.stderr.splitlines()) == 1
+    assert "--ps_hosts[1]" in result.stderr
+
+
 def test_help() -> None:
     result = run([*HEADWATER, "--help"], Path.cwd())
     assert result.returncode == 0
