@@ -39,7 +39,8 @@ def mistakes(document: Path, text: str) -> list[str]:
 @pytest.mark.parametrize(
     "text",
     [
-        "[a](other.md) and [b](other.md#second), [c](https://example.org/x), [d](#here)\n# Here\n[e](other.md#a-title-with-code)",
+        "[a](other.md) and [b](other.md#second), [c](https://example.org/x)",
+        "[d](#here)\n# Here\n[e](other.md#a-title-with-code)",
         "`make test` and `make check`, `headwater version`; `a [link](nowhere.md) in code`",
         "```sh\n$ A=1 headwater run --ps 1 --flags train.py --rate=1  # so\nmake test\n```\n",
         "```sh\nheadwater run --ps 1 -m module --rate\nheadwater exec -u --x\n```\n",
