@@ -15,16 +15,19 @@ from headwater.cluster.names import TaskName
 _SHORT_TYPES = ("CPU", "GPU")
 
 
-class _Parts(NamedTuple):
+class Device(NamedTuple):
+    """What a device's name says; None for each part that it leaves open. The value that passes and sessions use;
+    `DeviceSpec` is its changeable form for programs."""
+
     job: str | None = None
     replica: int | None = None
     task: int | None = None
     device_type: str | None = None
     device_index: int | None = None
 
-    def over(self, outer: _Parts) -> _Parts:
+    def over(self, outer: Device) -> Device:
         """These parts where they say something, and those of ``outer`` elsewhere."""
-        return _Parts(
+        return Device(
             self.job if self.job is not None else outer.job,
             self.replica if self.replica is not None else outer.replica,
             self.task if self.task is not None else outer.task,
@@ -33,6 +36,7 @@ class _Parts(NamedTuple):
         )
 
     def name(self) -> str:
+        """The canonical name."""
         text = "" if self.job is None else f"/job:{self.job}"
         if self.replica is not None:
             text += f"/replica:{self.replica}"
@@ -44,7 +48,8 @@ class _Parts(NamedTuple):
 
 
 @functools.lru_cache(maxsize=4096)
-def _parse(name: str) -> _Parts:
+def parse_device(name: str) -> Device:
+    """The parts of ``name``; ValueError when it is no device name."""
     found: dict[str, Any] = {}
     for part in name.split("/"):
         key, *values = part.split(":")
@@ -63,7 +68,7 @@ def _parse(name: str) -> _Parts:
                 _one_device(found, key, number, name)
             case _:
                 raise ValueError(f"device name {name!r} has an unknown part {part!r}")
-    return _Parts(**found)
+    return Device(**found)
 
 
 def _one_device(found: dict[str, Any], device_type: str, number: str, name: str) -> None:
@@ -87,22 +92,22 @@ def _type(device_type: str) -> str:
 @functools.lru_cache(maxsize=4096)
 def canonical_device_name(name: str) -> str:
     """``name`` in the newer spelling, its parts in order; ValueError when it is no device name."""
-    return _parse(name).name()
+    return parse_device(name).name()
 
 
 @functools.lru_cache(maxsize=4096)
 def merge_device_names(outer: str, inner: str) -> str:
     """The canonical name of what ``inner`` says and, where it says nothing, ``outer``; ValueError when one of them is
     no device name."""
-    return _parse(inner).over(_parse(outer)).name()
+    return parse_device(inner).over(parse_device(outer)).name()
 
 
 @functools.lru_cache(maxsize=4096)
 def full_device_name(name: str, task: TaskName) -> str:
     """``name`` with all its parts: those that it leaves open are ``task``'s, and its first CPU where no device is
     named."""
-    open_parts = _Parts(task.job, 0, task.index, "CPU", 0)
-    return _parse(name).over(open_parts).name()
+    open_parts = Device(task.job, 0, task.index, "CPU", 0)
+    return parse_device(name).over(open_parts).name()
 
 
 class DeviceSpec:
@@ -136,11 +141,11 @@ class DeviceSpec:
     @classmethod
     def from_string(cls, spec: str) -> DeviceSpec:
         """Reads a full or partial name; ValueError when it is none."""
-        return cls(*_parse(spec))
+        return cls(*parse_device(spec))
 
     def parse_from_string(self, spec: str) -> DeviceSpec:
         """Makes this spec the one that ``spec`` names and returns it; ValueError when it is no device name."""
-        self._parts = _parse(spec)
+        self._parts = parse_device(spec)
         return self
 
     def merge_from(self, dev: DeviceSpec) -> None:
@@ -159,7 +164,7 @@ class DeviceSpec:
         """The canonical name."""
         return self._parts.name()
 
-    _parts = _Parts()
+    _parts = Device()
 
     @property
     def job(self) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -49,7 +49,7 @@ def reset_default_graph() -> None:
 
 
 @contextmanager
-def default_graph(graph: Graph) -> Iterator[Graph]:
+def default_graph(graph: Graph) -> Generator[Graph]:
     """Makes ``graph`` this thread's default within the block."""
     _stacks.graphs.append(graph)
     try:
@@ -74,7 +74,7 @@ def require_session(session: Any, what: str) -> Any:
 
 
 @contextmanager
-def default_session(session: Any) -> Iterator[Any]:
+def default_session(session: Any) -> Generator[Any]:
     """Makes ``session`` this thread's default within the block."""
     enter_session(session)
     try:

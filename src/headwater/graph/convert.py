@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -207,7 +207,7 @@ def convert_n_to_tensor(values: Sequence[Any], dtype: Any = None, name: str | No
 
 
 @contextmanager
-def name_scope(name: str | None, default_name: str | None = None, values: Sequence[Any] | None = None) -> Iterator[str]:
+def name_scope(name: str | None, default_name: str | None = None, values: Sequence[Any] | None = None) -> Generator[str]:
     """Enters a name scope of the graph that ``values`` belong to (the default graph without any).
 
     Yields:

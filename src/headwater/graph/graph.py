@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from headwater.cluster.device import canonical_device, merge_devices
+from headwater.cluster.devices import canonical_device_name, merge_device_names
 from headwater.graph import constants, context
 from headwater.graph.collections import GraphKeys
 from headwater.graph.operation import Operation, Tensor
@@ -201,7 +201,7 @@ class Graph:
             return self._names.unique(name, mark_as_used)
 
     @contextmanager
-    def name_scope(self, name: str | None) -> Iterator[str]:
+    def name_scope(self, name: str | None) -> Generator[str]:
         """Prefixes the names of operations made within the block.
 
         Args:
@@ -231,7 +231,7 @@ class Graph:
         return self._names.current
 
     @contextmanager
-    def device(self, device: Any) -> Iterator[None]:
+    def device(self, device: Any) -> Generator[None]:
         """Asks for a device for the operations made within the block.
 
         Args:
@@ -241,9 +241,9 @@ class Graph:
         Raises:
           ValueError: a name that is not well-formed.
         """
-        entry = device if device is None or callable(device) else canonical_device(str(device))
+        entry = device if device is None or callable(device) else canonical_device_name(str(device))
         if hasattr(device, "to_string"):
-            entry = canonical_device(device.to_string())
+            entry = canonical_device_name(device.to_string())
         self._devices.append(entry)
         try:
             yield
@@ -251,20 +251,20 @@ class Graph:
             self._devices.pop()
 
     @contextmanager
-    def colocate_with(self, op: Any, ignore_existing: bool = False) -> Iterator[None]:
+    def colocate_with(self, op: Any, ignore_existing: bool = False) -> Generator[None]:
         """Puts the operations made within the block on the device of ``op``; None leaves outer colocations."""
         target = None if op is None else self.as_graph_element(getattr(op, "op", op), allow_tensor=False)
         with self._colocated(target, ignore_existing):
             yield
 
     @contextmanager
-    def colocate_with_name(self, name: str) -> Iterator[None]:
+    def colocate_with_name(self, name: str) -> Generator[None]:
         """Puts the operations made within the block where the operation that will be called ``name`` goes."""
         with self._colocated(name, True):
             yield
 
     @contextmanager
-    def _colocated(self, target: Operation | str | None, ignore_existing: bool) -> Iterator[None]:
+    def _colocated(self, target: Operation | str | None, ignore_existing: bool) -> Generator[None]:
         saved = self._colocation
         saved_devices = self._devices
         self._colocation = [target] if ignore_existing or target is None else [*saved, target]
@@ -277,7 +277,7 @@ class Graph:
             self._devices = saved_devices
 
     @contextmanager
-    def control_dependencies(self, control_inputs: Sequence[Any] | None) -> Iterator[None]:
+    def control_dependencies(self, control_inputs: Sequence[Any] | None) -> Generator[None]:
         """Makes operations of the block run after ``control_inputs``; None leaves all outer dependencies."""
         ops: list[Operation] | None = None
         if control_inputs is not None:
@@ -287,7 +287,7 @@ class Graph:
             yield
 
     @contextmanager
-    def gradient_override_map(self, op_type_map: dict[str, str]) -> Iterator[None]:
+    def gradient_override_map(self, op_type_map: dict[str, str]) -> Generator[None]:
         """Uses another registered gradient function for operations of the given types made within the block."""
         saved = self._gradient_overrides
         self._gradient_overrides = saved | op_type_map
@@ -319,8 +319,8 @@ class Graph:
         for entry in reversed(self._devices):
             if entry is None:
                 return
-            wanted = (entry(op) or "") if callable(entry) else merge_devices(entry, op.device)
-            op._set_device(canonical_device(wanted))  # pyright: ignore[reportPrivateUsage]
+            wanted = (entry(op) or "") if callable(entry) else merge_device_names(entry, op.device)
+            op._set_device(canonical_device_name(wanted))  # pyright: ignore[reportPrivateUsage]
 
     # Collections ------------------------------------------------------------------------------------------------
 

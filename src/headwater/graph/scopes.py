@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 
 from headwater.graph.operation import Operation, Tensor
@@ -62,7 +62,7 @@ class ControlDependencies:
         self._blocks: list[tuple[list[Operation], set[Operation]]] = []
 
     @contextmanager
-    def scope(self, ops: list[Operation] | None) -> Iterator[None]:
+    def scope(self, ops: list[Operation] | None) -> Generator[None]:
         """Adds a block; None leaves all outer ones."""
         saved = self._blocks
         self._blocks = [] if ops is None else [*saved, (ops, set())]

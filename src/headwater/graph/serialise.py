@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
-from tensorboard.compat.proto import attr_value_pb2, graph_pb2, node_def_pb2
 
 from headwater.dtypes import DType, as_dtype
 from headwater.graph.context import get_default_graph
@@ -15,13 +14,14 @@ from headwater.graph.operation import Operation, Tensor
 from headwater.graph.tensor_proto import make_ndarray, make_tensor_proto
 from headwater.registry import FunctionAttr, lookup
 from headwater.shapes import TensorShape
+from headwater.tensorboard_protos import attr_value_pb2, graph_pb2, node_def_pb2
 
 PRODUCER_VERSION = 134  # of TensorFlow 1.15's GraphDefs
 
 
 def graph_def(graph: Graph, from_version: int | None = None, add_shapes: bool = False) -> Any:
     """``graph`` as a ``GraphDef``; with ``from_version`` only what was added since."""
-    proto: Any = graph_pb2.GraphDef()
+    proto = graph_pb2.GraphDef()
     proto.versions.producer = PRODUCER_VERSION
     for op in graph.get_operations():
         if from_version is None or op.number >= from_version:
@@ -31,7 +31,7 @@ def graph_def(graph: Graph, from_version: int | None = None, add_shapes: bool = 
 
 def subgraph_def(ops: Iterable[Operation]) -> Any:
     """A ``GraphDef`` of just ``ops``."""
-    proto: Any = graph_pb2.GraphDef()
+    proto = graph_pb2.GraphDef()
     proto.versions.producer = PRODUCER_VERSION
     for op in ops:
         _write_node(proto.node.add(), op, add_shapes=False)
@@ -40,7 +40,7 @@ def subgraph_def(ops: Iterable[Operation]) -> Any:
 
 def node_def(op: Operation) -> Any:
     """``op`` as a ``NodeDef``."""
-    proto: Any = node_def_pb2.NodeDef()
+    proto = node_def_pb2.NodeDef()
     _write_node(proto, op, add_shapes=False)
     return proto
 
@@ -321,6 +321,6 @@ class _Importer:
 
 def attr_value(value: Any) -> Any:
     """``value`` as an ``AttrValue``."""
-    proto: Any = attr_value_pb2.AttrValue()
+    proto = attr_value_pb2.AttrValue()
     _write_attr(proto, value)
     return proto

@@ -6,11 +6,11 @@ import math
 from typing import Any, Final
 
 import numpy as np
-from tensorboard.compat.proto import tensor_pb2
 
 from headwater import dtypes
 from headwater.dtypes import DType, as_dtype, from_numpy, to_string_array
 from headwater.shapes import TensorShape
+from headwater.tensorboard_protos import tensor_pb2
 
 # Which field of the proto holds elements of a type when they are not in tensor_content.
 _FIELDS: Final[dict[DType, str]] = {
@@ -34,7 +34,7 @@ def make_tensor_proto(values: Any, dtype: Any = None, shape: Any = None) -> Any:
     found = from_numpy(array.dtype)
     if shape is not None:
         array = array.reshape(tuple(shape))
-    proto: Any = tensor_pb2.TensorProto(dtype=found.as_datatype_enum, tensor_shape=TensorShape(array.shape).as_proto())
+    proto = tensor_pb2.TensorProto(dtype=found.as_datatype_enum, tensor_shape=TensorShape(array.shape).as_proto())
     if found == dtypes.string:
         proto.string_val.extend(to_string_array(array).ravel().tolist())
     else:

@@ -8,11 +8,13 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
-from headwater.cluster.device import DeviceSpec
-from headwater.errors import CancelledError, OpError
+import msgpack
+
+from headwater.cluster.devices import Device, canonical_device_name
+from headwater.errors import CancelledError, InvalidArgumentError, OpError
 from headwater.graph.graph import Graph
 from headwater.passes.partition import partition
 from headwater.passes.place import Placement, place
@@ -40,6 +42,24 @@ class SessionOptions:
     device_filters: tuple[str, ...] = ()
     timeout_s: float | None = None
 
+    def encode(self) -> bytes:
+        """These options for a master elsewhere."""
+        return msgpack.packb(asdict(self))
+
+    @staticmethod
+    def decode(data: bytes) -> SessionOptions:
+        """What `encode` wrote; InvalidArgumentError for anything else."""
+        try:
+            raw: dict[str, Any] = msgpack.unpackb(data)
+            return SessionOptions(
+                soft_placement=bool(raw["soft_placement"]),
+                log_placement=bool(raw["log_placement"]),
+                device_filters=tuple(canonical_device_name(name) for name in raw["device_filters"]),
+                timeout_s=None if raw["timeout_s"] is None else float(raw["timeout_s"]),
+            )
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise InvalidArgumentError(None, None, f"not the options of a session: {error}") from error
+
 
 class Conversation(Protocol):
     """A step's exchange with one other task."""
@@ -58,7 +78,7 @@ class Conversation(Protocol):
 class Peers(Protocol):
     """The other tasks of a cluster, as a master uses them."""
 
-    def devices(self, filters: Sequence[str]) -> list[DeviceSpec]:
+    def devices(self, filters: Sequence[str]) -> list[Device]:
         """Devices of all tasks that ``filters`` let through; waits for tasks that are not there yet."""
         ...
 
@@ -187,12 +207,12 @@ class MasterSession:
         self.handle = secrets.token_hex(8)
         self._numbers = itertools.count(1)
         self._plans = itertools.count(1)
-        self._devices: list[DeviceSpec] | None = None
+        self._devices: list[Device] | None = None
         self._closed = False
         self._lock = threading.Lock()
         self._logged: set[str] = set()
 
-    def devices(self) -> list[DeviceSpec]:
+    def devices(self) -> list[Device]:
         """All devices that the session may use; the first call may wait for other tasks."""
         with self._lock:
             if self._devices is None:
@@ -251,7 +271,7 @@ class MasterSession:
         for op, device in placement.devices.items():
             if op.name not in self._logged:
                 self._logged.add(op.name)
-                print(f"{op.name}: ({op.type}): {device}", file=sys.stderr, flush=True)
+                print(f"{op.name}: ({op.type}): {device.name()}", file=sys.stderr, flush=True)
 
 
 def error_with_op(error: OpError, graph: Graph) -> OpError:

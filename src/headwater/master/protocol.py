@@ -8,6 +8,7 @@ A master and a task talk in frames of these kinds; the tensors of each are its a
     ERROR    task -> master   (step, code, message)                         instead of DONE
     PUSH     task -> task     (session, step, transfer)                     a transfer between two tasks of which
                                                                             neither is the master
+    CALL     client -> master (session, callable, seconds or None)          the feeds; answered by DONE or ERROR
 
 A master that gives a step up closes the channel. Frames of a step that is over are passed over by its number.
 """
@@ -23,7 +24,8 @@ RUN: Final = 1
 TENSORS: Final = 2
 DONE: Final = 3
 ERROR: Final = 4
-PUSH: Final = 6
+PUSH: Final = 5
+CALL: Final = 6
 
 _MAX_MESSAGE = 1 << 14
 

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Sequence
 from typing import Protocol
 
-from headwater.cluster.device import DeviceSpec
+from headwater.cluster.devices import Device
 from headwater.graph.graph import Graph
 from headwater.master.master import MasterSession, PreparedStep, SessionOptions
 from headwater.passes.prune import Request
@@ -18,7 +18,7 @@ class OpenSession(Protocol):
 
     def prepare(self, request: Request) -> Runnable: ...
 
-    def devices(self) -> list[DeviceSpec]: ...
+    def devices(self) -> list[Device]: ...
 
     def close(self) -> None: ...
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from headwater.cluster.device import DeviceSpec
+from headwater.cluster.devices import Device, parse_device
 from headwater.dtypes import resource, string
 from headwater.errors import InvalidArgumentError
 from headwater.graph.operation import Operation
@@ -28,7 +28,7 @@ class Placement:
     """
 
     pruned: Pruned
-    devices: Mapping[Operation, DeviceSpec]
+    devices: Mapping[Operation, Device]
 
 
 def runs_on_host(op: Operation) -> bool:
@@ -38,7 +38,7 @@ def runs_on_host(op: Operation) -> bool:
     return any(t.dtype.base_dtype in (string, resource) for t in (*op.inputs, *op.outputs))
 
 
-def place(pruned: Pruned, devices: Sequence[DeviceSpec], *, soft_placement: bool = False) -> Placement:
+def place(pruned: Pruned, devices: Sequence[Device], *, soft_placement: bool = False) -> Placement:
     """Chooses a device for every operation.
 
     Raises:
@@ -47,7 +47,7 @@ def place(pruned: Pruned, devices: Sequence[DeviceSpec], *, soft_placement: bool
     """
     groups = _Groups(pruned.ops)
     order = sorted(devices, key=_preference)
-    chosen: dict[Operation, DeviceSpec] = {}
+    chosen: dict[Operation, Device] = {}
     for members in groups.members():
         wanted = _wanted(members, soft_placement)
         device = _choose(members, wanted, order, soft_placement)
@@ -55,7 +55,7 @@ def place(pruned: Pruned, devices: Sequence[DeviceSpec], *, soft_placement: bool
     return Placement(pruned, chosen)
 
 
-def _preference(device: DeviceSpec) -> tuple[bool, str, int, int, int]:
+def _preference(device: Device) -> tuple[bool, str, int, int, int]:
     return (
         device.device_type != "GPU", device.job or "", device.replica or 0, device.task or 0, device.device_index or 0,
     )  # fmt: skip
@@ -92,59 +92,57 @@ class _Groups:
         return list(found.values())
 
 
-def _wanted(members: list[Operation], soft_placement: bool) -> DeviceSpec:
+def _wanted(members: list[Operation], soft_placement: bool) -> Device:
     """What the group's operations ask for together. Variables decide where the others disagree with them."""
-    merged = DeviceSpec()
+    merged = Device()
     for op in sorted(members, key=lambda op: op.type != "VariableV2"):
-        asked = DeviceSpec.from_string(op.device)
+        asked = parse_device(op.device)
         for key in ("job", "replica", "task", "device_type", "device_index"):
             have, want = getattr(merged, key), getattr(asked, key)
             if have is None and want is not None:
                 if key == "device_index" and asked.device_type != merged.device_type:
                     continue
-                merged = merged.replace(**{key: want})
+                merged = merged._replace(**{key: want})
             elif want is not None and have != want and not soft_placement and not op.attrs.get("_class"):
                 first = members[0]
                 raise InvalidArgumentError(
                     None,
                     op,
                     f"Cannot colocate nodes '{op.name}' and '{first.name}': '{op.name}' asks for {op.device}, "
-                    f"and what it shares a variable with is on {merged}",
+                    f"and what it shares a variable with is on {merged.name()}",
                 )
     return merged
 
 
-def _choose(
-    members: list[Operation], wanted: DeviceSpec, devices: Sequence[DeviceSpec], soft_placement: bool
-) -> DeviceSpec:
+def _choose(members: list[Operation], wanted: Device, devices: Sequence[Device], soft_placement: bool) -> Device:
     host = next((op for op in members if runs_on_host(op)), None)
     fitting = [device for device in devices if _fits(device, wanted)]
     able = [device for device in fitting if host is None or device.device_type == "CPU"]
     if able:
         return able[0]
     if soft_placement:
-        anywhere = DeviceSpec(job=wanted.job, replica=wanted.replica, task=wanted.task)
+        anywhere = Device(job=wanted.job, replica=wanted.replica, task=wanted.task)
         for device in devices:
             if _fits(device, anywhere) and (host is None or device.device_type == "CPU"):
                 return device
     op = next((op for op in members if op.device), members[0])
-    listed = ", ".join(device.to_string() for device in devices) or "none"
+    listed = ", ".join(device.name() for device in devices) or "none"
     if fitting and host is not None:
         raise InvalidArgumentError(
             None,
             host,
             f"Cannot assign a device for operation {host.name}: {host.type} runs on a CPU only, and "
-            f"'{wanted}' was asked for. Devices there are: [ {listed} ]. allow_soft_placement=True would use a CPU.",
+            f"'{wanted.name()}' was asked for. Devices there are: [ {listed} ]. allow_soft_placement=True would use a CPU.",
         )
     raise InvalidArgumentError(
         None,
         op,
-        f"Cannot assign a device for operation {op.name}: Operation was explicitly assigned to '{wanted}' but "
+        f"Cannot assign a device for operation {op.name}: Operation was explicitly assigned to '{wanted.name()}' but "
         f"available devices are [ {listed} ]. Make sure the device specification refers to a valid device.",
     )
 
 
-def _fits(device: DeviceSpec, wanted: DeviceSpec) -> bool:
+def _fits(device: Device, wanted: Device) -> bool:
     for key in ("job", "replica", "task", "device_type", "device_index"):
         want = getattr(wanted, key)
         if want is not None and getattr(device, key) != want:

@@ -13,12 +13,12 @@ from typing import Any
 import msgpack
 import numpy as np
 from google.protobuf.message import DecodeError
-from tensorboard.compat.proto import graph_pb2, tensor_pb2
 
 from headwater.errors import InvalidArgumentError
 from headwater.graph.serialise import attr_value, read_attr
 from headwater.graph.tensor_proto import make_ndarray, make_tensor_proto
 from headwater.registry import OpDef, lookup
+from headwater.tensorboard_protos import graph_pb2, tensor_pb2
 
 FORMAT = 1
 
@@ -157,7 +157,7 @@ class TaskPlan:
 
 def encode_plan(plan: TaskPlan) -> bytes:
     """``plan`` as bytes for its task."""
-    graph: Any = graph_pb2.GraphDef()
+    graph = graph_pb2.GraphDef()
 
     def add(node: Node) -> int:
         proto = graph.node.add(name=node.name, op=node.type, input=node.inputs)
@@ -208,7 +208,7 @@ def decode_plan(data: bytes) -> TaskPlan:
         raw: Any = msgpack.unpackb(data, strict_map_key=True)
         if raw["format"] != FORMAT:
             raise ValueError(f"format {raw['format']}, and this version reads {FORMAT}")
-        graph: Any = graph_pb2.GraphDef.FromString(raw["graph"])
+        graph = graph_pb2.GraphDef.FromString(raw["graph"])
         nodes = [_node(proto, refs) for proto, refs in zip(graph.node, raw["refs"], strict=True)]
         variables = [VariableInfo(*(str(part) for part in item)) for item in raw["variables"]]
         constants: dict[str, np.ndarray[Any, Any]] = {

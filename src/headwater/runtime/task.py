@@ -6,7 +6,7 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from headwater.cluster.device import DeviceSpec
+from headwater.cluster.devices import Device, parse_device
 from headwater.errors import AbortedError
 from headwater.passes.plan import TaskPlan
 from headwater.runtime.devices import local_devices
@@ -66,13 +66,13 @@ class TaskRuntime:
         self._owners: dict[str, tuple[str, int]] = {}
         self._steps: set[Step] = set()
 
-    def devices(self) -> list[DeviceSpec]:
+    def devices(self) -> list[Device]:
         """The task's devices with full names."""
-        task = DeviceSpec.from_string(self.task)
-        found: list[DeviceSpec] = []
+        task = parse_device(self.task)
+        found: list[Device] = []
         for name in local_devices():
             kind, _, index = name.partition(":")
-            found.append(task.replace(device_type=kind, device_index=int(index)))
+            found.append(task._replace(device_type=kind, device_index=int(index)))
         return found
 
     def add_plan(self, session: str, number: int, plan: TaskPlan, owner: tuple[str, int] = ("", 0)) -> CompiledPlan:

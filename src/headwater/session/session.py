@@ -8,7 +8,7 @@ from typing import Any
 
 from tensorboard.compat.proto import config_pb2
 
-from headwater.cluster.device import canonical_device
+from headwater.cluster.devices import canonical_device_name
 from headwater.errors import OpError
 from headwater.graph import context
 from headwater.graph.graph import Graph
@@ -174,9 +174,7 @@ class BaseSession:
     def list_devices(self) -> list[DeviceAttributes]:
         """All devices that this session may use."""
         return [
-            DeviceAttributes(
-                device.to_string(), device.device_type or "", 256 << 20 if device.device_type == "CPU" else 0
-            )
+            DeviceAttributes(device.name(), device.device_type or "", 256 << 20 if device.device_type == "CPU" else 0)
             for device in self._require_open().devices()
         ]
 
@@ -255,7 +253,7 @@ def _options(config: Any) -> SessionOptions:
     return SessionOptions(
         soft_placement=config.allow_soft_placement,
         log_placement=config.log_device_placement,
-        device_filters=tuple(canonical_device(name) for name in config.device_filters),
+        device_filters=tuple(canonical_device_name(name) for name in config.device_filters),
         timeout_s=config.operation_timeout_in_ms / 1e3 or None,
     )
 
