@@ -111,7 +111,8 @@ class DType:
         if self.is_bool:
             return which == "max"
         if self.is_floating:
-            return getattr(ml_dtypes.finfo(self._numpy), which)
+            finfo: Any = ml_dtypes.finfo(self.numpy_dtype.type)
+            return getattr(finfo, which)
         if self.is_integer:
             return getattr(np.iinfo(self._numpy), which)
         raise TypeError(f"Cannot find {which}imum value of {self!r}.")

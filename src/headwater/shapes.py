@@ -6,8 +6,11 @@ rank is known. `TensorShape` and `Dimension` are the public view of it, as Tenso
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import operator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, overload
+
+from headwater.tensorboard_protos import tensor_shape_pb2
 
 Dims = tuple[int | None, ...] | None
 """Static shape: None is an unknown rank, a None inside it an unknown dimension."""
@@ -20,7 +23,7 @@ def merge_dims(a: Dims, b: Dims) -> Dims:
     if b is None:
         return a
     if len(a) != len(b):
-        raise ValueError(f"Shapes {TensorShape(a)} and {TensorShape(b)} must have the same rank")
+        raise ValueError(f"Shapes {TensorShape(a)} and {TensorShape(b)} are not compatible: their ranks differ")
     merged: list[int | None] = []
     for left, right in zip(a, b, strict=True):
         if left is not None and right is not None and left != right:
@@ -107,10 +110,7 @@ class Dimension:
     def __index__(self) -> int:
         return self.__int__()
 
-    def __bool__(self) -> bool:
-        return bool(self._value)
-
-    def _combine(self, other: Any, operation: Any) -> Any:
+    def _combine(self, other: Any, operation: Callable[[int, int], int]) -> Any:
         theirs = _dimension_value(other)
         if theirs is NotImplemented:
             return NotImplemented
@@ -118,56 +118,66 @@ class Dimension:
             return Dimension(None)
         return Dimension(operation(self._value, theirs))
 
+    def _combine_reversed(self, other: Any, operation: Callable[[int, int], int]) -> Any:
+        return self._combine(other, lambda a, b: operation(b, a))
+
     def __add__(self, other: Any) -> Any:
-        return self._combine(other, lambda a, b: a + b)
+        return self._combine(other, operator.add)
 
     __radd__ = __add__
 
     def __sub__(self, other: Any) -> Any:
-        return self._combine(other, lambda a, b: a - b)
+        return self._combine(other, operator.sub)
 
     def __rsub__(self, other: Any) -> Any:
-        return self._combine(other, lambda a, b: b - a)
+        return self._combine_reversed(other, operator.sub)
 
     def __mul__(self, other: Any) -> Any:
-        return self._combine(other, lambda a, b: a * b)
+        return self._combine(other, operator.mul)
 
     __rmul__ = __mul__
 
     def __floordiv__(self, other: Any) -> Any:
-        return self._combine(other, lambda a, b: a // b)
+        return self._combine(other, _floordiv)
 
     __div__ = __floordiv__
 
     def __rfloordiv__(self, other: Any) -> Any:
-        return self._combine(other, lambda a, b: b // a)
+        return self._combine_reversed(other, _floordiv)
 
     def __mod__(self, other: Any) -> Any:
-        return self._combine(other, lambda a, b: a % b)
+        return self._combine(other, operator.mod)
 
-    def _compare(self, other: Any, operation: Any) -> Any:
+    def __rmod__(self, other: Any) -> Any:
+        return self._combine_reversed(other, operator.mod)
+
+    def _compare(self, other: Any, operation: Callable[[int, int], bool]) -> Any:
         theirs = _dimension_value(other)
         if theirs is NotImplemented:
             return NotImplemented
         return None if self._value is None or theirs is None else operation(self._value, theirs)
 
     def __lt__(self, other: Any) -> Any:
-        return self._compare(other, lambda a, b: a < b)
+        return self._compare(other, operator.lt)
 
     def __le__(self, other: Any) -> Any:
-        return self._compare(other, lambda a, b: a <= b)
+        return self._compare(other, operator.le)
 
     def __gt__(self, other: Any) -> Any:
-        return self._compare(other, lambda a, b: a > b)
+        return self._compare(other, operator.gt)
 
     def __ge__(self, other: Any) -> Any:
-        return self._compare(other, lambda a, b: a >= b)
+        return self._compare(other, operator.ge)
 
     def __str__(self) -> str:
         return "?" if self._value is None else str(self._value)
 
     def __repr__(self) -> str:
         return f"Dimension({self._value})"
+
+
+def _floordiv(a: int, b: int) -> int:
+    return a // b
 
 
 def _dimension_value(other: Any) -> Any:
@@ -247,6 +257,13 @@ class TensorShape:
     def merge_with(self, other: Any) -> TensorShape:
         return TensorShape(merge_dims(self._dims, as_shape(other).as_dims))
 
+    def most_specific_compatible_shape(self, other: Any) -> TensorShape:
+        """What this shape and ``other`` agree on: unknown where they differ."""
+        theirs = as_shape(other).as_dims
+        if self._dims is None or theirs is None or len(self._dims) != len(theirs):
+            return TensorShape(None)
+        return TensorShape([a if a == b else None for a, b in zip(self._dims, theirs, strict=True)])
+
     def concatenate(self, other: Any) -> TensorShape:
         theirs = as_shape(other).as_dims
         return TensorShape(None if self._dims is None or theirs is None else self._dims + theirs)
@@ -277,9 +294,7 @@ class TensorShape:
 
     def as_proto(self) -> Any:
         """This shape as a ``TensorShapeProto`` (-1 for an unknown dimension)."""
-        from tensorboard.compat.proto import tensor_shape_pb2  # imported late: protobuf costs 30 ms at start
-
-        proto: Any = tensor_shape_pb2.TensorShapeProto()
+        proto = tensor_shape_pb2.TensorShapeProto()
         if self._dims is None:
             proto.unknown_rank = True
         else:
@@ -289,7 +304,7 @@ class TensorShape:
 
     def __len__(self) -> int:
         if self._dims is None:
-            raise ValueError("Cannot take the length of Shape with unknown rank.")
+            raise ValueError("Cannot take the length of shape with unknown rank.")
         return len(self._dims)
 
     def __bool__(self) -> bool:
@@ -305,9 +320,15 @@ class TensorShape:
     @overload
     def __getitem__(self, key: slice) -> TensorShape: ...
     def __getitem__(self, key: Any) -> Any:
-        if self._dims is None:
-            return TensorShape(None) if isinstance(key, slice) else Dimension(None)
-        return TensorShape(self._dims[key]) if isinstance(key, slice) else Dimension(self._dims[key])
+        """A dimension, or the shape of a range of them; of an unknown rank, what can be known of it."""
+        if not isinstance(key, slice):
+            return Dimension(None if self._dims is None else self._dims[key])
+        if self._dims is not None:
+            return TensorShape(self._dims[key])
+        start, stop, step = key.start or 0, key.stop, key.step or 1  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        if stop is None or start < 0 or stop < 0 or step != 1:
+            return TensorShape(None)
+        return unknown_shape(max(0, stop - start))  # pyright: ignore[reportUnknownArgumentType]
 
     def __add__(self, other: Any) -> TensorShape:
         return self.concatenate(other)
@@ -341,7 +362,9 @@ def _as_dims(dims: Any) -> Dims:
         return dims.as_dims
     if hasattr(dims, "unknown_rank"):  # a TensorShapeProto, of whichever package
         return None if dims.unknown_rank else tuple(None if d.size == -1 else int(d.size) for d in dims.dim)
-    if isinstance(dims, Iterable) and not isinstance(dims, str | bytes):
+    if isinstance(dims, str | bytes):
+        raise TypeError(f"A string is no TensorShape: {dims!r}; wrap it in a list, or make an integer of it")
+    if isinstance(dims, Iterable):
         items: Iterable[Any] = dims  # pyright: ignore[reportUnknownVariableType]
         return tuple(Dimension(d).value for d in items)
     return (Dimension(dims).value,)
