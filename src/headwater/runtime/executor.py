@@ -38,7 +38,7 @@ class CompiledPlan:
             self._template[self._slot(name)] = value
         actions = [self._action(item) for item in plan.instructions]
         self._fetches = [self._index[name] for name in plan.fetches]
-        self._actions = actions
+        self._actions = list(zip(actions, self._dead_after(), strict=True))
 
     def _slot(self, name: str) -> int:
         if name not in self._index:
@@ -63,13 +63,30 @@ class CompiledPlan:
         slots = self._template.copy()
         slots[: len(feeds)] = feeds
         pending: list[Any] = []
-        for action in self._actions:
+        for action, dead in self._actions:
             result = action(slots, step)
             if result:
                 pending.extend(result)
+            for index in dead:
+                slots[index] = None
         if wait:
             _settle(pending)
         return [slots[index] for index in self._fetches]
+
+    def _dead_after(self) -> list[tuple[int, ...]]:
+        """For every instruction, the slots that nothing needs after it.
+
+        A value that a slot keeps is one that an update cannot change in place.
+        """
+        last: dict[int, int] = {}
+        for position, item in enumerate(self.plan.instructions):
+            last.update((self._index[name], position) for name in _inputs_of(item) if name in self._index)
+        kept = {*self._fetches, *(self._index[name] for name in self.plan.constants)}
+        dead: list[list[int]] = [[] for _ in self.plan.instructions]
+        for slot, position in last.items():
+            if slot not in kept:
+                dead[position].append(slot)
+        return [tuple(slots) for slots in dead]
 
     def _action(self, item: Any) -> Any:
         match item:
