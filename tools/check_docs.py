@@ -13,12 +13,12 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import Any
 
-import click
+import typer
 import typer.main
 
 from headwater.cli.app import app
@@ -49,7 +49,7 @@ def main() -> int:
         cwd=REPOSITORY, capture_output=True, text=True, check=True,
     )  # fmt: skip
     targets = set(_TARGET.findall((REPOSITORY / "Makefile").read_text()))
-    commands = _commands()
+    commands = commands_of(app)
     mistakes = [
         f"{name}:{mistake}"
         for name in listed.stdout.split()
@@ -61,7 +61,7 @@ def main() -> int:
     return 1 if mistakes else 0
 
 
-def check(path: Path, targets: set[str], commands: dict[str, click.Command]) -> Iterator[str]:
+def check(path: Path, targets: set[str], commands: Mapping[str, Any]) -> Iterator[str]:
     """The mistakes in one document, each as ``line: what is wrong``."""
     prose, snippets = _read(path)
     for snippet in prose:
@@ -112,7 +112,7 @@ def _anchors(path: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading[1].strip().lower()).replace(" ", "-") for heading in headings if heading}
 
 
-def _check_command(text: str, targets: set[str], commands: dict[str, click.Command]) -> str:
+def _check_command(text: str, targets: set[str], commands: Mapping[str, Any]) -> str:
     try:
         words = shlex.split(text, comments=True)
     except ValueError:  # prose between quotes, or code of another language
@@ -129,7 +129,7 @@ def _check_command(text: str, targets: set[str], commands: dict[str, click.Comma
             return ""
 
 
-def _check_headwater(text: str, name: str, rest: Sequence[str], commands: dict[str, click.Command]) -> str:
+def _check_headwater(text: str, name: str, rest: Sequence[str], commands: Mapping[str, Any]) -> str:
     command = commands.get(name)
     if command is None:
         return f"`{text}`: there is no command {name}" if re.fullmatch(r"[a-z]+", name) else ""
@@ -147,16 +147,18 @@ def _check_headwater(text: str, name: str, rest: Sequence[str], commands: dict[s
                 return ""
             if option not in {*options, "-h", "--help"}:
                 return f"`{text}`: headwater {name} has no option {option}"
-            parameter = next((p for p in command.params if option in p.opts), None)
-            expects_value = isinstance(parameter, click.Option) and not parameter.is_flag and "=" not in word
+            parameter: Any = next((p for p in command.params if option in p.opts), None)
+            # Help is an option that typer adds, and has no value.
+            expects_value = parameter is not None and not parameter.is_flag and "=" not in word
         elif takes_program:
             return ""
     return ""
 
 
-def _commands() -> dict[str, click.Command]:
-    group = typer.main.get_command(app)
-    return dict(cast("click.Group", group).commands)
+def commands_of(app: typer.Typer) -> Mapping[str, Any]:
+    """The commands of ``app`` by name."""
+    group: Any = typer.main.get_command(app)
+    return dict(group.commands)
 
 
 if __name__ == "__main__":

@@ -10,13 +10,12 @@ import importlib.util
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
 import headwater
 from headwater.cli.arguments import UsageError, parse_arguments
-from headwater.cli.execute import USAGE
 from headwater.cli.launcher.plan import LaunchSettings
 from headwater.cli.launcher.shell import launch
 
@@ -25,6 +24,7 @@ app = typer.Typer(
     help="Trains models on a cluster of parameter servers and workers.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -36,15 +36,33 @@ _PROGRAM_FOLLOWS = {
 }
 
 
+# What typer raises for arguments that do not fit. It is click's, or that of typer's own copy of click.
+_WrongArguments: Any = typer.BadParameter.__base__
+
+
 def run_app() -> int:
     """Runs the command that ``sys.argv`` names, and returns its exit code."""
-    result = app(standalone_mode=True)
-    return int(result or 0)
+    try:
+        return int(app(prog_name="headwater", standalone_mode=False) or 0)
+    except _WrongArguments as error:
+        # No message: the help was asked for by giving no command, and has been shown.
+        if error.format_message():
+            command = error.ctx.command_path if error.ctx is not None else "headwater"
+            print(f"{command}: {error.format_message()}", file=sys.stderr)
+        return 2
+    except typer.Abort:  # an interrupt outside of a command's own handling
+        return 130
 
 
-@app.command(name="exec", help=USAGE, context_settings=_PROGRAM_FOLLOWS, options_metavar="")
-def exec_(arguments: Annotated[list[str], typer.Argument(metavar="[PYTHON OPTIONS] PROGRAM [ARGUMENTS]")]) -> None:
-    """Listed here for help and completion; `headwater.cli.main` runs it without coming here."""
+@app.command(name="exec", context_settings=_PROGRAM_FOLLOWS)
+def exec_(
+    arguments: Annotated[
+        list[str],
+        typer.Argument(metavar="[PYTHON OPTIONS] PROGRAM|-m MODULE|-c CODE [ARGUMENTS]", help="As for python."),
+    ],
+) -> None:
+    """Runs a Python program as python does, with Headwater in place of TensorFlow."""
+    # Listed here for help and completion; `headwater.cli.main` runs it without coming here.
     del arguments
 
 

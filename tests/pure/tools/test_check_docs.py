@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
-import click
 import pytest
+import typer
 
 from tools import check_docs
 
-COMMANDS: dict[str, click.Command] = {
-    "run": click.Command(
-        "run",
-        params=[
-            click.Option(["--ps"], type=int),
-            click.Option(["--flags"], is_flag=True),
-            click.Argument(["program"], nargs=-1),
-        ],
-        context_settings={"allow_interspersed_args": False},
-    ),
-    "exec": click.Command("exec"),
-    "version": click.Command("version"),
-}
+app = typer.Typer()
+
+
+@app.command(context_settings={"allow_interspersed_args": False})
+def run(program: list[str], ps: int = 0, *, flags: Annotated[bool, typer.Option("--flags")] = False) -> None: ...
+
+
+@app.command("exec")
+def exec_() -> None: ...
+
+
+@app.command()
+def version() -> None: ...
+
+
+COMMANDS = check_docs.commands_of(app)
 
 
 @pytest.fixture
