@@ -19,10 +19,10 @@ import numpy.typing as npt
 
 from headwater import dtypes
 from headwater.dtypes import DType
-from headwater.errors import InvalidArgumentError
+from headwater.errors import FailedPreconditionError, InvalidArgumentError
 from headwater.io import crc32c, files, varint
 from headwater.io.files import AtomicFile, Path, as_path, translated
-from headwater.io.protos.tensor_bundle_pb2 import BundleEntry, BundleHeader
+from headwater.io.protos.tensor_bundle_pb2 import BundleEntryProto, BundleHeaderProto
 from headwater.io.table import build_table
 from headwater.io.tensor_bundle import (
     CHUNK_BYTES,
@@ -112,7 +112,7 @@ class BundleWriter:
             raise InvalidArgumentError(None, None, f"{name!r} cannot be the name of a tensor in a checkpoint")
         if key in self._entries:
             raise InvalidArgumentError(None, None, f"{name!r} is in the checkpoint already")
-        entry = self._entries[key] = BundleEntry()
+        entry = self._entries[key] = BundleEntryProto()
         return entry
 
     def _write(self, entry: Any, array: npt.NDArray[Any], dtype: DType | None) -> None:
@@ -135,7 +135,12 @@ class BundleWriter:
 
     def finish(self) -> None:
         """Writes all to the disk and gives the checkpoint its name; the writer cannot be used after."""
-        _publish(self._prefix, self._num_shards, self._entries, self._data.commit)
+        if self._data.closed:
+            raise FailedPreconditionError(None, None, f"{self._prefix}: the checkpoint is finished or discarded")
+        try:
+            _publish(self._prefix, self._num_shards, self._entries, self._data.commit)
+        finally:
+            self._data.discard()
 
     def discard(self) -> None:
         """Leaves nothing of what was written; does nothing after `finish`."""
@@ -145,7 +150,7 @@ class BundleWriter:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None:
+        if kind is None and not self._data.closed:
             self.finish()
         else:
             self.discard()
@@ -254,7 +259,7 @@ def _publish(prefix: str, num_shards: int, entries: Mapping[bytes, Any], place_d
 
     The index is on the disk before, without its name: what fails for want of space has changed nothing.
     """
-    header: Any = BundleHeader(num_shards=num_shards)
+    header: Any = BundleHeaderProto(num_shards=num_shards)
     header.version.producer = FORMAT_VERSION
     table = {key: entry.SerializeToString(deterministic=True) for key, entry in entries.items()}
     table[b""] = header.SerializeToString(deterministic=True)

@@ -255,6 +255,7 @@ class AtomicFile:
     Attributes:
       path: the name that it will have.
       stream: the binary file to write to.
+      closed: whether it was committed or discarded.
 
     Raises:
       NotFoundError: the folder does not exist.
@@ -273,7 +274,7 @@ class AtomicFile:
                 os.close(self._folder)
                 raise
         self.stream = os.fdopen(descriptor, "wb", BUFFER_BYTES)
-        self._done = False
+        self.closed = False
 
     def _open(self) -> tuple[int, bool]:
         try:
@@ -313,9 +314,9 @@ class AtomicFile:
 
     def discard(self) -> None:
         """Leaves nothing of the file; does nothing after `commit`."""
-        if self._done:
+        if self.closed:
             return
-        self._done = True
+        self.closed = True
         with contextlib.suppress(OSError):  # a full disk refuses once more what is still in the buffer
             self.stream.close()
         if self._temporary_exists:
@@ -327,7 +328,7 @@ class AtomicFile:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None:
+        if kind is None and not self.closed:
             self.commit()
         else:
             self.discard()

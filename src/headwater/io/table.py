@@ -15,6 +15,7 @@ little-endian. Source: https://github.com/google/leveldb/blob/main/doc/table_for
 
 from __future__ import annotations
 
+import itertools
 import struct
 from collections.abc import Iterator, Mapping
 from typing import Final
@@ -63,6 +64,8 @@ class _Table:
             raise self._damage("this is no table, or its end is missing: wrong magic number", len(data) - 8)
         metaindex, position = self._handle(data, footer, len(data) - 8, footer)
         index, _ = self._handle(data, position, len(data) - 8, footer)
+        if _footer(b"".join(map(varint.encode, (*metaindex, *index)))) != data[footer:]:
+            raise self._damage("the footer is damaged", footer)
         self._block(*metaindex)
         last: bytes | None = None
         for _, handle in self._entries(*index):
@@ -124,15 +127,18 @@ def build_table(entries: Mapping[bytes, bytes]) -> bytes:
     table = bytearray()
     index = _BlockBuilder(restart_interval=1)
     block = _BlockBuilder(_RESTART_INTERVAL)
-    for key, following in zip(keys, [*keys[1:], None], strict=True):
+    for key, following in itertools.zip_longest(keys, keys[1:]):
         block.add(key, entries[key])
         if following is None or block.size >= _BLOCK_BYTES:
             handle = _append_block(table, block)
             index.add(_successor(key) if following is None else _separator(key, following), handle)
             block = _BlockBuilder(_RESTART_INTERVAL)
     handles = _append_block(table, _BlockBuilder(_RESTART_INTERVAL)) + _append_block(table, index)
-    table += handles.ljust(_FOOTER_BYTES - 8, b"\0") + _MAGIC.to_bytes(8, "little")
-    return bytes(table)
+    return bytes(table + _footer(handles))
+
+
+def _footer(handles: bytes) -> bytes:
+    return handles.ljust(_FOOTER_BYTES - 8, b"\0") + _MAGIC.to_bytes(8, "little")
 
 
 class _BlockBuilder:

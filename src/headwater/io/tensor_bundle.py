@@ -1,10 +1,10 @@
 """Reading checkpoints: TensorFlow's tensor bundle, also known as checkpoint format V2.
 
 A checkpoint ``PREFIX`` is a file ``PREFIX.index`` and one or more files ``PREFIX.data-SSSSS-of-NNNNN``. The index is a
-sorted table (`headwater.io.table`) from names to ``BundleEntry`` messages: element type, shape, and where in which data
-file the bytes lie. Its first entry, under the empty name, is a ``BundleHeader``. Data are the little-endian elements of
-a tensor one after the other; strings are their lengths as varints, a checksum of the lengths, then their bytes.
-A partitioned tensor's entry lists its slices, and each slice has an entry under a key of its own
+sorted table (`headwater.io.table`) from names to ``BundleEntryProto`` messages: element type, shape, and where in which
+data file the bytes lie. Its first entry, under the empty name, is a ``BundleHeaderProto``. Data are the little-endian
+elements of a tensor one after the other; strings are their lengths as varints, a checksum of the lengths, then their
+bytes. A partitioned tensor's entry lists its slices, and each slice has an entry under a key of its own
 (`headwater.io.tensor_slice`).
 
 Source: the protocol messages of TensorFlow (``tensor_bundle.proto``) and files that TensorFlow wrote.
@@ -34,7 +34,7 @@ from headwater.errors import (
 )
 from headwater.io import crc32c, varint
 from headwater.io.files import Path, as_path, translated
-from headwater.io.protos.tensor_bundle_pb2 import BundleEntry, BundleHeader
+from headwater.io.protos.tensor_bundle_pb2 import BundleEntryProto, BundleHeaderProto
 from headwater.io.table import read_table
 from headwater.io.tensor_slice import TensorSlice
 
@@ -84,13 +84,13 @@ class Index:
         packed_header = table.pop(_HEADER_KEY, None)
         if packed_header is None:
             raise DataLossError(None, None, f"{self.path}: the header is missing")
-        header: Any = self._parse(BundleHeader, packed_header, "the header")
+        header: Any = self._parse(BundleHeaderProto, packed_header, "the header")
         self._check(header)
         self.num_shards = int(header.num_shards)
         self.entries: dict[str, Any] = {}
         self.slices: dict[bytes, Any] = {}
         for key, packed in table.items():
-            entry = self._parse(BundleEntry, packed, f"the entry {key!r}")
+            entry = self._parse(BundleEntryProto, packed, f"the entry {key!r}")
             if key[0] == _SLICE_KEY_START:
                 self.slices[key] = entry
                 continue
@@ -108,7 +108,7 @@ class Index:
     def _check(self, header: Any) -> None:
         if header.num_shards < 1:
             raise DataLossError(None, None, f"{self.path}: the header says {header.num_shards} data files")
-        if header.endianness != BundleHeader.LITTLE:
+        if header.endianness != BundleHeaderProto.LITTLE:
             raise UnimplementedError(None, None, f"{self.path}: written on a machine of another byte order")
         version = header.version
         if version.min_consumer > FORMAT_VERSION or FORMAT_VERSION in version.bad_consumers:

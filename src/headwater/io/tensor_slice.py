@@ -60,7 +60,7 @@ class TensorSlice:
 
     @classmethod
     def from_proto(cls, proto: Any) -> TensorSlice:
-        """The slice of a ``TensorSlice`` message.
+        """The slice of a ``TensorSliceProto`` message.
 
         Raises:
           InvalidArgumentError: a number is negative, or a whole dimension does not start at 0.
@@ -73,7 +73,7 @@ class TensorSlice:
         return cls(starts=starts, lengths=lengths)
 
     def to_proto(self, proto: Any) -> None:
-        """Adds the dimensions of this slice to an empty ``TensorSlice`` message."""
+        """Adds the dimensions of this slice to an empty ``TensorSliceProto`` message."""
         for start, length in zip(self.starts, self.lengths, strict=True):
             extent = proto.extent.add(start=start)
             if length != _FULL:

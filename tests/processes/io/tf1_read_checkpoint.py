@@ -19,7 +19,7 @@ def plain(value):
     value = np.asarray(value)
     if value.dtype == object:
         return [item.decode() for item in value.ravel()]
-    return np.asarray(value, np.complex128).view(np.float64).ravel().tolist()
+    return np.asarray(value, np.complex128).ravel().view(np.float64).tolist()
 
 
 variables = {}

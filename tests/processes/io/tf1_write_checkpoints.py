@@ -17,7 +17,7 @@ folder = sys.argv[1]
 def free_address():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        return "127.0.0.1:%d" % probe.getsockname()[1]
+        return f"127.0.0.1:{probe.getsockname()[1]}"
 
 
 def partitioned(scope, partitions, axis, value):
@@ -30,7 +30,7 @@ with tf.Graph().as_default():
     tf.Variable(np.float64(3.5), name="scope/scalar")
     tf.Variable(np.arange(5, dtype=np.int64), name="int64")
     tf.Variable(np.int64(7), name="global_step")
-    tf.Variable([["a", "bb"], ["", u"d\u00e9" * 100]], name="strings")
+    tf.Variable([["a", "bb"], ["", "d\u00e9" * 100]], name="strings")
     tf.Variable(tf.cast([1.5, -2.0, 3.25], tf.bfloat16), name="bfloat16")
     tf.Variable([True, False], name="bool")
     tf.Variable(np.complex64([1 + 2j]), name="complex64")

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
-import resource
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -23,19 +21,6 @@ def tree(tmp_path: Path) -> Path:
     (tmp_path / "f").write_text("l1\nl2\nl3")
     (tmp_path / ".hidden").write_text("")
     return tmp_path
-
-
-@contextmanager
-def file_size_limit(size: int) -> Iterator[None]:
-    """Files cannot grow beyond ``size`` bytes, as on a full disk."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-        signal.signal(signal.SIGXFSZ, handler)
 
 
 class TestFolders:
@@ -248,7 +233,13 @@ class TestAtomicFile:
         assert files.listdir(tmp_path) == ["f"]
 
     @pytest.mark.parametrize("size", [200, 5_000_000])
-    def test_a_full_disk_leaves_the_old_file(self, tmp_path: Path, kind_of_temporary: str, size: int) -> None:
+    def test_a_full_disk_leaves_the_old_file(
+        self,
+        tmp_path: Path,
+        kind_of_temporary: str,
+        size: int,
+        file_size_limit: Callable[[int], AbstractContextManager[None]],
+    ) -> None:
         path = tmp_path / "f"
         path.write_bytes(b"old")
         with (

@@ -14,27 +14,27 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'headwater/io/protos/tensor_bundle.proto\x12\x0cheadwater.io\"r\n\x0bTensorShape\x12*\n\x03\x64im\x18\x02 \x03(\x0b\x32\x1d.headwater.io.TensorShape.Dim\x12\x14\n\x0cunknown_rank\x18\x03 \x01(\x08\x1a!\n\x03\x44im\x12\x0c\n\x04size\x18\x01 \x01(\x03\x12\x0c\n\x04name\x18\x02 \x01(\t\"x\n\x0bTensorSlice\x12\x30\n\x06\x65xtent\x18\x01 \x03(\x0b\x32 .headwater.io.TensorSlice.Extent\x1a\x37\n\x06\x45xtent\x12\r\n\x05start\x18\x01 \x01(\x03\x12\x10\n\x06length\x18\x02 \x01(\x03H\x00\x42\x0c\n\nhas_length\"I\n\x08Versions\x12\x10\n\x08producer\x18\x01 \x01(\x05\x12\x14\n\x0cmin_consumer\x18\x02 \x01(\x05\x12\x15\n\rbad_consumers\x18\x03 \x03(\x05\"\xa9\x01\n\x0c\x42undleHeader\x12\x12\n\nnum_shards\x18\x01 \x01(\x05\x12\x39\n\nendianness\x18\x02 \x01(\x0e\x32%.headwater.io.BundleHeader.Endianness\x12\'\n\x07version\x18\x03 \x01(\x0b\x32\x16.headwater.io.Versions\"!\n\nEndianness\x12\n\n\x06LITTLE\x10\x00\x12\x07\n\x03\x42IG\x10\x01\"\xb1\x01\n\x0b\x42undleEntry\x12\r\n\x05\x64type\x18\x01 \x01(\x05\x12(\n\x05shape\x18\x02 \x01(\x0b\x32\x19.headwater.io.TensorShape\x12\x10\n\x08shard_id\x18\x03 \x01(\x05\x12\x0e\n\x06offset\x18\x04 \x01(\x03\x12\x0c\n\x04size\x18\x05 \x01(\x03\x12\x0e\n\x06\x63rc32c\x18\x06 \x01(\x07\x12)\n\x06slices\x18\x07 \x03(\x0b\x32\x19.headwater.io.TensorSliceb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'headwater/io/protos/tensor_bundle.proto\x12\x0cheadwater.io\"|\n\x10TensorShapeProto\x12/\n\x03\x64im\x18\x02 \x03(\x0b\x32\".headwater.io.TensorShapeProto.Dim\x12\x14\n\x0cunknown_rank\x18\x03 \x01(\x08\x1a!\n\x03\x44im\x12\x0c\n\x04size\x18\x01 \x01(\x03\x12\x0c\n\x04name\x18\x02 \x01(\t\"\x82\x01\n\x10TensorSliceProto\x12\x35\n\x06\x65xtent\x18\x01 \x03(\x0b\x32%.headwater.io.TensorSliceProto.Extent\x1a\x37\n\x06\x45xtent\x12\r\n\x05start\x18\x01 \x01(\x03\x12\x10\n\x06length\x18\x02 \x01(\x03H\x00\x42\x0c\n\nhas_length\"K\n\nVersionDef\x12\x10\n\x08producer\x18\x01 \x01(\x05\x12\x14\n\x0cmin_consumer\x18\x02 \x01(\x05\x12\x15\n\rbad_consumers\x18\x03 \x03(\x05\"\xb5\x01\n\x11\x42undleHeaderProto\x12\x12\n\nnum_shards\x18\x01 \x01(\x05\x12>\n\nendianness\x18\x02 \x01(\x0e\x32*.headwater.io.BundleHeaderProto.Endianness\x12)\n\x07version\x18\x03 \x01(\x0b\x32\x18.headwater.io.VersionDef\"!\n\nEndianness\x12\n\n\x06LITTLE\x10\x00\x12\x07\n\x03\x42IG\x10\x01\"\xc0\x01\n\x10\x42undleEntryProto\x12\r\n\x05\x64type\x18\x01 \x01(\x05\x12-\n\x05shape\x18\x02 \x01(\x0b\x32\x1e.headwater.io.TensorShapeProto\x12\x10\n\x08shard_id\x18\x03 \x01(\x05\x12\x0e\n\x06offset\x18\x04 \x01(\x03\x12\x0c\n\x04size\x18\x05 \x01(\x03\x12\x0e\n\x06\x63rc32c\x18\x06 \x01(\x07\x12.\n\x06slices\x18\x07 \x03(\x0b\x32\x1e.headwater.io.TensorSliceProtob\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'headwater.io.protos.tensor_bundle_pb2', _globals)
 if _descriptor._USE_C_DESCRIPTORS == False:
   DESCRIPTOR._options = None
-  _globals['_TENSORSHAPE']._serialized_start=57
-  _globals['_TENSORSHAPE']._serialized_end=171
-  _globals['_TENSORSHAPE_DIM']._serialized_start=138
-  _globals['_TENSORSHAPE_DIM']._serialized_end=171
-  _globals['_TENSORSLICE']._serialized_start=173
-  _globals['_TENSORSLICE']._serialized_end=293
-  _globals['_TENSORSLICE_EXTENT']._serialized_start=238
-  _globals['_TENSORSLICE_EXTENT']._serialized_end=293
-  _globals['_VERSIONS']._serialized_start=295
-  _globals['_VERSIONS']._serialized_end=368
-  _globals['_BUNDLEHEADER']._serialized_start=371
-  _globals['_BUNDLEHEADER']._serialized_end=540
-  _globals['_BUNDLEHEADER_ENDIANNESS']._serialized_start=507
-  _globals['_BUNDLEHEADER_ENDIANNESS']._serialized_end=540
-  _globals['_BUNDLEENTRY']._serialized_start=543
-  _globals['_BUNDLEENTRY']._serialized_end=720
+  _globals['_TENSORSHAPEPROTO']._serialized_start=57
+  _globals['_TENSORSHAPEPROTO']._serialized_end=181
+  _globals['_TENSORSHAPEPROTO_DIM']._serialized_start=148
+  _globals['_TENSORSHAPEPROTO_DIM']._serialized_end=181
+  _globals['_TENSORSLICEPROTO']._serialized_start=184
+  _globals['_TENSORSLICEPROTO']._serialized_end=314
+  _globals['_TENSORSLICEPROTO_EXTENT']._serialized_start=259
+  _globals['_TENSORSLICEPROTO_EXTENT']._serialized_end=314
+  _globals['_VERSIONDEF']._serialized_start=316
+  _globals['_VERSIONDEF']._serialized_end=391
+  _globals['_BUNDLEHEADERPROTO']._serialized_start=394
+  _globals['_BUNDLEHEADERPROTO']._serialized_end=575
+  _globals['_BUNDLEHEADERPROTO_ENDIANNESS']._serialized_start=542
+  _globals['_BUNDLEHEADERPROTO_ENDIANNESS']._serialized_end=575
+  _globals['_BUNDLEENTRYPROTO']._serialized_start=578
+  _globals['_BUNDLEENTRYPROTO']._serialized_end=770
 # @@protoc_insertion_point(module_scope)

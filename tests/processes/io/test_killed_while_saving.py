@@ -1,0 +1,41 @@
+"""A process killed while it saves, fifty times: the newest complete checkpoint loads each time."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from headwater.training.checkpoint_reader import CheckpointReader
+from headwater.training.checkpoint_state import latest_checkpoint
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize("names", ["same", "numbered"])
+def test_the_newest_checkpoint_loads(tmp_path: Path, names: str) -> None:
+    choice = random.Random(names)
+    last = 0
+    for _ in range(25):
+        command = [sys.executable, str(Path(__file__).with_name("saver_program.py")), str(tmp_path), names]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            begun = 0
+            for _ in range(choice.randint(2, 6)):
+                begun = int(process.stdout.readline())
+            # Kill it somewhere in the saving that it has begun; reading the folder takes as long as parts of that.
+            for _ in range(choice.randint(0, 400)):
+                list(tmp_path.iterdir())
+            process.kill()
+        newest = latest_checkpoint(tmp_path)
+        assert newest is not None
+        reader = CheckpointReader(newest)
+        values = {int(value) for name in ("a", "b") for value in reader.get_tensor(name)}
+        assert len(values) == 1
+        saved = values.pop()
+        assert begun - 1 <= saved
+        assert last < saved
+        last = saved
