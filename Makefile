@@ -4,12 +4,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help venv demo test check format docs clean
+.PHONY: help venv demo bench test check format docs clean
 
 help:
 	@echo 'make venv     the virtual environment $(VENV) with everything in it'
 	@echo 'make demo     trains Y = 2 X + 10 on one parameter server and two workers'
 	@echo 'make test     all tests; ARGS=... goes to pytest'
+	@echo 'make bench    Headwater beside TensorFlow 1.15, whose python PEER=... names'
 	@echo 'make check    style, types, layers, duplicated code, documents'
 	@echo 'make format   mends what of the style can be mended'
 	@echo 'make docs     the API reference, as build/docs/index.html'
@@ -23,6 +24,9 @@ $(READY): pyproject.toml tools/venv.sh
 
 demo: $(READY)
 	$(BIN)/python examples/demo.py
+
+bench: $(READY)
+	$(BIN)/python benchmarks/run.py $(if $(PEER),--peer $(PEER)) $(ARGS)
 
 test: $(READY)
 	$(BIN)/python -m pytest $(ARGS)

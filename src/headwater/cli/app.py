@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -18,6 +19,7 @@ import headwater
 from headwater.cli.arguments import UsageError, parse_arguments
 from headwater.cli.launcher.plan import LaunchSettings
 from headwater.cli.launcher.shell import launch
+from headwater.errors import OpError
 
 app = typer.Typer(
     name="headwater",
@@ -125,6 +127,24 @@ def tensorboard(
         _fail("tensorboard", "TensorBoard is not installed: pip install tensorboard")
     command = [sys.executable, "-m", "tensorboard.main", "--logdir", str(logdir), *(arguments or ())]
     os.execv(sys.executable, command)
+
+
+@app.command()
+def certs(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where to put them; made for its owner only.")],
+    hosts: Annotated[str, typer.Option(metavar="HOST,HOST...", help="Where tasks are reached, without ports.")] = "",
+    days: Annotated[int, typer.Option(min=1, help="How many days the certificates hold.")] = 365,
+) -> None:
+    """Makes a cluster's own certificates, and prints the variables that make its tasks use them."""
+    from headwater.transport.certificates import make_certificates  # noqa: PLC0415  cryptography takes 100 ms
+
+    names = [name for name in (part.strip() for part in hosts.split(",")) if name]
+    try:
+        files = make_certificates(directory.absolute(), names, valid_days=days)
+    except (OpError, OSError, ValueError) as error:
+        _fail("certs", str(error))
+    for name, value in files.environment().items():
+        print(f"export {name}={shlex.quote(value)}")
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""The arguments of ``headwater exec``, which are those of ``python``."""
+"""The arguments of ``headwater exec``, which are those of ``python`` and a few of its own."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+_INSECURE = "--insecure"
 _FLAGS = frozenset("bBdEiIOPqsSuvx")
 _WITH_VALUE = frozenset("WX")
-_PROGRAM_KINDS: dict[str, Literal["code", "module"]] = {"c": "code", "m": "module"}
+Kind = Literal["file", "module", "code", "stdin"]
+_PROGRAM_KINDS: dict[str, Kind] = {"c": "code", "m": "module"}
 
 
 class UsageError(Exception):
@@ -21,48 +23,56 @@ class Invocation:
 
     Attributes:
       options: options of the interpreter, e.g. ``("-u", "-W", "error")``.
+      insecure: whether servers may start unguarded at addresses that others can reach.
       kind: what ``program`` is: a file's path, a module's name, code, or (``stdin``) nothing: code comes from there.
       arguments: the program's own.
     """
 
     options: tuple[str, ...] = ()
-    kind: Literal["file", "module", "code", "stdin"]
+    insecure: bool = False
+    kind: Kind
     program: str = ""
     arguments: tuple[str, ...] = ()
 
     def command_line(self) -> list[str]:
         """The arguments that describe this program, without the interpreter's options."""
         lead = {"file": [self.program], "module": ["-m", self.program], "code": ["-c", self.program], "stdin": ["-"]}
-        return [*lead[self.kind], *self.arguments]
+        return [*([_INSECURE] if self.insecure else ()), *lead[self.kind], *self.arguments]
 
 
 def parse_arguments(arguments: Sequence[str]) -> Invocation:
     """Reads ``[OPTIONS] PROGRAM|-m MODULE|-c CODE|- [ARGUMENTS]``; short options may be joined, as in ``-uW error``.
 
     Raises:
-      UsageError: an option that ``python`` does not have, one without its value, or no program.
+      UsageError: an option that does not exist, one without its value, or no program.
     """
     options: list[str] = []
+    insecure = False
+    kind: Kind | None = None
     rest = list(arguments)
-    while rest:
+    while kind is None:
+        if not rest:
+            raise UsageError("which program? Name a file, -m MODULE or -c CODE")
         argument = rest.pop(0)
-        if argument == "-":
-            return Invocation(options=tuple(options), kind="stdin", arguments=tuple(rest))
-        if argument == "--check-hash-based-pycs":
+        if argument == _INSECURE:
+            insecure = True
+        elif argument == "--check-hash-based-pycs":
             options += [argument, _value(argument, "", rest)]
         elif argument.startswith("--"):
             raise UsageError(f"unknown option {argument}")
+        elif argument == "-":
+            kind = "stdin"
+            rest.insert(0, "")
         elif argument.startswith("-"):
             kind = _short_options(argument, rest, options)
-            if kind is not None:
-                program = rest.pop(0)
-                return Invocation(options=tuple(options), kind=kind, program=program, arguments=tuple(rest))
         else:
-            return Invocation(options=tuple(options), kind="file", program=argument, arguments=tuple(rest))
-    raise UsageError("which program? Name a file, -m MODULE or -c CODE")
+            kind = "file"
+            rest.insert(0, argument)
+    program, *own = rest
+    return Invocation(options=tuple(options), insecure=insecure, kind=kind, program=program, arguments=tuple(own))
 
 
-def _short_options(argument: str, rest: list[str], options: list[str]) -> Literal["code", "module"] | None:
+def _short_options(argument: str, rest: list[str], options: list[str]) -> Kind | None:
     """Takes ``argument`` apart into ``options``; leaves the program of ``-c`` or ``-m`` first in ``rest``."""
     for position, letter in enumerate(argument[1:], start=1):
         joined = argument[position + 1 :]

@@ -30,8 +30,13 @@ Usage: headwater exec [PYTHON OPTIONS] PROGRAM [ARGUMENTS]
        headwater exec [PYTHON OPTIONS] - [ARGUMENTS]
 
 Runs a Python program as python does, with Headwater in place of TensorFlow: `import tensorflow` is Headwater.
-PYTHON OPTIONS are python's own, such as -u, -W error, -O or -X dev.
+PYTHON OPTIONS are python's own, such as -u, -W error, -O or -X dev, and
+
+  --insecure  Lets servers start at addresses that others can reach without a token or certificates.
 """
+
+# The variable that tells servers so; `headwater.transport.security` reads it, and is not imported here for its weight.
+INSECURE = "HEADWATER_INSECURE"
 
 _KEYBOARD_INTERRUPT = 128 + 2
 _PACKAGE_DIRECTORY = os.path.dirname(os.path.abspath(headwater.__file__))
@@ -69,6 +74,8 @@ def execute(arguments: Sequence[str]) -> int:
     # The interpreter took the command ``headwater`` for the program, and put its folder first.
     if not sys.flags.safe_path and sys.path[:1] == [os.path.dirname(os.path.realpath(sys.argv[0]))]:
         del sys.path[0]
+    if invocation.insecure:
+        os.environ[INSECURE] = "1"
     modules.install()
     try:
         _check_task_config()

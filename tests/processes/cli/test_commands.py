@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -53,3 +54,17 @@ def test_a_wrong_argument_is_one_line(arguments: list[str], message: str) -> Non
 def test_completion_knows_the_commands() -> None:
     script = run("--show-completion", "bash").stdout
     assert "_HEADWATER_COMPLETE=complete_bash" in script
+
+
+def test_certificates_and_how_to_use_them(tmp_path: Path) -> None:
+    result = subprocess.run(
+        [HEADWATER, "certs", "made here", "--hosts", "a, 10.0.0.1"],
+        cwd=tmp_path, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    variables = dict(shlex.split(line)[1].split("=", 1) for line in result.stdout.splitlines())
+    assert variables.keys() == {"HEADWATER_TLS_CA", "HEADWATER_TLS_CERT", "HEADWATER_TLS_KEY"}
+    assert all(Path(file).parent == tmp_path / "made here" and Path(file).is_file() for file in variables.values())
+    again = run("certs", str(tmp_path / "made here"), "--hosts", "a")
+    assert again.returncode == 1
+    assert again.stderr.startswith("headwater certs: ")
+    assert len(again.stderr.splitlines()) == 1

@@ -16,6 +16,7 @@ from headwater.cli.arguments import Invocation, UsageError, parse_arguments
         (["-u", "-W", "error", "p"], Invocation(options=("-u", "-W", "error"), kind="file", program="p")),
         (["-uOWerror", "p"], Invocation(options=("-u", "-O", "-W", "error"), kind="file", program="p")),
         (["-Xdev", "-OO", "p"], Invocation(options=("-X", "dev", "-O", "-O"), kind="file", program="p")),
+        (["-u", "--insecure", "p"], Invocation(options=("-u",), insecure=True, kind="file", program="p")),
         (["-uc", "code"], Invocation(options=("-u",), kind="code", program="code")),
         (
             ["--check-hash-based-pycs", "always", "p"],
@@ -29,7 +30,7 @@ def test_reads_what_python_reads(arguments: list[str], expected: Invocation) -> 
 
 @pytest.mark.parametrize("kind", ["file", "module", "code"])
 def test_command_line_reads_back(kind: str) -> None:
-    invocation = Invocation(kind=kind, program="x", arguments=("-a", "b c"))  # type: ignore[arg-type]
+    invocation = Invocation(kind=kind, program="x", arguments=("-a", "b c"), insecure=True)  # type: ignore[arg-type]
     assert parse_arguments(invocation.command_line()) == invocation
 
 
