@@ -10,7 +10,7 @@ import enum
 import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -48,6 +48,29 @@ class FunctionAttr:
 
     name: str
     attrs: tuple[tuple[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One input, or one list of inputs, as an operation type declares it.
+
+    Attributes:
+      name: TensorFlow's name for it.
+      dtype: the element type it must have; None where it may vary.
+      type_attr: the attribute that says its element type; arguments with the same one have the same type.
+      default: the element type for Python values that could be of several.
+      allowed: name of the class of element types it may have (``numeric``, ``floating`` …); empty for any.
+      many: whether it is a list of inputs of one type, as many as the attribute ``N`` says.
+      mixed: whether it is a list of inputs of any types; ``type_attr`` lists these.
+    """
+
+    name: str
+    dtype: DType | None = None
+    type_attr: str = ""
+    default: DType | None = None
+    allowed: str = ""
+    many: bool = False
+    mixed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +122,7 @@ class OpDef:
       blocking: a HOST operation that may wait for another step.
       string_lower: NumPy twin of a PURE lowering, for tensors of strings, which run on the host.
       types: type attributes that a GraphDef of it carries: attribute name to the input whose type it is.
+      arguments: its inputs by name, for those who build it from Python values; empty where nobody does.
     """
 
     name: str
@@ -117,12 +141,20 @@ class OpDef:
     blocking: bool = False
     string_lower: Callable[..., Any] | None = None
     types: Mapping[str, int] = field(default_factory=lambda: {"T": 0})
+    arguments: tuple[Argument, ...] = ()
 
     def static_positions(self, attrs: Attrs, count: int) -> frozenset[int]:
         """``static`` for an operation with these attributes and ``count`` inputs."""
         if self.static_of is not None:
             return self.static_of(attrs, count)
         return frozenset(i % count for i in self.static) if count else frozenset()
+
+
+def as_outputs(result: Any) -> tuple[Any, ...]:
+    """What a lowering gave, as the tuple of its outputs: it may give one array by itself, and None for no output."""
+    if result is None:
+        return ()
+    return tuple(cast(Sequence[Any], result)) if isinstance(result, tuple | list) else (result,)
 
 
 _table: dict[str, OpDef] = {}

@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from headwater.graph.operation import Tensor
-from headwater.registry import Kind
+from headwater.registry import Kind, as_outputs
 from headwater.shapes import Dims
 
 _MAX_FOLDED_ELEMENTS = 4096
@@ -37,7 +37,7 @@ def _constant(tensor: Tensor, depth: int) -> np.ndarray[Any, Any] | None:
         dims = op.inputs[0].dims
         if dims is None or None in dims:
             return None
-        return np.array(np.prod([d or 0 for d in dims], dtype=np.int64), dtype=tensor.dtype.numpy_dtype)
+        return np.array(op.inputs[0].shape.num_elements(), dtype=tensor.dtype.numpy_dtype)
     if tensor in _folded:
         return _folded[tensor]
     value = None if depth > _MAX_DEPTH else _fold(tensor, depth)
@@ -50,7 +50,8 @@ def _fold(tensor: Tensor, depth: int) -> np.ndarray[Any, Any] | None:
     op = tensor.op
     if op.definition.kind is not Kind.PURE or op.type == "Placeholder" or not op.inputs:
         return None
-    if tensor.dims is None or None in tensor.dims or np.prod(tensor.dims) > _MAX_FOLDED_ELEMENTS:
+    count = tensor.shape.num_elements()
+    if count is None or count > _MAX_FOLDED_ELEMENTS:
         return None
     values: list[np.ndarray[Any, Any]] = []
     for source in op.inputs:
@@ -60,8 +61,8 @@ def _fold(tensor: Tensor, depth: int) -> np.ndarray[Any, Any] | None:
         values.append(value)
     definition = op.definition
     attrs = {key: value for key, value in op.attrs.items() if key in definition.attrs}
-    result: Any = definition.lower(*values, **attrs)
-    return np.asarray(result[tensor.value_index] if isinstance(result, tuple) else result)
+    result = definition.lower(*values, **attrs)
+    return np.asarray(as_outputs(result)[tensor.value_index])
 
 
 def partial_value(tensor: Tensor) -> Dims:

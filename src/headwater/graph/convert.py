@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -57,7 +57,7 @@ def to_array(value: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:
         return to_string_array(value)
     if array.dtype == object:
         raise TypeError(f"Failed to convert object of type {type(value)} to Tensor. Contents: {value!r}.")
-    typed = isinstance(value, np.ndarray | np.generic) or hasattr(value, "__array__")
+    typed = hasattr(value, "__array__")
     if dtype is None:
         if array.dtype == np.float64 and not typed and not _has_numpy(value, np.float64):
             return array.astype(float32.numpy_dtype)
@@ -77,9 +77,10 @@ def _all_text(array: np.ndarray[Any, Any]) -> bool:
 
 def _has_numpy(value: Any, scalar_type: Any) -> bool:
     """Whether a nested sequence holds NumPy values of ``scalar_type``, whose element type then counts."""
-    while isinstance(value, list | tuple) and value:
-        value = value[0]  # pyright: ignore[reportUnknownVariableType]
-    return isinstance(value, np.generic | np.ndarray) and value.dtype == np.dtype(scalar_type)
+    first: Any = value
+    while isinstance(first, list | tuple) and first:
+        first = cast(Sequence[Any], first)[0]
+    return isinstance(first, np.generic | np.ndarray) and cast(Any, first).dtype == np.dtype(scalar_type)
 
 
 def _fits(found: np.dtype[Any], wanted: DType) -> bool:
@@ -175,7 +176,7 @@ def convert_to_tensor(
     if value is None:
         raise ValueError("None values not supported.")
     if isinstance(value, list | tuple) and _holds_tensor(value):
-        return _pack(value, wanted, name)
+        return _pack(cast(Sequence[Any], value), wanted, name)
     return constant(value, wanted, name=name or "Const")
 
 
@@ -207,7 +208,9 @@ def convert_n_to_tensor(values: Sequence[Any], dtype: Any = None, name: str | No
 
 
 @contextmanager
-def name_scope(name: str | None, default_name: str | None = None, values: Sequence[Any] | None = None) -> Generator[str]:
+def name_scope(
+    name: str | None, default_name: str | None = None, values: Sequence[Any] | None = None
+) -> Generator[str]:
     """Enters a name scope of the graph that ``values`` belong to (the default graph without any).
 
     Yields:

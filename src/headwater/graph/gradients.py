@@ -17,7 +17,7 @@ from headwater.graph.convert import convert_to_tensor, function_attr
 from headwater.graph.graph import Graph
 from headwater.graph.indexed_slices import IndexedSlices, concat_slices, to_dense
 from headwater.graph.operation import Operation, Tensor
-from headwater.registry import Kind, lookup_gradient
+from headwater.registry import Kind, as_outputs, lookup_gradient
 
 Gradient = Tensor | IndexedSlices
 
@@ -174,11 +174,10 @@ class _Backward:
         function = lookup_gradient(op.attrs.get("_gradient_op_type", op.type))
         with self._graph.name_scope(f"{op.name}_grad"), self._device_of(op):
             if function is None:
-                found: Sequence[Any] = _vjp(op, outputs, wanted)
+                found = _vjp(op, outputs, wanted)
             else:
                 filled = [_zeros_like(t) if g is None else g for t, g in zip(op.outputs, outputs, strict=True)]
-                result = function(op, *filled)
-                found = list(result) if isinstance(result, list | tuple) else [result]  # pyright: ignore[reportUnknownArgumentType, reportUnnecessaryIsInstance]
+                found = as_outputs(function(op, *filled))
             if len(found) != len(op.inputs):
                 raise ValueError(f"The gradient of {op!r} gives {len(found)} values for {len(op.inputs)} inputs")
             for tensor, want, grad in zip(op.inputs, wanted, found, strict=True):
@@ -192,10 +191,15 @@ class _Backward:
         return tensor in self._on_path and tensor not in self._stops and tensor.dtype.is_differentiable
 
     def _device_of(self, op: Operation) -> Any:
-        return self._graph.device(op.device or (lambda new: new.device))
+        return self._graph.device(op.device or _as_it_is)
 
 
-def _vjp(op: Operation, outputs: Iterable[Gradient | None], wanted: list[bool]) -> list[Tensor | None]:
+def _as_it_is(op: Operation) -> str:
+    """The device function that leaves the device that colocation has set."""
+    return op.device
+
+
+def _vjp(op: Operation, outputs: Iterable[Gradient | None], wanted: list[bool]) -> Sequence[Gradient | None]:
     definition = op.definition
     if not definition.differentiable:
         return [None] * len(op.inputs)

@@ -241,9 +241,9 @@ class Graph:
         Raises:
           ValueError: a name that is not well-formed.
         """
-        entry = device if device is None or callable(device) else canonical_device_name(str(device))
-        if hasattr(device, "to_string"):
-            entry = canonical_device_name(device.to_string())
+        entry: str | DeviceFunction | None = device
+        if device is not None and not callable(device):
+            entry = canonical_device_name(device.to_string() if hasattr(device, "to_string") else str(device))
         self._devices.append(entry)
         try:
             yield

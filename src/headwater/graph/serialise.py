@@ -67,11 +67,11 @@ def _input_name(tensor: Tensor) -> str:
 
 def _write_attr(proto: Any, value: Any) -> None:
     if isinstance(value, bool | np.bool_):
-        proto.b = bool(value)
+        proto.b = bool(value)  # pyright: ignore[reportUnknownArgumentType]
     elif isinstance(value, int | np.integer):
-        proto.i = int(value)
+        proto.i = int(value)  # pyright: ignore[reportUnknownArgumentType]
     elif isinstance(value, float | np.floating):
-        proto.f = float(value)
+        proto.f = float(value)  # pyright: ignore[reportUnknownArgumentType]
     elif isinstance(value, str):
         proto.s = value.encode()
     elif isinstance(value, bytes):

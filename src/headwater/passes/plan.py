@@ -6,7 +6,7 @@ with the operations as a ``GraphDef``, and is compiled there.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -210,18 +210,20 @@ def decode_plan(data: bytes) -> TaskPlan:
             raise ValueError(f"format {raw['format']}, and this version reads {FORMAT}")
         graph = graph_pb2.GraphDef.FromString(raw["graph"])
         nodes = [_node(proto, refs) for proto, refs in zip(graph.node, raw["refs"], strict=True)]
-        variables = [VariableInfo(*(str(part) for part in item)) for item in raw["variables"]]
+        variables = [VariableInfo(*_texts(item)) for item in raw["variables"]]
         constants: dict[str, np.ndarray[Any, Any]] = {
-            str(name): make_ndarray(tensor_pb2.TensorProto.FromString(value)) for name, value in raw["constants"]
+            _text(name): make_ndarray(tensor_pb2.TensorProto.FromString(value)) for name, value in raw["constants"]
         }
-        return TaskPlan(
-            task=str(raw["task"]),
+        plan = TaskPlan(
+            task=_text(raw["task"]),
             instructions=tuple(_instruction(item, nodes) for item in raw["instructions"]),
             variables={v.name: v for v in variables},
             constants=constants,
-            feeds=tuple(raw["feeds"]),
-            fetches=tuple(raw["fetches"]),
+            feeds=_texts(raw["feeds"]),
+            fetches=_texts(raw["fetches"]),
         )
+        check_plan(plan)
+        return plan
     except (ValueError, TypeError, KeyError, IndexError, DecodeError) as error:
         raise InvalidArgumentError(None, None, f"not a well-formed plan: {error}") from error
 
@@ -229,19 +231,87 @@ def decode_plan(data: bytes) -> TaskPlan:
 def _node(proto: Any, refs: Any) -> Node:
     lookup(proto.op)  # KeyError for a type that is not there
     attrs = {str(key): read_attr(value) for key, value in proto.attr.items()}
-    return Node(proto.name, proto.op, tuple(proto.input), {int(p): str(n) for p, n in refs}, attrs)
+    return Node(proto.name, proto.op, tuple(proto.input), {_number(p): _text(n) for p, n in refs}, attrs)
 
 
 def _instruction(item: Any, nodes: list[Node]) -> Instruction:
-    match item:
-        case ["receive", transfer, source, tensors]:
-            return Receive(int(transfer), str(source), tuple(tensors))
-        case ["send", transfer, destination, tensors]:
-            return Send(int(transfer), str(destination), tuple(tensors))
-        case ["compute", device, indices, inputs, static, outputs]:
-            chosen = tuple(nodes[i] for i in indices)
-            return Compute(str(device), chosen, tuple(inputs), tuple(static), tuple(outputs))
-        case ["host", index]:
-            return Host(nodes[index])
-        case _:
-            raise ValueError(f"no instruction: {str(item)[:80]}")
+    kind, *parts = item
+    if kind == "receive":
+        transfer, source, tensors = parts
+        return Receive(_number(transfer), _text(source), _texts(tensors))
+    if kind == "send":
+        transfer, destination, tensors = parts
+        return Send(_number(transfer), _text(destination), _texts(tensors))
+    if kind == "compute":
+        device, indices, inputs, static, outputs = parts
+        chosen = tuple(nodes[_number(index)] for index in indices)
+        return Compute(_text(device), chosen, _texts(inputs), _texts(static), _texts(outputs))
+    if kind == "host":
+        (index,) = parts
+        return Host(nodes[_number(index)])
+    raise ValueError(f"no instruction: {str(item)[:80]}")
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"a name was expected, not {str(value)[:80]}")
+    return value
+
+
+def _texts(values: Any) -> tuple[str, ...]:
+    return tuple(_text(value) for value in values)
+
+
+def _number(value: Any) -> int:
+    if not isinstance(value, int) or value < 0:
+        raise TypeError(f"a number of something was expected, not {str(value)[:80]}")
+    return value
+
+
+def check_plan(plan: TaskPlan) -> None:
+    """Makes sure that every instruction finds what it uses.
+
+    Raises:
+      ValueError: one does not; the message names it and what is missing.
+    """
+    known = _Known({*plan.feeds, *plan.constants})
+    for item in plan.instructions:
+        match item:
+            case Receive():
+                known.tensors.update(item.tensors)
+            case Send():
+                known.need(item.tensors, f"send {item.transfer} to {item.destination}")
+            case Compute():
+                where = f"compute on {item.device}"
+                known.need(item.inputs, where)
+                inside = _Known(set(item.inputs))
+                inside.need(item.static, f"what is static in {where}")
+                for node in item.nodes:
+                    inside.add_node(node, plan.variables)
+                inside.need(item.outputs, f"the end of {where}")
+                known.tensors.update(item.outputs)
+            case Host():
+                known.add_node(item.node, plan.variables)
+    known.need(plan.fetches, "the answer")
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What is there at a point of a plan: tensors, and all outputs of some operations."""
+
+    tensors: set[str]
+    ops: set[str] = field(default_factory=set[str])
+
+    def need(self, names: Iterable[str], what: str) -> None:
+        missing = [name for name in names if name not in self.tensors and name.rpartition(":")[0] not in self.ops]
+        if missing:
+            raise ValueError(f"{what} needs {', '.join(missing)}, which nothing before it gives")
+
+    def add_node(self, node: Node, variables: Mapping[str, VariableInfo]) -> None:
+        self.need((name for index, name in enumerate(node.inputs) if index not in node.refs), node.name)
+        used = [*node.refs.values(), *([node.name] if node.type == "VariableV2" else ())]
+        unknown = [name for name in used if name not in variables]
+        absent = [index for index in node.definition.refs if index not in node.refs]
+        if unknown or absent or any(index >= len(node.inputs) for index in node.refs):
+            raise ValueError(f"{node.type} {node.name} lacks variables it needs: {unknown or absent or node.refs}")
+        self.ops.add(node.name)
