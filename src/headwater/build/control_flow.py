@@ -1,0 +1,80 @@
+"""Order without data: groups, and tensors that wait for operations."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from headwater.graph.context import get_default_graph
+from headwater.graph.convert import convert_to_tensor, name_scope
+from headwater.graph.indexed_slices import IndexedSlices
+from headwater.graph.operation import Operation
+
+
+def no_op(name: str | None = None) -> Operation:
+    """An operation that does nothing; useful for what it runs after."""
+    return get_default_graph().create_op("NoOp", [], name=name)
+
+
+def group(*inputs: Any, name: str | None = None) -> Operation:
+    """An operation that is done when all of ``inputs`` are.
+
+    Args:
+      inputs: operations, tensors, variables, and nested lists of these.
+      name: name of the operation.
+
+    Raises:
+      TypeError: an input is none of these.
+    """
+    ops = list(dict.fromkeys(_operations(inputs)))
+    if not ops:
+        return no_op(name)
+    graph = ops[0].graph
+    with graph.as_default(), graph.name_scope(name or "group_deps") as scope, graph.control_dependencies(ops):
+        return graph.create_op("NoOp", [], name=scope)
+
+
+def _operations(values: Any) -> Iterator[Operation]:
+    for value in values:
+        if isinstance(value, Operation):
+            yield value
+        elif isinstance(value, dict):
+            yield from _operations(value.values())  # pyright: ignore[reportUnknownMemberType]
+        elif isinstance(value, list | builtins.tuple | set):
+            yield from _operations(value)
+        elif isinstance(getattr(value, "op", None), Operation):
+            yield value.op
+        else:
+            raise TypeError(f"Expected tf.Tensor, tf.Operation, tf.Variable or IndexedSlices, got {value!r}")
+
+
+def with_dependencies(dependencies: Sequence[Any], output_tensor: Any, name: str | None = None) -> Any:
+    """``output_tensor``, a tensor or `IndexedSlices`, available once ``dependencies`` are done."""
+    with name_scope(name, "control_dependency", [output_tensor]) as scope:
+        graph = get_default_graph()
+        if isinstance(output_tensor, IndexedSlices):
+            slices = output_tensor
+            return IndexedSlices(with_dependencies(dependencies, slices.values), slices.indices, slices.dense_shape)
+        tensor = convert_to_tensor(output_tensor)
+        with graph.control_dependencies(dependencies), graph.colocate_with(tensor.op):
+            return graph.create_op("Identity", [tensor], name=scope).outputs[0]
+
+
+def tuple(tensors: Sequence[Any], name: str | None = None, control_inputs: Sequence[Any] | None = None) -> list[Any]:
+    """``tensors`` (None stays None), none of which is available before all of them are.
+
+    Args:
+      tensors: tensors, `IndexedSlices` and None.
+      name: name scope of the operations made.
+      control_inputs: more that has to be done first.
+
+    Raises:
+      ValueError: there is neither a tensor nor a control input.
+    """
+    with name_scope(name, "tuple", list(tensors)):
+        gating = [tensor for tensor in tensors if tensor is not None] + list(control_inputs or ())
+        if not gating:
+            raise ValueError(f"Must have at least one Tensor: {tensors}")
+        gate = group(*gating)
+        return [None if tensor is None else with_dependencies([gate], tensor) for tensor in tensors]

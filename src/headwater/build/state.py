@@ -1,0 +1,180 @@
+"""Changing variables: assignment, updates of rows and slices, and whether a variable has a value.
+
+Every operation here runs where its variable lives. Its result is a reference to the variable, which read after the
+operation gives the new value. Updates are atomic and one at a time; ``use_locking`` is accepted and means nothing more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from headwater.dtypes import DType
+from headwater.graph.context import get_default_graph
+from headwater.graph.convert import convert_to_tensor
+from headwater.graph.operation import Tensor
+
+Value = tuple[str, Any, DType | None]
+
+
+def as_reference(value: Any, op_type: str) -> Tensor:
+    """The reference that ``value``, a variable or the result of an update, stands for.
+
+    Raises:
+      TypeError: ``value`` is no variable; the message names ``op_type``.
+    """
+    ref = convert_to_tensor(value, as_ref=True)
+    if not ref.dtype.is_ref:
+        raise TypeError(
+            f"'{op_type}' Op requires that input 'ref' be a mutable tensor (e.g.: a tf.Variable), got {value!r}"
+        )
+    return ref
+
+
+def update_op(
+    op_type: str, refs: Sequence[Any], values: Sequence[Value], attrs: dict[str, Any] | None = None,
+    name: str | None = None,
+) -> Tensor:  # fmt: skip
+    """Adds an operation on variables, beside the first of them.
+
+    Args:
+      op_type: the operation type; takes ``refs``, then ``values``.
+      refs: variables or references.
+      values: for each further input its argument name, value, and element type (None: whatever it is).
+      name: name of the operation.
+    """
+    references = [as_reference(ref, op_type) for ref in refs]
+    graph = references[0].graph
+    with graph.as_default(), graph.name_scope(name or op_type) as scope:
+        inputs = [convert_to_tensor(value, dtype, name=argument) for argument, value, dtype in values]
+        with graph.colocate_with(references[0].op):
+            return graph.create_op(op_type, [*references, *inputs], attrs, name=scope).outputs[0]
+
+
+def is_variable_initialized(variable: Any) -> Tensor:
+    """A truth value: whether ``variable`` has a value."""
+    return update_op("IsVariableInitialized", [variable], [])
+
+
+def assign(
+    ref: Any, value: Any, validate_shape: bool | None = None, use_locking: bool | None = None, name: str | None = None
+) -> Tensor:
+    """Gives ``ref`` the new value ``value``.
+
+    Args:
+      validate_shape: require the shape of the variable; with False it may change.
+
+    Raises:
+      ValueError: the static shapes contradict each other.
+    """
+    if not _is_reference(ref):
+        return ref.assign(value, name=name)
+    attrs = {
+        "validate_shape": True if validate_shape is None else validate_shape,
+        "use_locking": True if use_locking is None else use_locking,
+    }
+    return update_op("Assign", [ref], [("value", value, ref.dtype.base_dtype)], attrs, name)
+
+
+def assign_add(ref: Any, value: Any, use_locking: bool | None = None, name: str | None = None) -> Tensor:
+    """Adds ``value`` to ``ref``."""
+    if not _is_reference(ref):
+        return ref.assign_add(value)
+    return _add_or_subtract("AssignAdd", ref, value, use_locking, name)
+
+
+def assign_sub(ref: Any, value: Any, use_locking: bool | None = None, name: str | None = None) -> Tensor:
+    """Subtracts ``value`` from ``ref``."""
+    if not _is_reference(ref):
+        return ref.assign_sub(value)
+    return _add_or_subtract("AssignSub", ref, value, use_locking, name)
+
+
+def _is_reference(ref: Any) -> bool:
+    return isinstance(ref, Tensor) or getattr(ref, "dtype", None) is None or ref.dtype.is_ref
+
+
+def _add_or_subtract(op_type: str, ref: Any, value: Any, use_locking: bool | None, name: str | None) -> Tensor:
+    attrs = {"use_locking": bool(use_locking)}
+    return update_op(op_type, [ref], [("value", value, ref.dtype.base_dtype)], attrs, name)
+
+
+def count_up_to(ref: Any, limit: int, name: str | None = None) -> Tensor:
+    """Adds one to the integer ``ref`` and gives its old value.
+
+    At run time `OutOfRangeError` where ``ref`` has reached ``limit`` already.
+    """
+    return update_op("CountUpTo", [ref], [], {"limit": limit}, name)
+
+
+def _scatter(op_type: str, ref: Any, indices: Any, updates: Any, use_locking: bool, name: str | None) -> Tensor:
+    values: list[Value] = [("indices", indices, None), ("updates", updates, ref.dtype.base_dtype)]
+    return update_op(op_type, [ref], values, {"use_locking": use_locking}, name)
+
+
+def scatter_update(ref: Any, indices: Any, updates: Any, use_locking: bool = True, name: str | None = None) -> Tensor:
+    """Replaces the rows ``ref[indices]`` by ``updates``.
+
+    Args:
+      indices: integers of any shape, which index the first dimension.
+      updates: of shape ``indices.shape + ref.shape[1:]``, or a scalar.
+    """
+    return _scatter("ScatterUpdate", ref, indices, updates, use_locking, name)
+
+
+def scatter_add(ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None) -> Tensor:
+    """Adds ``updates`` to the rows ``ref[indices]``; see `scatter_update`. Equal indices add up."""
+    return _scatter("ScatterAdd", ref, indices, updates, use_locking, name)
+
+
+def scatter_sub(ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None) -> Tensor:
+    """Subtracts ``updates`` from the rows ``ref[indices]``; see `scatter_update`. Equal indices add up."""
+    return _scatter("ScatterSub", ref, indices, updates, use_locking, name)
+
+
+def scatter_mul(ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None) -> Tensor:
+    """Multiplies the rows ``ref[indices]`` by ``updates``; see `scatter_update`."""
+    return _scatter("ScatterMul", ref, indices, updates, use_locking, name)
+
+
+def scatter_div(ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None) -> Tensor:
+    """Divides the rows ``ref[indices]`` by ``updates``; see `scatter_update`."""
+    return _scatter("ScatterDiv", ref, indices, updates, use_locking, name)
+
+
+def scatter_min(ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None) -> Tensor:
+    """Lowers the rows ``ref[indices]`` to ``updates`` where these are less; see `scatter_update`."""
+    return _scatter("ScatterMin", ref, indices, updates, use_locking, name)
+
+
+def scatter_max(ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None) -> Tensor:
+    """Raises the rows ``ref[indices]`` to ``updates`` where these are greater; see `scatter_update`."""
+    return _scatter("ScatterMax", ref, indices, updates, use_locking, name)
+
+
+def scatter_nd_update(
+    ref: Any, indices: Any, updates: Any, use_locking: bool = True, name: str | None = None
+) -> Tensor:
+    """Replaces slices of ``ref`` by ``updates``.
+
+    Args:
+      indices: integers whose last dimension holds positions in the first ``K`` dimensions of ``ref``.
+      updates: of shape ``indices.shape[:-1] + ref.shape[K:]``.
+    """
+    return _scatter("ScatterNdUpdate", ref, indices, updates, use_locking, name)
+
+
+def scatter_nd_add(ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None) -> Tensor:
+    """Adds ``updates`` to slices of ``ref``; see `scatter_nd_update`."""
+    return _scatter("ScatterNdAdd", ref, indices, updates, use_locking, name)
+
+
+def scatter_nd_sub(ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None) -> Tensor:
+    """Subtracts ``updates`` from slices of ``ref``; see `scatter_nd_update`."""
+    return _scatter("ScatterNdSub", ref, indices, updates, use_locking, name)
+
+
+def variable_op(shape: Any, dtype: DType, name: str, shared_name: str = "", container: str = "") -> Tensor:
+    """Adds a cell for a variable to the graph and gives the reference to it."""
+    attrs = {"shape": shape, "dtype": dtype, "shared_name": shared_name, "container": container}
+    return get_default_graph().create_op("VariableV2", [], attrs, name).outputs[0]

@@ -1,0 +1,1 @@
+"""Training: optimizers, saving, supervising, summaries, input queues."""

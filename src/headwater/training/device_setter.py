@@ -1,0 +1,150 @@
+"""Where operations go in between-graph replication: variables to the ``ps`` tasks, the rest to the worker."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from headwater.cluster.devices import DeviceSpec
+from headwater.cluster.spec import ClusterSpec
+from headwater.dtypes import as_dtype
+from headwater.graph.operation import Operation
+from headwater.shapes import as_shape
+
+PS_OPS = ("AutoReloadVariable", "MutableHashTable", "MutableHashTableOfTensors", "MutableHashTableV2",
+          "MutableDenseHashTable", "VarHandleOp", "Variable", "VariableV2")  # fmt: skip
+"""Operation types that hold state and so belong on a ``ps`` task."""
+
+Strategy = Callable[[Operation], int]
+
+
+class RoundRobinStrategy:
+    """Task 0, 1, 2 … and again 0, in the order in which the variables are made.
+
+    All workers must make them in the same order.
+
+    Args:
+      num_tasks: number of ``ps`` tasks.
+    """
+
+    def __init__(self, num_tasks: int) -> None:
+        self._num_tasks = num_tasks
+        self._next = 0
+
+    def __call__(self, op: Operation) -> int:
+        task = self._next
+        self._next = (task + 1) % self._num_tasks
+        return task
+
+
+class GreedyLoadBalancingStrategy:
+    """The task that has the least load so far; of several the one with the lowest index.
+
+    All workers must make the variables in the same order.
+
+    Args:
+      num_tasks: number of ``ps`` tasks.
+      load_fn: the load that an operation adds, e.g. `byte_size_load_fn`.
+    """
+
+    def __init__(self, num_tasks: int, load_fn: Callable[[Operation], float]) -> None:
+        self._load_fn = load_fn
+        self._loads = [0.0] * num_tasks
+
+    def __call__(self, op: Operation) -> int:
+        task = self._loads.index(min(self._loads))
+        self._loads[task] += self._load_fn(op)
+        return task
+
+
+class RandomStrategy:
+    """A random task, from a seed that all workers share.
+
+    Args:
+      num_tasks: number of ``ps`` tasks.
+      seed: of the sequence.
+    """
+
+    def __init__(self, num_tasks: int, seed: int = 0) -> None:
+        self._num_tasks = num_tasks
+        self._random = random.Random(seed)
+
+    def __call__(self, op: Operation) -> int:
+        return self._random.randrange(self._num_tasks)
+
+
+def byte_size_load_fn(op: Operation) -> float:
+    """The size in bytes of the variable that ``op`` is.
+
+    Raises:
+      ValueError: its shape is not fully known.
+    """
+    shape = as_shape(op.get_attr("shape"))
+    shape.assert_is_fully_defined()
+    return float((shape.num_elements() or 0) * as_dtype(op.get_attr("dtype")).size)
+
+
+def replica_device_setter(
+    ps_tasks: int = 0,
+    ps_device: str = "/job:ps",
+    worker_device: str = "/job:worker",
+    merge_devices: bool = True,
+    cluster: ClusterSpec | Mapping[str, Any] | Any = None,
+    ps_ops: Iterable[str] | None = None,
+    ps_strategy: Strategy | None = None,
+) -> Callable[[Operation], str] | None:
+    """A function for `tf.device` that places the graph of one worker among several (between-graph replication).
+
+    Operations that hold state go to the ``ps`` tasks as ``ps_strategy`` says, all others to ``worker_device``. What a
+    device scope within asks for counts more.
+
+    Args:
+      ps_tasks: number of ``ps`` tasks; read off ``cluster`` where that is given.
+      ps_device: device of the ``ps`` job; the task is added. Empty: state stays on the worker.
+      worker_device: this worker's device.
+      merge_devices: complete a device that is asked for in part; with False, one asked for at all stays as it is.
+      cluster: a `ClusterSpec`, or what makes one.
+      ps_ops: operation types that hold state; `PS_OPS` when None.
+      ps_strategy: gives the ``ps`` task of an operation; round robin when None.
+
+    Returns:
+      The function, or None where there is no ``ps`` task, so that `tf.device` changes nothing.
+
+    Raises:
+      TypeError: ``cluster`` is no cluster, or ``ps_strategy`` cannot be called.
+    """
+    if cluster is not None:
+        job = DeviceSpec.from_string(ps_device).job
+        jobs = ClusterSpec(cluster).as_dict()
+        if job not in jobs:
+            return None
+        ps_tasks = len(jobs[job])
+    if ps_tasks == 0:
+        return None
+    if ps_strategy is None:
+        ps_strategy = RoundRobinStrategy(ps_tasks)
+    if not callable(ps_strategy):
+        raise TypeError("ps_strategy must be callable")
+    held = frozenset(PS_OPS if ps_ops is None else ps_ops)
+    return _Chooser(ps_device, worker_device, merge_devices, held, ps_strategy)
+
+
+class _Chooser:
+    def __init__(
+        self, ps_device: str, worker_device: str, merge: bool, ps_ops: frozenset[str], strategy: Strategy
+    ) -> None:
+        self._ps = DeviceSpec.from_string(ps_device or "")
+        self._worker = DeviceSpec.from_string(worker_device or "")
+        self._has_ps = bool(ps_device)
+        self._merge = merge
+        self._ps_ops = ps_ops
+        self._strategy = strategy
+
+    def __call__(self, op: Operation) -> str:
+        if op.device and not self._merge:
+            return op.device
+        asked = DeviceSpec.from_string(op.device)
+        if self._has_ps and op.type in self._ps_ops and self._ps.job and asked.job in (None, self._ps.job):
+            return self._ps.replace(task=self._strategy(op)).make_merged_spec(asked).to_string()
+        return self._worker.make_merged_spec(asked).to_string()
