@@ -94,6 +94,10 @@ class Peers(Protocol):
         """Tells every task that has plans of ``session`` that it is over."""
         ...
 
+    def reset(self, containers: Sequence[str]) -> None:
+        """Forgets the state of every task that can be reached."""
+        ...
+
 
 class PreparedStep:
     """A request that is planned, and can be run any number of times.

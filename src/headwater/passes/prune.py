@@ -32,8 +32,8 @@ class Pruned:
     Attributes:
       request: the request.
       ops: inputs and control inputs first. Operations that nothing orders stand in the order in which they were made,
-        but those that change variables come as late as they can: a read that is not ordered after an update sees the
-        value from before it.
+        but those that change variables, and those that may wait, come as late as they can: a read that is not ordered
+        after an update sees the value from before it, and what waits keeps nothing else from running.
     """
 
     request: Request
@@ -92,7 +92,7 @@ def _sorted(needed: dict[Operation, list[Operation]]) -> tuple[Operation, ...]:
 
 
 def _rank(op: Operation) -> int:
-    return 1 if op.definition.updates else 0
+    return 1 if op.definition.updates or op.definition.blocking else 0
 
 
 def _not_fed(op: Operation) -> InvalidArgumentError:

@@ -68,6 +68,17 @@ class Resources:
                 self._others[key] = make()
             return self._others[key]
 
+    def end_session(self, session: str) -> None:
+        """Forgets the resources that belong to one session: those in the container of `session_container`."""
+        self._drop(lambda key: key[0] == session_container(session))
+
+    def _drop(self, ended: Callable[[tuple[str, type, str]], bool]) -> None:
+        with self.lock:
+            for key in [key for key in self._others if ended(key)]:
+                closing = getattr(self._others.pop(key), "close_now", None)
+                if closing is not None:
+                    closing()
+
     def clear(self, containers: list[str] | None = None) -> None:
         """Forgets what is in ``containers`` (all of them by default; ``""`` is the default one).
 
@@ -77,7 +88,9 @@ class Resources:
             for (container, _), cell in self._cells.items():
                 if not containers or container in containers:
                     cell.value = None
-            for key in [k for k in self._others if not containers or k[0] in containers]:
-                closing = getattr(self._others.pop(key), "close_now", None)
-                if closing is not None:
-                    closing()
+        self._drop(lambda key: not containers or key[0] in containers)
+
+
+def session_container(session: str) -> str:
+    """Name of the container for what is not shared between sessions."""
+    return f"session {session}"

@@ -6,11 +6,13 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from headwater.errors import CancelledError, DeadlineExceededError
 from headwater.passes.plan import VariableInfo
-from headwater.runtime.resources import Cell, Resources
+from headwater.runtime.resources import Cell, Resources, session_container
+
+R = TypeVar("R")
 
 _LOOK_AGAIN_S = 0.5
 
@@ -72,9 +74,11 @@ class Step:
         """
         self._waiting.add(condition)
         try:
-            while not ready():
+            while True:
                 if self._cancelled is not None:
                     raise CancelledError(None, None, f"{self._cancelled}, while waiting for {what}")
+                if ready():
+                    return
                 if self.interrupted():
                     raise CancelledError(None, None, f"whoever asked for step {self.number} is gone")
                 timeout = _LOOK_AGAIN_S
@@ -106,6 +110,15 @@ class HostContext:
     resources: Resources
     variables: dict[str, VariableInfo]
     arguments: tuple[str, ...] = ()
+
+    def resource(self, container: str, shared_name: str, kind: type[R], make: Callable[[], R]) -> R:
+        """The task's resource of class ``kind`` that the operation stands for, made when it is not there.
+
+        One with a ``shared_name`` is shared by all sessions; one without belongs to this session alone.
+        """
+        if shared_name:
+            return self.resources.get_or_make(container, shared_name, kind, make)
+        return self.resources.get_or_make(session_container(self.step.session), self.op_name, kind, make)
 
     def cell(self, variable: str) -> Cell:
         """The cell of one of the plan's variables."""

@@ -115,6 +115,7 @@ class TaskRuntime:
         for step in steps:
             step.cancel(reason)
         self.rendezvous.close_session(session)
+        self.resources.end_session(session)
 
     def reset(self, containers: list[str]) -> None:
         """Forgets the state in ``containers`` (all by default) and every session."""

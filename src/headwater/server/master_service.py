@@ -13,7 +13,7 @@ from tensorboard.compat.proto import graph_pb2
 
 from headwater.errors import InvalidArgumentError, NotFoundError, OpError
 from headwater.graph.graph import Graph
-from headwater.graph.serialise import extend_graph, load_graph
+from headwater.graph.importer import extend_graph, load_graph
 from headwater.master.master import MasterSession, Peers, PreparedStep, SessionOptions
 from headwater.master.protocol import CALL, DONE, error_frame
 from headwater.passes.prune import Request
@@ -96,7 +96,7 @@ class MasterService:
 
     def session_devices(self, session: str) -> list[str]:
         """Full names of the devices that a session may use."""
-        return [device.to_string() for device in self._client(session).session.devices()]
+        return [device.name() for device in self._client(session).session.devices()]
 
     def close_session(self, session: str) -> None:
         """Ends a session; one that is not there is over already."""

@@ -1,0 +1,243 @@
+"""Queues as a program sees them (TensorFlow 1.15's ``tf.FIFOQueue`` and its kin).
+
+A queue lives on the task that it is placed on. With a ``shared_name`` all sessions share it; without one each session
+has its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from headwater.dtypes import DType, as_dtype, int64
+from headwater.graph.context import get_default_graph
+from headwater.graph.convert import convert_to_tensor, name_scope
+from headwater.graph.graph import seeds
+from headwater.graph.operation import Operation, Tensor
+from headwater.shapes import TensorShape, as_shape, unknown_shape
+
+
+class QueueBase:
+    """What all queues have in common. See the subclasses.
+
+    Attributes:
+      queue_ref: the tensor that stands for the queue.
+      dtypes: element types of an element's components.
+      shapes: their static shapes.
+      names: their names, or None; with names, elements are dictionaries.
+    """
+
+    def __init__(
+        self,
+        dtypes: Sequence[DType],
+        shapes: Sequence[TensorShape] | None,
+        names: Sequence[str] | None,
+        queue_ref: Tensor,
+    ) -> None:
+        self._dtypes = list(dtypes)
+        if shapes is not None and len(shapes) != len(self._dtypes):
+            raise ValueError("Queue shapes must have the same length as dtypes")
+        self._shapes = list(shapes) if shapes is not None else [unknown_shape() for _ in self._dtypes]
+        self._fixed = shapes is not None
+        if names is not None and len(names) != len(self._dtypes):
+            raise ValueError("List of queue names must have the same length as the list of dtypes")
+        self._names = list(names) if names else None
+        self._queue_ref = queue_ref
+
+    @staticmethod
+    def from_list(index: Any, queues: Sequence[QueueBase]) -> QueueBase:
+        """The ``index``-th of ``queues``, which must be a number that is known now."""
+        if not queues or not all(isinstance(queue, QueueBase) for queue in queues):
+            raise TypeError("A list of queues expected")
+        return queues[int(index)]
+
+    @property
+    def queue_ref(self) -> Tensor:
+        return self._queue_ref
+
+    @property
+    def name(self) -> str:
+        return self._queue_ref.op.name
+
+    @property
+    def dtypes(self) -> list[DType]:
+        return self._dtypes
+
+    @property
+    def shapes(self) -> list[TensorShape]:
+        return self._shapes
+
+    @property
+    def names(self) -> list[str] | None:
+        return self._names
+
+    def enqueue(self, vals: Any, name: str | None = None) -> Operation:
+        """An operation that adds one element, and waits while the queue is full.
+
+        Args:
+          vals: a tensor, a list or tuple of tensors, or with names a dictionary.
+        """
+        with name_scope(name, f"{self.name}_enqueue", _flat(vals)) as scope:
+            tensors = self._element(vals)
+            for tensor, shape in zip(tensors, self._shapes, strict=True):
+                tensor.shape.assert_is_compatible_with(shape)
+            return self._op("QueueEnqueueV2", tensors, name=scope)
+
+    def enqueue_many(self, vals: Any, name: str | None = None) -> Operation:
+        """An operation that adds an element for every row of ``vals``."""
+        with name_scope(name, f"{self.name}_EnqueueMany", _flat(vals)) as scope:
+            tensors = self._element(vals)
+            for tensor, shape in zip(tensors, self._shapes, strict=True):
+                tensor.shape.with_rank_at_least(1)[1:].assert_is_compatible_with(shape)
+            return self._op("QueueEnqueueManyV2", tensors, name=scope)
+
+    def dequeue(self, name: str | None = None) -> Any:
+        """The next element, for which it waits: a tensor, or several in a list, or with names a dictionary."""
+        return self._dequeue("QueueDequeueV2", [], name or f"{self.name}_Dequeue")
+
+    def dequeue_many(self, n: Any, name: str | None = None) -> Any:
+        """The next ``n`` elements as one batch; OutOfRangeError when the queue closes with fewer."""
+        return self._dequeue("QueueDequeueManyV2", [convert_to_tensor(n)], name or f"{self.name}_DequeueMany")
+
+    def dequeue_up_to(self, n: Any, name: str | None = None) -> Any:
+        """As `dequeue_many`, but of a closed queue what is left, if it is anything."""
+        return self._dequeue("QueueDequeueUpToV2", [convert_to_tensor(n)], name or f"{self.name}_DequeueUpTo")
+
+    def close(self, cancel_pending_enqueues: bool = False, name: str | None = None) -> Operation:
+        """An operation that refuses further elements, and with ``cancel_pending_enqueues`` ends those that wait."""
+        attrs = {"cancel_pending_enqueues": cancel_pending_enqueues}
+        return self._op("QueueCloseV2", [], attrs, name or f"{self.name}_Close")
+
+    def is_closed(self, name: str | None = None) -> Tensor:
+        """Whether the queue was closed."""
+        return self._op("QueueIsClosedV2", [], name=name or f"{self.name}_is_closed").outputs[0]
+
+    def size(self, name: str | None = None) -> Tensor:
+        """How many elements are in the queue."""
+        return self._op("QueueSizeV2", [], name=name or f"{self.name}_Size").outputs[0]
+
+    def _op(
+        self, op_type: str, inputs: Sequence[Tensor], attrs: dict[str, Any] | None = None, name: str | None = None
+    ) -> Operation:
+        graph = self._queue_ref.graph
+        with graph.colocate_with(self._queue_ref.op):
+            return graph.create_op(op_type, [self._queue_ref, *inputs], attrs, name)
+
+    def _dequeue(self, op_type: str, inputs: Sequence[Tensor], name: str) -> Any:
+        attrs: dict[str, Any] = {"component_types": tuple(self._dtypes)}
+        if self._fixed:
+            attrs["_shapes"] = tuple(self._shapes)
+        outputs = self._op(op_type, inputs, attrs, name).outputs
+        if self._names:
+            return dict(zip(self._names, outputs, strict=True))
+        return outputs[0] if len(outputs) == 1 else list(outputs)
+
+    def _element(self, vals: Any) -> list[Tensor]:
+        """``vals`` as the tensors of one element, in order."""
+        if isinstance(vals, Mapping):
+            if not self._names:
+                raise ValueError("Queue must have names to enqueue a dictionary")
+            if sorted(self._names) != sorted(vals.keys()):  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+                raise ValueError(
+                    f"Keys in dictionary to enqueue do not match names of Queue. Queue names: {self._names}"
+                )
+            items: list[Any] = [vals[key] for key in self._names]
+        else:
+            if self._names:
+                raise ValueError("You must enqueue a dictionary in a Queue with names")
+            items = _flat(vals)
+        if len(items) != len(self._dtypes):
+            raise ValueError(f"Queue {self.name!r} takes {len(self._dtypes)} components, {len(items)} given")
+        return [convert_to_tensor(item, dtype) for item, dtype in zip(items, self._dtypes, strict=True)]
+
+
+def _flat(vals: Any) -> list[Any]:
+    if isinstance(vals, Mapping):
+        return list(vals.values())  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType, reportUnknownVariableType]
+    return list(vals) if isinstance(vals, list | tuple) else [vals]  # pyright: ignore[reportUnknownArgumentType]
+
+
+def _make(
+    op_type: str, capacity: int, dtypes: Any, shapes: Any, names: Any, shared_name: str | None, name: str, **more: Any
+) -> tuple[list[DType], list[TensorShape] | None, list[str] | None, Tensor]:
+    types = [as_dtype(dtype) for dtype in (dtypes if isinstance(dtypes, list | tuple) else [dtypes])]  # pyright: ignore[reportUnknownVariableType]
+    fixed = _shapes(shapes, len(types))
+    attrs = {
+        "component_types": tuple(types), "shapes": tuple(fixed or ()), "capacity": capacity,
+        "shared_name": shared_name or "", **more,
+    }  # fmt: skip
+    listed = [names] if isinstance(names, str) else names
+    return types, fixed, listed, get_default_graph().create_op(op_type, [], attrs, name).outputs[0]
+
+
+def _shapes(shapes: Any, count: int) -> list[TensorShape] | None:
+    if shapes is None:
+        return None
+    many = isinstance(shapes, list | tuple) and all(not isinstance(s, int) and s is not None for s in shapes)  # pyright: ignore[reportUnknownVariableType]
+    if count == 1 and (not many or len(shapes) != 1):
+        return [as_shape(shapes)]
+    return [as_shape(shape) for shape in shapes]
+
+
+class FIFOQueue(QueueBase):
+    """A queue that gives elements in the order in which they came.
+
+    Args:
+      capacity: at most so many elements.
+      dtypes: element type of each component.
+      shapes: static shape of each component; needed for `dequeue_many`.
+      names: of the components; elements are then dictionaries.
+      shared_name: share the queue between sessions under this name.
+    """
+
+    def __init__(
+        self, capacity: int, dtypes: Any, shapes: Any = None, names: Any = None, shared_name: str | None = None,
+        name: str = "fifo_queue",
+    ) -> None:  # fmt: skip
+        super().__init__(*_make("FIFOQueueV2", capacity, dtypes, shapes, names, shared_name, name))
+
+
+class RandomShuffleQueue(QueueBase):
+    """A queue that gives elements in random order.
+
+    Args:
+      capacity: at most so many elements.
+      min_after_dequeue: so many elements stay in it while it is open; more make the order more random.
+      seed: of the order.
+    """
+
+    def __init__(
+        self, capacity: int, min_after_dequeue: int, dtypes: Any, shapes: Any = None, names: Any = None,
+        seed: int | None = None, shared_name: str | None = None, name: str = "random_shuffle_queue",
+    ) -> None:  # fmt: skip
+        first, second = seeds(get_default_graph(), seed)
+        more = {"min_after_dequeue": min_after_dequeue, "seed": first or 0, "seed2": second or 0}
+        super().__init__(*_make("RandomShuffleQueueV2", capacity, dtypes, shapes, names, shared_name, name, **more))
+
+
+class PaddingFIFOQueue(QueueBase):
+    """A `FIFOQueue` whose batches are filled up with zeros where a shape has None.
+
+    Raises:
+      ValueError: a component's rank is not known.
+    """
+
+    def __init__(
+        self, capacity: int, dtypes: Any, shapes: Any, names: Any = None, shared_name: str | None = None,
+        name: str = "padding_fifo_queue",
+    ) -> None:  # fmt: skip
+        made = _make("PaddingFIFOQueueV2", capacity, dtypes, shapes, names, shared_name, name)
+        if made[1] is None or any(shape.ndims is None for shape in made[1]):
+            raise ValueError("Queue shapes must have known ranks, one for every component")
+        super().__init__(*made)
+
+
+class PriorityQueue(QueueBase):
+    """A queue that gives the element with the smallest int64 first: the first component of every element."""
+
+    def __init__(
+        self, capacity: int, types: Any, shapes: Any = None, names: Any = None, shared_name: str | None = None,
+        name: str = "priority_queue",
+    ) -> None:  # fmt: skip
+        dtypes, fixed, listed, ref = _make("PriorityQueueV2", capacity, types, shapes, names, shared_name, name)
+        super().__init__([int64, *dtypes], None if fixed is None else [as_shape([]), *fixed], listed, ref)

@@ -1,0 +1,246 @@
+"""Queues of tuples of arrays, as a task keeps them between steps."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from headwater.errors import CancelledError, InvalidArgumentError, OutOfRangeError
+from headwater.shapes import Dims, TensorShape
+
+Element = tuple[np.ndarray[Any, Any], ...]
+
+
+class Waiting(Protocol):
+    """What a queue needs of a step: to wait under a condition until something holds, or to be told to stop."""
+
+    def wait_until(self, condition: threading.Condition, ready: Callable[[], bool], what: str) -> None: ...
+
+
+class Queue:
+    """A first-in, first-out queue with bounded capacity.
+
+    Args:
+      name: for messages.
+      capacity: at most so many elements.
+      shapes: static shapes of an element's components; empty when they are not fixed.
+    """
+
+    kind = "FIFOQueue"
+
+    def __init__(self, name: str, capacity: int, shapes: Sequence[Dims]) -> None:
+        if capacity == 0 or capacity < -1:
+            raise InvalidArgumentError(None, None, f"capacity of queue {name!r} must be positive or -1, not {capacity}")
+        self.name = name
+        self._capacity = float("inf") if capacity < 0 else capacity
+        self._shapes = tuple(shapes)
+        self._condition = threading.Condition()
+        self._closed = False
+        self._cancelled = False
+
+    # What kinds of queues differ in -----------------------------------------------------------------------------
+
+    _items: Any = None
+
+    def _start(self) -> None:
+        self._items = deque[Element]()
+
+    def _put(self, element: Element) -> None:
+        self._items.append(element)
+
+    def _get(self) -> Element:
+        return self._items.popleft()
+
+    _held_back = 0
+
+    def _stack(self, elements: list[Element]) -> Element:
+        try:
+            return tuple(np.stack(column) for column in zip(*elements, strict=True))
+        except ValueError as error:
+            raise InvalidArgumentError(
+                None, None, f"elements of {self} have different shapes and cannot be one batch: {error}"
+            ) from None
+
+    # Operations -------------------------------------------------------------------------------------------------
+
+    def enqueue(self, step: Waiting, element: Element) -> None:
+        """Adds an element; waits while the queue is full.
+
+        Raises:
+          CancelledError: the queue is closed.
+          InvalidArgumentError: a component's shape does not fit.
+        """
+        for component, dims in zip(element, self._shapes, strict=False):
+            if not TensorShape(dims).is_compatible_with(component.shape):
+                raise InvalidArgumentError(
+                    None, None, f"Shape mismatch in {self}: expected {TensorShape(dims)}, got {list(component.shape)}"
+                )
+        with self._condition:
+            self._open()
+            step.wait_until(
+                self._condition, lambda: len(self._items) < self._capacity or self._closed, f"room in {self}"
+            )
+            self._open()
+            self._put(element)
+            self._condition.notify_all()
+
+    def enqueue_many(self, step: Waiting, batch: Element) -> None:
+        """Adds the rows of ``batch`` one after the other."""
+        counts = {component.shape[0] if component.ndim else -1 for component in batch}
+        if len(counts) != 1 or -1 in counts:
+            raise InvalidArgumentError(None, None, f"components for {self} need one common first dimension")
+        for row in range(counts.pop()):
+            self.enqueue(step, tuple(component[row] for component in batch))
+
+    def dequeue(self, step: Waiting) -> Element:
+        """Takes an element; waits for one. OutOfRangeError when the queue is closed and empty."""
+        return self._take(step, 1, at_most=False)[0]
+
+    def dequeue_many(self, step: Waiting, count: int, *, at_most: bool = False) -> Element:
+        """Takes ``count`` elements as one batch.
+
+        Args:
+          at_most: from a closed queue take what is left if it is fewer, but at least one.
+
+        Raises:
+          OutOfRangeError: the queue is closed and has too few.
+        """
+        if count < 0:
+            raise InvalidArgumentError(None, None, f"cannot take {count} elements from {self}")
+        if count == 0:
+            return self._empty_batch()
+        return self._stack(self._take(step, count, at_most=at_most))
+
+    def _empty_batch(self) -> Element:
+        if any(dims is None or None in dims for dims in self._shapes) or not self._shapes:
+            raise InvalidArgumentError(None, None, f"an empty batch of {self} needs fully known shapes")
+        return tuple(np.zeros((0, *(d or 0 for d in dims or ()))) for dims in self._shapes)
+
+    def _take(self, step: Waiting, count: int, *, at_most: bool) -> list[Element]:
+        with self._condition:
+            step.wait_until(
+                self._condition,
+                lambda: self._closed or len(self._items) - self._held_back >= count,
+                f"elements of {self}",
+            )
+            available = len(self._items)
+            if available < count and not (at_most and available):
+                raise OutOfRangeError(
+                    None,
+                    None,
+                    f"{self} is closed and has insufficient elements (requested {count}, current size {available})",
+                )
+            taken = [self._get() for _ in range(min(count, available))]
+            self._condition.notify_all()
+            return taken
+
+    def size(self) -> int:
+        """How many elements it holds now."""
+        with self._condition:
+            return len(self._items)
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    def close(self, cancel_pending: bool = False) -> None:
+        """Refuses further elements; what is in the queue can still be taken.
+
+        Args:
+          cancel_pending: end enqueue operations that wait for room, too.
+        """
+        with self._condition:
+            self._closed = True
+            self._cancelled = self._cancelled or cancel_pending
+            self._condition.notify_all()
+
+    def close_now(self) -> None:
+        """Ends all that waits."""
+        self.close(cancel_pending=True)
+
+    def _open(self) -> None:
+        if self._closed:
+            raise CancelledError(None, None, f"{self} is closed.")
+
+    def __str__(self) -> str:
+        return f"{self.kind} '{self.name}'"
+
+
+class FifoQueue(Queue):
+    """First in, first out."""
+
+    def __init__(self, name: str, capacity: int, shapes: Sequence[Dims]) -> None:
+        super().__init__(name, capacity, shapes)
+        self._start()
+
+
+class PaddingQueue(FifoQueue):
+    """First in, first out; a batch is filled up with zeros to its largest element."""
+
+    kind = "PaddingFIFOQueue"
+
+    def _stack(self, elements: list[Element]) -> Element:
+        columns: list[np.ndarray[Any, Any]] = []
+        for column in zip(*elements, strict=True):
+            shape = np.max([component.shape for component in column], axis=0)
+            dtype = column[0].dtype
+            batch = (
+                np.full((len(column), *shape), b"", dtype)
+                if dtype.hasobject
+                else np.zeros((len(column), *shape), dtype)
+            )
+            for row, component in enumerate(column):
+                batch[(row, *(slice(0, size) for size in component.shape))] = component
+            columns.append(batch)
+        return tuple(columns)
+
+
+class ShuffleQueue(Queue):
+    """Gives elements in random order.
+
+    Args:
+      min_after_dequeue: so many elements stay in the queue while it is open, to keep the order random.
+      seed: of the order; None for a different one every time.
+    """
+
+    kind = "RandomShuffleQueue"
+
+    def __init__(
+        self, name: str, capacity: int, shapes: Sequence[Dims], min_after_dequeue: int, seed: int | None
+    ) -> None:
+        super().__init__(name, capacity, shapes)
+        if min_after_dequeue < 0 or min_after_dequeue >= self._capacity:
+            raise InvalidArgumentError(
+                None, None, f"min_after_dequeue {min_after_dequeue} must be less than capacity {capacity} ({name!r})"
+            )
+        self._held_back = min_after_dequeue
+        self._random = np.random.default_rng(seed)
+        self._items: list[Element] = []
+
+    def _get(self) -> Element:
+        index = int(self._random.integers(len(self._items)))
+        self._items[index], self._items[-1] = self._items[-1], self._items[index]
+        return self._items.pop()
+
+
+class PriorityQueue(Queue):
+    """Gives the element with the smallest first component, an integer; the oldest of equal ones."""
+
+    kind = "PriorityQueue"
+
+    def __init__(self, name: str, capacity: int, shapes: Sequence[Dims]) -> None:
+        super().__init__(name, capacity, shapes)
+        self._items: list[tuple[int, int, Element]] = []
+        self._order = itertools.count()
+
+    def _put(self, element: Element) -> None:
+        heapq.heappush(self._items, (int(element[0]), next(self._order), element))
+
+    def _get(self) -> Element:
+        return heapq.heappop(self._items)[2]

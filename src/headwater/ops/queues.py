@@ -1,0 +1,144 @@
+"""Operations on queues. They run on the host of the task that the queue is placed on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from headwater.dtypes import bool_, int32, resource
+from headwater.ops.define import fixed, host, no_outputs
+from headwater.ops.queue_state import FifoQueue, PaddingQueue, PriorityQueue, Queue, ShuffleQueue
+from headwater.registry import Inference, Spec
+from headwater.shapes import Dims, as_shape
+
+_handle = fixed(resource, ())
+
+
+def _as_handle(queue: Queue) -> np.ndarray[Any, Any]:
+    handle = np.empty((), object)
+    handle[()] = queue
+    return handle
+
+
+def _dims(shapes: Sequence[Any]) -> list[Dims]:
+    return [as_shape(shape).as_dims for shape in shapes]
+
+
+def _queue(context: Any, container: str, shared_name: str, make: Callable[[], Queue]) -> np.ndarray[Any, Any]:
+    return _as_handle(context.resource(container, shared_name, Queue, make))
+
+
+@host("FIFOQueueV2", infer=_handle)
+def fifo_queue(
+    context: Any, *, component_types: Any, shapes: Any = (), capacity: int = -1, container: str = "",
+    shared_name: str = "",
+) -> Any:  # fmt: skip
+    del component_types
+    return _queue(context, container, shared_name, lambda: FifoQueue(context.op_name, capacity, _dims(shapes)))
+
+
+@host("PaddingFIFOQueueV2", infer=_handle)
+def padding_fifo_queue(
+    context: Any, *, component_types: Any, shapes: Any = (), capacity: int = -1, container: str = "",
+    shared_name: str = "",
+) -> Any:  # fmt: skip
+    del component_types
+    return _queue(context, container, shared_name, lambda: PaddingQueue(context.op_name, capacity, _dims(shapes)))
+
+
+@host("RandomShuffleQueueV2", infer=_handle)
+def random_shuffle_queue(
+    context: Any, *, component_types: Any, shapes: Any = (), capacity: int = -1, min_after_dequeue: int = 0,
+    seed: int = 0, seed2: int = 0, container: str = "", shared_name: str = "",
+) -> Any:  # fmt: skip
+    del component_types
+    order = None if seed == 0 and seed2 == 0 else (seed & 0xFFFFFFFF) << 32 | (seed2 & 0xFFFFFFFF)
+    return _queue(
+        context, container, shared_name,
+        lambda: ShuffleQueue(context.op_name, capacity, _dims(shapes), min_after_dequeue, order),
+    )  # fmt: skip
+
+
+@host("PriorityQueueV2", infer=_handle)
+def priority_queue(
+    context: Any, *, component_types: Any = (), shapes: Any = (), capacity: int = -1, container: str = "",
+    shared_name: str = "",
+) -> Any:  # fmt: skip
+    del component_types
+    dims: list[Dims] = [(), *_dims(shapes)] if shapes else []
+    return _queue(context, container, shared_name, lambda: PriorityQueue(context.op_name, capacity, dims))
+
+
+@host("QueueEnqueueV2", infer=no_outputs, blocking=True)
+def enqueue(context: Any, handle: Any, *components: Any, timeout_ms: int = -1) -> None:
+    del timeout_ms
+    handle.item().enqueue(context.step, components)
+
+
+@host("QueueEnqueueManyV2", infer=no_outputs, blocking=True)
+def enqueue_many(context: Any, handle: Any, *components: Any, timeout_ms: int = -1) -> None:
+    del timeout_ms
+    handle.item().enqueue_many(context.step, components)
+
+
+def _components(batch: Callable[[Inference], tuple[int | None, ...]]) -> Callable[[Inference], Sequence[Spec]]:
+    def infer(inference: Inference) -> Sequence[Spec]:
+        types = inference.attrs["component_types"]
+        shapes: Sequence[Any] = inference.attrs.get("_shapes") or [None] * len(types)
+        specs: list[Spec] = []
+        for dtype, shape in zip(types, shapes, strict=True):
+            dims = as_shape(shape).as_dims
+            specs.append(Spec(dtype, None if dims is None else batch(inference) + dims))
+        return specs
+
+    return infer
+
+
+def _count(inference: Inference) -> tuple[int | None, ...]:
+    value = inference.constant(1)
+    return (None if value is None else int(value),)
+
+
+_one = _components(lambda inference: ())
+
+
+@host("QueueDequeueV2", infer=_one, blocking=True)
+def dequeue(context: Any, handle: Any, *, component_types: Any, timeout_ms: int = -1) -> Any:
+    del component_types, timeout_ms
+    return tuple(handle.item().dequeue(context.step))
+
+
+@host("QueueDequeueManyV2", infer=_components(_count), blocking=True)
+def dequeue_many(context: Any, handle: Any, n: Any, *, component_types: Any, timeout_ms: int = -1) -> Any:
+    del timeout_ms
+    return _typed(handle.item().dequeue_many(context.step, int(n)), component_types)
+
+
+@host("QueueDequeueUpToV2", infer=_components(lambda inference: (None,)), blocking=True)
+def dequeue_up_to(context: Any, handle: Any, n: Any, *, component_types: Any, timeout_ms: int = -1) -> Any:
+    del timeout_ms
+    return _typed(handle.item().dequeue_many(context.step, int(n), at_most=True), component_types)
+
+
+def _typed(batch: Sequence[Any], types: Sequence[Any]) -> tuple[Any, ...]:
+    return tuple(column.astype(dtype.numpy_dtype, copy=False) for column, dtype in zip(batch, types, strict=True))
+
+
+@host("QueueCloseV2", infer=no_outputs)
+def close(context: Any, handle: Any, *, cancel_pending_enqueues: bool = False) -> None:
+    del context
+    handle.item().close(cancel_pending_enqueues)
+
+
+@host("QueueSizeV2", infer=fixed(int32, ()))
+def size(context: Any, handle: Any) -> Any:
+    del context
+    return np.int32(handle.item().size())
+
+
+@host("QueueIsClosedV2", infer=fixed(bool_, ()))
+def is_closed(context: Any, handle: Any) -> Any:
+    del context
+    return np.bool_(handle.item().closed)
