@@ -29,7 +29,7 @@ def get_default_graph() -> Graph:
         return _stacks.graphs[-1]
     with _global_lock:
         if _global_graph is None:
-            from headwater.graph.graph import Graph  # the two modules need each other
+            from headwater.graph.graph import Graph  # noqa: PLC0415 - the two modules need each other
 
             _global_graph = Graph()
         return _global_graph

@@ -11,6 +11,7 @@ from typing import Any
 from headwater.cluster.devices import canonical_device_name, merge_device_names
 from headwater.graph import constants, context
 from headwater.graph.collections import GraphKeys
+from headwater.graph.graph_def import graph_def
 from headwater.graph.operation import Operation, Tensor
 from headwater.graph.scopes import ControlDependencies, NameScope, valid_name, valid_scope
 from headwater.registry import Inference, lookup
@@ -406,8 +407,6 @@ class Graph:
           from_version: leave out what was there at that `version`.
           add_shapes: write the static shapes as ``_output_shapes``.
         """
-        from headwater.graph.serialise import graph_def  # the two modules need each other
-
         return graph_def(self, from_version=from_version, add_shapes=add_shapes)
 
 

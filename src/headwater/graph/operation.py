@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from headwater.dtypes import DType
 from headwater.graph import context
+from headwater.graph.graph_def import node_def
 from headwater.registry import OpDef, Spec
 from headwater.shapes import Dims, TensorShape, as_shape, merge_dims
 
@@ -15,43 +16,11 @@ if TYPE_CHECKING:
     from headwater.graph.graph import Graph
 
 _OPERATORS: dict[str, Callable[..., Any]] = {}
-OPERATOR_NAMES = tuple(
-    f"__{name}__"
-    for name in [
-        "add",
-        "radd",
-        "sub",
-        "rsub",
-        "mul",
-        "rmul",
-        "div",
-        "rdiv",
-        "truediv",
-        "rtruediv",
-        "floordiv",
-        "rfloordiv",
-        "mod",
-        "rmod",
-        "pow",
-        "rpow",
-        "matmul",
-        "rmatmul",
-        "and",
-        "rand",
-        "or",
-        "ror",
-        "xor",
-        "rxor",
-        "lt",
-        "le",
-        "gt",
-        "ge",
-        "neg",
-        "abs",
-        "invert",
-        "getitem",
-    ]
-)
+_OPERATOR_WORDS = """
+    add radd sub rsub mul rmul div rdiv truediv rtruediv floordiv rfloordiv mod rmod pow rpow matmul rmatmul
+    and rand or ror xor rxor lt le gt ge neg abs invert getitem
+"""
+OPERATOR_NAMES = tuple(f"__{word}__" for word in _OPERATOR_WORDS.split())
 
 
 class Operation:
@@ -150,8 +119,6 @@ class Operation:
     @property
     def node_def(self) -> Any:
         """This operation as a ``NodeDef``."""
-        from headwater.graph.serialise import node_def  # the two modules need each other
-
         return node_def(self)
 
     def values(self) -> tuple[Tensor, ...]:
@@ -323,7 +290,7 @@ for _name in OPERATOR_NAMES:
 
 
 def set_operator(name: str, function: Callable[..., Any]) -> None:
-    """Says what the Python operator ``name`` (e.g. ``__add__``) does with tensors; the layer above has the functions."""
+    """Says what the Python operator ``name`` (e.g. ``__add__``) does with tensors; a layer above has the functions."""
     assert name in OPERATOR_NAMES, name
     _OPERATORS[name] = function
 

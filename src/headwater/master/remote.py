@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from headwater.cluster.devices import Device, parse_device
 from headwater.errors import CancelledError, DeadlineExceededError, InternalError, UnavailableError
 from headwater.graph.graph import Graph
-from headwater.graph.serialise import graph_def
+from headwater.graph.graph_def import graph_def
 from headwater.master.master import SessionOptions
 from headwater.master.protocol import CALL, DONE, ERROR, raise_error
 from headwater.master.targets import OpenSession, Runnable

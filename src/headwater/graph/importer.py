@@ -1,157 +1,15 @@
-"""Graphs as ``GraphDef`` and back."""
+"""From a ``GraphDef`` to operations of a graph."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import numpy as np
-
-from headwater.dtypes import DType, as_dtype
+from headwater.graph.attr_value import read_attr
 from headwater.graph.context import get_default_graph
 from headwater.graph.graph import Graph
 from headwater.graph.operation import Operation, Tensor
-from headwater.graph.tensor_proto import make_ndarray, make_tensor_proto
-from headwater.registry import FunctionAttr, lookup
-from headwater.shapes import TensorShape
-from headwater.tensorboard_protos import attr_value_pb2, graph_pb2, node_def_pb2
-
-PRODUCER_VERSION = 134  # of TensorFlow 1.15's GraphDefs
-
-
-def graph_def(graph: Graph, from_version: int | None = None, add_shapes: bool = False) -> Any:
-    """``graph`` as a ``GraphDef``; with ``from_version`` only what was added since."""
-    proto = graph_pb2.GraphDef()
-    proto.versions.producer = PRODUCER_VERSION
-    for op in graph.get_operations():
-        if from_version is None or op.number >= from_version:
-            _write_node(proto.node.add(), op, add_shapes)
-    return proto
-
-
-def subgraph_def(ops: Iterable[Operation]) -> Any:
-    """A ``GraphDef`` of just ``ops``."""
-    proto = graph_pb2.GraphDef()
-    proto.versions.producer = PRODUCER_VERSION
-    for op in ops:
-        _write_node(proto.node.add(), op, add_shapes=False)
-    return proto
-
-
-def node_def(op: Operation) -> Any:
-    """``op`` as a ``NodeDef``."""
-    proto = node_def_pb2.NodeDef()
-    _write_node(proto, op, add_shapes=False)
-    return proto
-
-
-def _write_node(proto: Any, op: Operation, add_shapes: bool) -> None:
-    proto.name = op.name
-    proto.op = op.type
-    proto.device = op.device
-    proto.input.extend(_input_name(tensor) for tensor in op.inputs)
-    proto.input.extend(f"^{control.name}" for control in op.control_inputs)
-    for key, source in op.definition.types.items():
-        if key not in op.attrs and -len(op.inputs) <= source < len(op.inputs):
-            proto.attr[key].type = op.inputs[source].dtype.base_dtype.as_datatype_enum
-    for key, value in op.attrs.items():
-        _write_attr(proto.attr[key], value)
-    if add_shapes:
-        shapes = proto.attr["_output_shapes"].list.shape
-        shapes.extend(tensor.shape.as_proto() for tensor in op.outputs)
-
-
-def _input_name(tensor: Tensor) -> str:
-    return tensor.op.name if tensor.value_index == 0 else tensor.name
-
-
-def _write_attr(proto: Any, value: Any) -> None:
-    if isinstance(value, bool | np.bool_):
-        proto.b = bool(value)  # pyright: ignore[reportUnknownArgumentType]
-    elif isinstance(value, int | np.integer):
-        proto.i = int(value)  # pyright: ignore[reportUnknownArgumentType]
-    elif isinstance(value, float | np.floating):
-        proto.f = float(value)  # pyright: ignore[reportUnknownArgumentType]
-    elif isinstance(value, str):
-        proto.s = value.encode()
-    elif isinstance(value, bytes):
-        proto.s = value
-    elif isinstance(value, DType):
-        proto.type = value.as_datatype_enum
-    elif isinstance(value, TensorShape):
-        proto.shape.CopyFrom(value.as_proto())
-    elif isinstance(value, np.ndarray):
-        proto.tensor.CopyFrom(make_tensor_proto(value))
-    elif isinstance(value, FunctionAttr):
-        proto.func.name = value.name
-        for key, inner in value.attrs:
-            _write_attr(proto.func.attr[key], inner)
-    elif isinstance(value, list | tuple):
-        _write_list(proto.list, list(value))  # pyright: ignore[reportUnknownArgumentType]
-    else:
-        raise TypeError(f"an attribute of type {type(value).__name__} has no form in a GraphDef: {value!r}")
-
-
-def _write_list(proto: Any, values: list[Any]) -> None:
-    proto.SetInParent()
-    for value in values:
-        if isinstance(value, bool):
-            proto.b.append(value)
-        elif isinstance(value, int):
-            proto.i.append(value)
-        elif isinstance(value, float):
-            proto.f.append(value)
-        elif isinstance(value, str):
-            proto.s.append(value.encode())
-        elif isinstance(value, bytes):
-            proto.s.append(value)
-        elif isinstance(value, DType):
-            proto.type.append(value.as_datatype_enum)
-        elif isinstance(value, TensorShape):
-            proto.shape.append(value.as_proto())
-        elif isinstance(value, np.ndarray):
-            proto.tensor.append(make_tensor_proto(value))
-        else:
-            raise TypeError(f"a list with {value!r} has no form in a GraphDef")
-
-
-def read_attr(proto: Any) -> Any:
-    """The Python value of an ``AttrValue``; bytes that are UTF-8 text come as str."""
-    kind = proto.WhichOneof("value")
-    if kind == "s":
-        return _text(proto.s)
-    if kind in ("i", "f", "b"):
-        return getattr(proto, kind)
-    if kind == "type":
-        return as_dtype(proto.type)
-    if kind == "shape":
-        return TensorShape(proto.shape)
-    if kind == "tensor":
-        return make_ndarray(proto.tensor)
-    if kind == "func":
-        inner = sorted((key, read_attr(value)) for key, value in proto.func.attr.items())
-        return FunctionAttr(proto.func.name, tuple(inner))
-    if kind == "list":
-        return _read_list(proto.list)
-    return None
-
-
-def _read_list(proto: Any) -> tuple[Any, ...]:
-    for field, convert in (
-        ("s", _text), ("i", int), ("f", float), ("b", bool), ("type", as_dtype), ("shape", TensorShape),
-        ("tensor", make_ndarray),
-    ):  # fmt: skip
-        values = getattr(proto, field)
-        if values:
-            return tuple(convert(value) for value in values)  # pyright: ignore[reportUnknownArgumentType]
-    return ()
-
-
-def _text(value: bytes) -> str | bytes:
-    try:
-        return value.decode()
-    except UnicodeDecodeError:
-        return value
+from headwater.registry import lookup
 
 
 def import_graph_def(
@@ -317,10 +175,3 @@ class _Importer:
             return self._tensor(name) if ":" in name else self._made[name]
         except KeyError:
             raise ValueError(f"Requested return_element {name!r} not found in graph_def.") from None
-
-
-def attr_value(value: Any) -> Any:
-    """``value`` as an ``AttrValue``."""
-    proto = attr_value_pb2.AttrValue()
-    _write_attr(proto, value)
-    return proto

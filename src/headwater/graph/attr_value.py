@@ -1,0 +1,110 @@
+"""Attributes of operations as ``AttrValue`` and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from headwater.dtypes import DType, as_dtype
+from headwater.graph.tensor_proto import make_ndarray, make_tensor_proto
+from headwater.registry import FunctionAttr
+from headwater.shapes import TensorShape
+from headwater.tensorboard_protos import attr_value_pb2
+
+
+def attr_value(value: Any) -> Any:
+    """``value`` as an ``AttrValue``."""
+    proto = attr_value_pb2.AttrValue()
+    write_attr(proto, value)
+    return proto
+
+
+def write_attr(proto: Any, value: Any) -> None:
+    """Sets an ``AttrValue`` to ``value``; TypeError for what has no form there."""
+    if isinstance(value, bool | np.bool_):
+        proto.b = bool(value)  # pyright: ignore[reportUnknownArgumentType]
+    elif isinstance(value, int | np.integer):
+        proto.i = int(value)  # pyright: ignore[reportUnknownArgumentType]
+    elif isinstance(value, float | np.floating):
+        proto.f = float(value)  # pyright: ignore[reportUnknownArgumentType]
+    elif isinstance(value, str):
+        proto.s = value.encode()
+    elif isinstance(value, bytes):
+        proto.s = value
+    elif isinstance(value, DType):
+        proto.type = value.as_datatype_enum
+    elif isinstance(value, TensorShape):
+        proto.shape.CopyFrom(value.as_proto())
+    elif isinstance(value, np.ndarray):
+        proto.tensor.CopyFrom(make_tensor_proto(value))
+    elif isinstance(value, FunctionAttr):
+        proto.func.name = value.name
+        for key, inner in value.attrs:
+            write_attr(proto.func.attr[key], inner)
+    elif isinstance(value, list | tuple):
+        _write_list(proto.list, list(value))  # pyright: ignore[reportUnknownArgumentType]
+    else:
+        raise TypeError(f"an attribute of type {type(value).__name__} has no form in a GraphDef: {value!r}")
+
+
+def _write_list(proto: Any, values: list[Any]) -> None:
+    proto.SetInParent()
+    for value in values:
+        if isinstance(value, bool):
+            proto.b.append(value)
+        elif isinstance(value, int):
+            proto.i.append(value)
+        elif isinstance(value, float):
+            proto.f.append(value)
+        elif isinstance(value, str):
+            proto.s.append(value.encode())
+        elif isinstance(value, bytes):
+            proto.s.append(value)
+        elif isinstance(value, DType):
+            proto.type.append(value.as_datatype_enum)
+        elif isinstance(value, TensorShape):
+            proto.shape.append(value.as_proto())
+        elif isinstance(value, np.ndarray):
+            proto.tensor.append(make_tensor_proto(value))
+        else:
+            raise TypeError(f"a list with {value!r} has no form in a GraphDef")
+
+
+def read_attr(proto: Any) -> Any:
+    """The Python value of an ``AttrValue``; bytes that are UTF-8 text come as str."""
+    kind = proto.WhichOneof("value")
+    if kind == "s":
+        return _text(proto.s)
+    if kind in ("i", "f", "b"):
+        return getattr(proto, kind)
+    if kind == "type":
+        return as_dtype(proto.type)
+    if kind == "shape":
+        return TensorShape(proto.shape)
+    if kind == "tensor":
+        return make_ndarray(proto.tensor)
+    if kind == "func":
+        inner = sorted((key, read_attr(value)) for key, value in proto.func.attr.items())
+        return FunctionAttr(proto.func.name, tuple(inner))
+    if kind == "list":
+        return _read_list(proto.list)
+    return None
+
+
+def _read_list(proto: Any) -> tuple[Any, ...]:
+    for field, convert in (
+        ("s", _text), ("i", int), ("f", float), ("b", bool), ("type", as_dtype), ("shape", TensorShape),
+        ("tensor", make_ndarray),
+    ):  # fmt: skip
+        values = getattr(proto, field)
+        if values:
+            return tuple(convert(value) for value in values)  # pyright: ignore[reportUnknownArgumentType]
+    return ()
+
+
+def _text(value: bytes) -> str | bytes:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value

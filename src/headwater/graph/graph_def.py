@@ -1,0 +1,61 @@
+"""Graphs and their operations as ``GraphDef`` and ``NodeDef``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from headwater.graph.attr_value import write_attr
+from headwater.tensorboard_protos import graph_pb2, node_def_pb2
+
+if TYPE_CHECKING:
+    from headwater.graph.graph import Graph
+    from headwater.graph.operation import Operation, Tensor
+
+PRODUCER_VERSION = 134  # of TensorFlow 1.15's GraphDefs
+
+
+def graph_def(graph: Graph, from_version: int | None = None, add_shapes: bool = False) -> Any:
+    """``graph`` as a ``GraphDef``; with ``from_version`` only what was added since."""
+    proto = graph_pb2.GraphDef()
+    proto.versions.producer = PRODUCER_VERSION
+    for op in graph.get_operations():
+        if from_version is None or op.number >= from_version:
+            _write_node(proto.node.add(), op, add_shapes)
+    return proto
+
+
+def subgraph_def(ops: Iterable[Operation]) -> Any:
+    """A ``GraphDef`` of just ``ops``."""
+    proto = graph_pb2.GraphDef()
+    proto.versions.producer = PRODUCER_VERSION
+    for op in ops:
+        _write_node(proto.node.add(), op, add_shapes=False)
+    return proto
+
+
+def node_def(op: Operation) -> Any:
+    """``op`` as a ``NodeDef``."""
+    proto = node_def_pb2.NodeDef()
+    _write_node(proto, op, add_shapes=False)
+    return proto
+
+
+def _write_node(proto: Any, op: Operation, add_shapes: bool) -> None:
+    proto.name = op.name
+    proto.op = op.type
+    proto.device = op.device
+    proto.input.extend(_input_name(tensor) for tensor in op.inputs)
+    proto.input.extend(f"^{control.name}" for control in op.control_inputs)
+    for key, source in op.definition.types.items():
+        if key not in op.attrs and -len(op.inputs) <= source < len(op.inputs):
+            proto.attr[key].type = op.inputs[source].dtype.base_dtype.as_datatype_enum
+    for key, value in op.attrs.items():
+        write_attr(proto.attr[key], value)
+    if add_shapes:
+        shapes = proto.attr["_output_shapes"].list.shape
+        shapes.extend(tensor.shape.as_proto() for tensor in op.outputs)
+
+
+def _input_name(tensor: Tensor) -> str:
+    return tensor.op.name if tensor.value_index == 0 else tensor.name
