@@ -107,6 +107,10 @@ def _load(invocation: Invocation) -> tuple[CodeType, ModuleType]:
 
 def _load_code(program: str) -> tuple[CodeType, ModuleType]:
     _put_first_on_path("")
+    if sys.version_info >= (3, 13):  # from then on tracebacks show the lines of such code
+        import linecache  # noqa: PLC0415  takes 5 ms
+
+        linecache.cache["<string>"] = (len(program), None, program.splitlines(keepends=True), "<string>")
     return compile(program, "<string>", "exec", dont_inherit=True), _main_module()
 
 
