@@ -16,9 +16,12 @@ import numpy as np
 
 from headwater.errors import FailedPreconditionError, InvalidArgumentError, OpError
 from headwater.passes.plan import Compute, Node, VariableInfo
-from headwater.registry import Kind
+from headwater.registry import Kind, as_outputs
 from headwater.runtime.devices import is_default, local_device
 from headwater.runtime.resources import Cell, Resources
+
+# Pyright finds the types of these functions of JAX in part only.
+_jax: Any = jax
 
 _MAX_FOLDED = 4096
 _FOLDED_KINDS = "iub"
@@ -103,12 +106,12 @@ class Executable:
 
     def _run_elsewhere(self, run: Any, inputs: Sequence[Any], step_number: int) -> tuple[Sequence[Any], Sequence[Any]]:
         with self._lock, jax.default_device(self._device):
-            moved = [jax.device_put(value, self._device) for value in inputs]
+            moved = [_jax.device_put(value, self._device) for value in inputs]
             donated = [_value(cell) for cell in self._donated_cells]
             kept = [_value(cell) for cell in self._kept_cells]
             changed, outputs = run(donated, kept, moved, np.uint32(step_number & 0xFFFFFFFF))
             for cell, value in zip(self._written_cells, changed, strict=True):
-                cell.value = jax.device_put(value, self._device)
+                cell.value = _jax.device_put(value, self._device)
                 cell.updates += 1
         return outputs, changed
 
@@ -126,7 +129,7 @@ class Executable:
 
         # The name shows up in profiles.
         run.__name__ = compute.nodes[-1].name.replace("/", "_") if compute.nodes else "empty"
-        return jax.jit(run, donate_argnums=(0,) if self._donated else ())
+        return _jax.jit(run, donate_argnums=(0,) if self._donated else ())
 
 
 def _value(cell: Cell) -> Any:
@@ -191,17 +194,16 @@ def _trace(node: Node, values: dict[str, Any], state: dict[str, Any], seed: int,
             result = definition.lower(_key(attrs, seed, node.name, counter), *inputs, **attrs)
         elif _foldable(inputs):
             with jax.ensure_compile_time_eval():
-                result = _as_numpy(definition.lower(*inputs, **attrs))
+                result = tuple(np.asarray(value) for value in as_outputs(definition.lower(*inputs, **attrs)))
         else:
             result = definition.lower(*inputs, **attrs)
     except OpError:
         raise
-    except (TypeError, ValueError, IndexError, ZeroDivisionError) as error:
+    except (TypeError, ValueError, IndexError, KeyError, ZeroDivisionError) as error:
         raise InvalidArgumentError(
             None, None, f"{_first_line(error)} [in {node.type} operation {node.name!r}]"
         ) from error
-    outputs = result if isinstance(result, tuple) else (result,)
-    for index, value in enumerate(outputs):
+    for index, value in enumerate(as_outputs(result)):
         values[f"{node.name}:{index}"] = value
 
 
@@ -220,15 +222,9 @@ def _key(attrs: dict[str, Any], seed: int, name: str, counter: Any) -> Any:
 def _foldable(inputs: Sequence[Any]) -> bool:
     """Whether the operation works on small integers that are known while compiling, and so gives such."""
     return bool(inputs) and all(
-        isinstance(value, np.ndarray | np.generic) and value.dtype.kind in _FOLDED_KINDS and value.size <= _MAX_FOLDED
+        isinstance(value, np.ndarray | np.generic) and value.dtype.kind in _FOLDED_KINDS and value.size <= _MAX_FOLDED  # pyright: ignore[reportUnknownMemberType]
         for value in inputs
     )
-
-
-def _as_numpy(result: Any) -> Any:
-    if isinstance(result, tuple):
-        return tuple(np.asarray(value) for value in result)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-    return np.asarray(result)
 
 
 def _first_line(error: BaseException) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 import jax
 
@@ -16,11 +16,15 @@ def local_devices() -> dict[str, Any]:
 
     A process whose ``CUDA_VISIBLE_DEVICES`` is empty, as a ``ps`` has it, sees no GPU.
     """
-    found = {"CPU:0": jax.local_devices(backend="cpu")[0]}
+    found = {"CPU:0": _devices("cpu")[0]}
     default = jax.default_backend()
     if default in ("gpu", "cuda", "rocm"):
-        found |= {f"GPU:{index}": device for index, device in enumerate(jax.local_devices(backend=default))}
+        found |= {f"GPU:{index}": device for index, device in enumerate(_devices(default))}
     return found
+
+
+def _devices(backend: str | None = None) -> list[Any]:
+    return cast(Any, jax).local_devices(backend=backend)
 
 
 def local_device(name: str) -> Any:
@@ -34,7 +38,7 @@ def local_device(name: str) -> Any:
 @cache
 def is_default(name: str) -> bool:
     """Whether computations go to this device by themselves."""
-    return local_device(name) == jax.local_devices()[0]
+    return local_device(name) == _devices()[0]
 
 
 def memory_bytes(name: str) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 from headwater.dtypes import to_string_array
 from headwater.errors import InvalidArgumentError, OpError, UnimplementedError
 from headwater.passes.plan import Compute, Host, Node, Receive, Send, TaskPlan
-from headwater.registry import Kind
+from headwater.registry import Kind, as_outputs
 from headwater.runtime.compile import Executable
 from headwater.runtime.resources import Resources
 from headwater.runtime.step import HostContext, Step
@@ -153,8 +153,7 @@ class CompiledPlan:
                 raise InvalidArgumentError(None, None, f"{error} [in {node.type} operation {node.name!r}]") from error
             if result is None:
                 return
-            values = result if isinstance(result, tuple | list) else (result,)
-            for index, value in zip(outputs, values, strict=False):
+            for index, value in zip(outputs, as_outputs(result), strict=False):
                 slots[index] = _as_array(value)
 
         return run

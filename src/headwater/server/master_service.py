@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from google.protobuf.message import DecodeError
-from tensorboard.compat.proto import graph_pb2
 
 from headwater.errors import InvalidArgumentError, NotFoundError, OpError
 from headwater.graph.graph import Graph
@@ -18,6 +17,7 @@ from headwater.master.master import MasterSession, Peers, PreparedStep, SessionO
 from headwater.master.protocol import CALL, DONE, error_frame
 from headwater.passes.prune import Request
 from headwater.runtime.task import TaskRuntime
+from headwater.tensorboard_protos import graph_pb2
 from headwater.transport.channel import Channel
 from headwater.transport.frames import Frame
 

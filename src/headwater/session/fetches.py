@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -62,15 +62,12 @@ register_session_run_conversion_functions(IndexedSlices, _fetch_slices, _feed_sl
 
 def cache_key(structure: Any) -> Any:
     """Something hashable that is equal for equal structures of the same elements."""
-    kind = type(structure)
-    if kind is list or kind is tuple:
-        return kind, *map(cache_key, structure)
-    if kind is dict:
-        return kind, *((key, cache_key(value)) for key, value in structure.items())
+    if isinstance(structure, list | tuple):
+        items = cast(Sequence[Any], structure)
+        return type(items), *map(cache_key, items)
     if isinstance(structure, Mapping):
-        return kind, *((key, cache_key(value)) for key, value in structure.items())  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-    if isinstance(structure, tuple):
-        return kind, *map(cache_key, structure)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+        named = cast(Mapping[Any, Any], structure)
+        return type(named), *((key, cache_key(value)) for key, value in named.items())
     return structure
 
 
@@ -109,17 +106,14 @@ class Fetches:
                 inner = [self._take_apart(part) for part in parts]
                 return lambda values: make([build(values) for build in inner])
         if isinstance(item, Mapping):
-            made = {key: self._take_apart(value) for key, value in item.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-            kind = type(item)  # pyright: ignore[reportUnknownVariableType]
-            return lambda values: kind((key, build(values)) for key, build in made.items())  # pyright: ignore[reportUnknownArgumentType]
+            made = {key: self._take_apart(value) for key, value in cast(Mapping[Any, Any], item).items()}
+            return lambda values: _filled(type(cast(Any, item))(), made, values)
         if isinstance(item, list | tuple):
-            parts = [self._take_apart(part) for part in item]  # pyright: ignore[reportUnknownVariableType]
+            builds = [self._take_apart(part) for part in cast(Sequence[Any], item)]
             if isinstance(item, list):
-                return lambda values: [build(values) for build in parts]
-            if hasattr(item, "_fields"):
-                named: Any = type(item)  # pyright: ignore[reportUnknownVariableType]
-                return lambda values: named(*(build(values) for build in parts))
-            return lambda values: tuple(build(values) for build in parts)
+                return lambda values: [build(values) for build in builds]
+            named: Any = getattr(type(item), "_make", tuple)  # pyright: ignore[reportUnknownArgumentType]
+            return lambda values: named(build(values) for build in builds)
         return self._element(item)
 
     def _element(self, item: Any) -> Rebuild:
@@ -138,6 +132,12 @@ class Fetches:
             return lambda values: None
         index = self._index.setdefault(element, len(self._index))
         return lambda values: values[index]
+
+
+def _filled(mapping: Any, builds: Mapping[Any, Rebuild], values: Sequence[Any]) -> Any:
+    for key, build in builds.items():
+        mapping[key] = build(values)
+    return mapping
 
 
 class Feed:

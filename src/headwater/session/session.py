@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tensorboard.compat.proto import config_pb2
-
 from headwater.cluster.devices import canonical_device_name
 from headwater.errors import OpError
 from headwater.graph import context
@@ -15,6 +13,7 @@ from headwater.graph.graph import Graph
 from headwater.master.master import SessionOptions, error_with_op
 from headwater.master.targets import Master, OpenSession, Runnable, local_master
 from headwater.session.fetches import Feed, Fetches, cache_key, expand_feeds, make_request, to_result
+from headwater.tensorboard_protos import config_pb2
 
 
 @dataclass(frozen=True, slots=True)
