@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorboard.compat.proto import types_pb2
-
 from headwater.dtypes import DType
 from headwater.errors import NotFoundError, UnimplementedError
 from headwater.io import files
 from headwater.io.files import Path, as_path
 from headwater.io.tensor_bundle import BundleReader, index_path
+from headwater.tensorboard_protos import types_pb2
 from headwater.training.checkpoint_state import latest_checkpoint
 
 
@@ -67,8 +66,7 @@ class CheckpointReader:
 
 
 def _type_name(dtype: DType) -> str:
-    protos: Any = types_pb2
-    return protos.DataType.Name(dtype.as_datatype_enum)
+    return types_pb2.DataType.Name(dtype.as_datatype_enum)
 
 
 def load_checkpoint(ckpt_dir_or_file: Path) -> CheckpointReader:
