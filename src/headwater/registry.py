@@ -20,6 +20,9 @@ from headwater.shapes import Dims
 Array = Any
 Attrs = Mapping[str, Any]
 
+SIZES_KNOWN = "_sizes_known"
+"""Attribute of slices whose output shape does not depend on where they begin, which then need not be known early."""
+
 
 class Kind(enum.Enum):
     """How an operation runs."""

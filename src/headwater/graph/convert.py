@@ -190,7 +190,7 @@ def _pack(value: Sequence[Any], dtype: DType | None, name: str | None) -> Tensor
     if dtype is None:
         dtype = next((found for found in _element_types(value)), None)
     items = [convert_to_tensor(item, dtype) for item in value]
-    attrs = {"axis": 0}
+    attrs = {"axis": 0, "N": len(items)}
     return get_default_graph().create_op("Pack", items, attrs, name or "packed").outputs[0]
 
 
@@ -217,16 +217,16 @@ def name_scope(
       The scope with a trailing ``/``.
 
     Raises:
-      ValueError: neither ``name`` nor ``default_name`` is given while ``values`` are.
+      ValueError: neither ``name`` nor ``default_name`` is given while ``values`` are, or these are of two graphs.
     """
     chosen = default_name if name is None else name
     if chosen is None and values is not None:
         raise ValueError(f"At least one of name ({name}) and default_name ({default_name}) must be provided.")
-    graph = get_default_graph()
-    for value in values or ():
-        if isinstance(value, Tensor | Operation):
-            graph = value.graph
-            break
+    elements = [value for value in values or () if isinstance(value, Tensor | Operation)]
+    graph = elements[0].graph if elements else get_default_graph()
+    for element in elements:
+        if element.graph is not graph:
+            raise ValueError(f"{element!r} must be from the same graph as {elements[0]!r}.")
     with graph.as_default(), graph.name_scope(chosen) as scope:
         yield scope
 

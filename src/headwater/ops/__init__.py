@@ -12,7 +12,10 @@ import jax
 
 jax.config.update("jax_enable_x64", True)
 
-_FAMILIES = ("core",)
+_FAMILIES = (
+    "core", "elementwise", "reductions", "segments", "arrays", "indexing", "linalg", "nn", "convolution", "random",
+    "searching", "state", "optimizers", "queues", "initial_values",
+)  # fmt: skip
 
 for _family in _FAMILIES:
     importlib.import_module(f"headwater.ops.{_family}")

@@ -41,14 +41,14 @@ def _default_spec(inference: Inference) -> Sequence[Spec]:
     return [Spec(inference.inputs[0].dtype.base_dtype, shape)]
 
 
-@pure("PlaceholderWithDefault", infer=_default_spec, types={"dtype": 0}, gradient=lambda op, grad: [grad],
+@pure("PlaceholderWithDefault", inputs="input:dtype", infer=_default_spec, gradient=lambda op, grad: [grad],
       string_lower=lambda value, shape=None: value)  # fmt: skip
 def placeholder_with_default(value: Any, *, shape: Any) -> Any:
     del shape
     return value
 
 
-@pure("Identity", infer=unary, gradient=lambda op, grad: [grad], string_lower=lambda value: value)
+@pure("Identity", inputs="input:T", infer=unary, gradient=lambda op, grad: [grad], string_lower=lambda value: value)
 def identity(value: Any) -> Any:
     return value
 
@@ -57,18 +57,18 @@ def _identity_n_specs(inference: Inference) -> Sequence[Spec]:
     return [Spec(spec.dtype.base_dtype, spec.dims) for spec in inference.inputs]
 
 
-@pure("IdentityN", infer=_identity_n_specs, gradient=lambda op, *grads: list(grads), types={},
+@pure("IdentityN", inputs="input:T**", infer=_identity_n_specs, gradient=lambda op, *grads: list(grads),
       string_lower=lambda *values: values)  # fmt: skip
 def identity_n(*values: Any) -> Any:
     return values
 
 
-@pure("StopGradient", infer=unary, differentiable=False, string_lower=lambda value: value)
+@pure("StopGradient", inputs="input:T", infer=unary, differentiable=False, string_lower=lambda value: value)
 def stop_gradient(value: Any) -> Any:
     return value
 
 
-@pure("PreventGradient", infer=unary)
+@pure("PreventGradient", inputs="input:T", infer=unary)
 def prevent_gradient(value: Any, *, message: str = "") -> Any:
     del message
     return value

@@ -8,6 +8,7 @@ positional ones are its inputs. The static shape rule, unless given, is abstract
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -15,8 +16,8 @@ import jax
 import numpy as np
 from jax import export
 
-from headwater.dtypes import DType, bool_, from_numpy
-from headwater.registry import Attrs, FunctionAttr, Infer, Inference, Kind, OpDef, Spec, register
+from headwater.dtypes import VALUE_DTYPES, DType, bool_, from_numpy
+from headwater.registry import Argument, Attrs, FunctionAttr, Infer, Inference, Kind, OpDef, Spec, register
 from headwater.shapes import Dims, TensorShape, broadcast_dims
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -34,12 +35,21 @@ def pure(
     gradient: Callable[..., Sequence[Any]] | None = None,
     differentiable: bool = True,
     string_lower: Callable[..., Any] | None = None,
+    strings: bool = False,
     types: Mapping[str, int] | None = None,
+    inputs: str | None = None,
 ) -> Callable[[F], F]:
-    """Registers a function of arrays and attributes as operation type ``name``. See `OpDef` for the arguments."""
+    """Registers a function of arrays and attributes as operation type ``name``. See `OpDef` for the arguments.
+
+    ``inputs`` declares the inputs, e.g. ``"input:T|numeric, reduction_indices:Tidx=int32"``: for each its name; its
+    element type or the attribute that says it; after ``|`` the class of types allowed; after ``=`` the preferred type
+    of Python values; a final ``*`` for a list of one type, ``**`` for a list of any types. ``types`` follows from it.
+    ``strings`` says that the function itself, called with NumPy arrays, also serves tensors of strings.
+    """
 
     def define(function: F) -> F:
         attrs, defaults = _attributes(function)
+        arguments = parse_arguments(inputs or "")
         register(
             OpDef(
                 name=name,
@@ -52,8 +62,9 @@ def pure(
                 static_of=static_of,
                 gradient=gradient,
                 differentiable=differentiable,
-                string_lower=string_lower,
-                types={"T": 0} if types is None else types,
+                string_lower=function if strings else string_lower,
+                types=_types(types, inputs, arguments),
+                arguments=arguments,
             )
         )
         return function
@@ -61,15 +72,16 @@ def pure(
     return define
 
 
-def random(name: str, *, infer: Infer, static: Sequence[int] = (0,)) -> Callable[[F], F]:
+def random(name: str, *, infer: Infer, static: Sequence[int] = (0,), inputs: str = "shape:T=int32") -> Callable[[F], F]:
     """Registers a function of a key, arrays and attributes: ``f(key, *inputs, **attrs)``."""
 
     def define(function: F) -> F:
         attrs, defaults = _attributes(function)
+        arguments = parse_arguments(inputs)
         register(
             OpDef(
                 name=name, kind=Kind.RANDOM, lower=function, infer=infer, attrs=attrs, defaults=defaults,
-                static=tuple(static), differentiable=False, types={"T": 0},
+                static=tuple(static), differentiable=False, types=_types(None, inputs, arguments), arguments=arguments,
             )
         )  # fmt: skip
         return function
@@ -104,6 +116,7 @@ def stateful(
 def host(
     name: str, *, infer: Infer, refs: Sequence[int] = (), blocking: bool = False,
     gradient: Callable[..., Sequence[Any]] | None = None, types: Mapping[str, int] | None = None,
+    inputs: str | None = None,
 ) -> Callable[[F], F]:  # fmt: skip
     """Registers a Python function of NumPy arrays: ``f(context, *inputs, **attrs)`` gives an array, a tuple, or None.
 
@@ -112,16 +125,55 @@ def host(
 
     def define(function: F) -> F:
         attrs, defaults = _attributes(function)
+        arguments = parse_arguments(inputs or "")
         register(
             OpDef(
                 name=name, kind=Kind.HOST, lower=function, infer=infer, attrs=attrs, defaults=defaults,
                 refs=tuple(refs), blocking=blocking, gradient=gradient, differentiable=gradient is not None,
-                types={} if types is None else types,
+                types=_types(types or {}, inputs, arguments), arguments=arguments,
             )
         )  # fmt: skip
         return function
 
     return define
+
+
+_DTYPES = {dtype.name: dtype for dtype in VALUE_DTYPES}
+_ARGUMENT = re.compile(r"(?P<name>\w+):(?P<type>\w+)(\|(?P<allowed>\w+))?(=(?P<default>\w+))?(?P<list>\*{0,2})")
+
+
+def parse_arguments(inputs: str) -> tuple[Argument, ...]:
+    """The arguments that `pure`'s ``inputs`` declares."""
+    arguments: list[Argument] = []
+    for part in filter(None, inputs.replace(" ", "").split(",")):
+        match = _ARGUMENT.fullmatch(part)
+        assert match, f"{part!r} in {inputs!r} declares no argument"
+        fixed = _DTYPES.get(match["type"])
+        arguments.append(
+            Argument(
+                name=match["name"],
+                dtype=fixed,
+                type_attr="" if fixed else match["type"],
+                default=_DTYPES[match["default"]] if match["default"] else None,
+                allowed=match["allowed"] or "",
+                many=match["list"] == "*",
+                mixed=match["list"] == "**",
+            )
+        )
+    return tuple(arguments)
+
+
+def _types(types: Mapping[str, int] | None, inputs: str | None, arguments: Sequence[Argument]) -> Mapping[str, int]:
+    """`OpDef.types` as given, or as the arguments say: behind a list, positions count from the end."""
+    if inputs is None:
+        return {"T": 0} if types is None else types
+    lists = [index for index, argument in enumerate(arguments) if argument.many or argument.mixed]
+    found: dict[str, int] = {}
+    for index, argument in enumerate(arguments):
+        if argument.type_attr and not argument.mixed:
+            behind = any(place < index for place in lists)
+            found.setdefault(argument.type_attr, index - len(arguments) if behind else index)
+    return found | dict(types or {})
 
 
 def _attributes(function: Callable[..., Any]) -> tuple[frozenset[str], dict[str, Any]]:

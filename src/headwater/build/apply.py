@@ -1,0 +1,187 @@
+"""From Python values to one operation: what every function of this package ends in.
+
+The operation type says its inputs' names and element types (`headwater.registry.Argument`); values become tensors
+accordingly, constants among them named after the input (``Add/y``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from headwater import dtypes
+from headwater.dtypes import DType
+from headwater.graph.context import get_default_graph
+from headwater.graph.convert import convert_to_tensor
+from headwater.graph.graph import Graph
+from headwater.graph.operation import Operation, Tensor
+from headwater.registry import Argument, lookup
+
+_FLOATING = (dtypes.bfloat16, dtypes.float16, dtypes.float32, dtypes.float64)
+_COMPLEX = (dtypes.complex64, dtypes.complex128)
+_INTEGER = (
+    dtypes.int8, dtypes.int16, dtypes.int32, dtypes.int64, dtypes.uint8, dtypes.uint16, dtypes.uint32, dtypes.uint64,
+)  # fmt: skip
+_QUANTIZED = (dtypes.qint8, dtypes.quint8, dtypes.qint32)
+_CLASSES: dict[str, tuple[DType, ...]] = {
+    "floating": _FLOATING,
+    "complex": _COMPLEX,
+    "inexact": (*_FLOATING, *_COMPLEX),
+    "integer": _INTEGER,
+    "index": (dtypes.int32, dtypes.int64, dtypes.uint8),
+    "real": (*_FLOATING, *_INTEGER),
+    "numeric": (*_FLOATING, *_INTEGER, *_COMPLEX, *_QUANTIZED),
+    "additive": (*_FLOATING, *_INTEGER, *_COMPLEX, dtypes.string),
+}
+
+
+def apply(op_type: str, *values: Any, name: str | None = None, **attrs: Any) -> Operation:
+    """Adds an operation of type ``op_type``.
+
+    Args:
+      values: one for each argument of the operation type; a sequence for an argument that is a list.
+      name: name of the operation; its type when None.
+      attrs: attributes; those left out have their defaults.
+
+    Raises:
+      TypeError: an element type that the operation does not take, or types that should agree and do not.
+      ValueError: static shapes that do not fit.
+    """
+    definition = lookup(op_type)
+    arguments = definition.arguments
+    assert len(arguments) == len(values), f"{op_type} takes {len(arguments)} arguments, not {len(values)}"
+    graph = _graph_of(values)
+    with graph.as_default(), graph.name_scope(name or op_type) as scope:
+        converter = _Converter(op_type)
+        inputs: list[Tensor] = []
+        for argument, value in zip(arguments, values, strict=True):
+            if argument.many or argument.mixed:
+                found = converter.sequence(argument, value)
+                attrs = converter.list_attrs(argument, found, attrs)
+                inputs.extend(found)
+            else:
+                inputs.append(converter.single(argument, value))
+        defaults = {key: value for key, value in definition.defaults.items() if value is not None}
+        return graph.create_op(op_type, inputs, defaults | attrs, name=scope)
+
+
+def one(op_type: str, *values: Any, name: str | None = None, **attrs: Any) -> Tensor:
+    """The only, or first, output of `apply`."""
+    return apply(op_type, *values, name=name, **attrs).outputs[0]
+
+
+def _graph_of(values: Sequence[Any]) -> Graph:
+    for value in values:
+        if isinstance(value, Tensor):
+            return value.graph
+        if isinstance(value, list | tuple):
+            for item in value:  # pyright: ignore[reportUnknownVariableType]
+                if isinstance(item, Tensor):
+                    return item.graph
+    return get_default_graph()
+
+
+class _Converter:
+    """The inputs of one operation, as far as they are there: which element types follow from them."""
+
+    def __init__(self, op_type: str) -> None:
+        self._op_type = op_type
+        self._types: dict[str, tuple[DType, str]] = {}
+
+    def single(self, argument: Argument, value: Any) -> Tensor:
+        """``value`` as the input ``argument``."""
+        wanted = argument.dtype or self._types.get(argument.type_attr, (None,))[0]
+        tensor = self._convert(argument, value, wanted, argument.name)
+        found = tensor.dtype.base_dtype
+        if wanted is not None and found != wanted:
+            self._refuse(argument, found)
+        self._note(argument, found)
+        return tensor
+
+    def _convert(self, argument: Argument, value: Any, wanted: DType | None, name: str) -> Tensor:
+        if isinstance(value, Tensor):
+            return value
+        try:
+            return convert_to_tensor(value, wanted, name=name, preferred_dtype=argument.default)
+        except TypeError as error:
+            if wanted is None:
+                raise
+            raise TypeError(
+                f"Expected {wanted.name} passed to parameter '{argument.name}' of op '{self._op_type}', got {value!r} "
+                f"of type '{type(value).__name__}' instead. Error: {error}"
+            ) from None
+        except ValueError:
+            if wanted is None:
+                raise
+            # Says which types meet, rather than how the conversion failed.
+            found = convert_to_tensor(value, name=name).dtype.base_dtype
+            if found == wanted:
+                raise
+            self._refuse(argument, found)
+            raise
+
+    def _refuse(self, argument: Argument, found: DType) -> None:
+        begin = f"Input '{argument.name}' of '{self._op_type}' Op has type {found.name} that does not match "
+        if argument.dtype is not None:
+            raise TypeError(f"{begin}expected type of {argument.dtype.name}.")
+        wanted, first = self._types[argument.type_attr]
+        raise TypeError(f"{begin}type {wanted.name} of argument '{first}'.")
+
+    def _note(self, argument: Argument, found: DType) -> None:
+        if argument.dtype is not None:
+            return
+        allowed = _CLASSES.get(argument.allowed)
+        if allowed is not None and found not in allowed:
+            listed = ", ".join(dtype.name for dtype in allowed)
+            raise TypeError(
+                f"Value passed to parameter '{argument.name}' has DataType {found.name} not in list of allowed values: "
+                f"{listed}"
+            )
+        self._types.setdefault(argument.type_attr, (found, argument.name))
+
+    def sequence(self, argument: Argument, values: Any) -> list[Tensor]:
+        """``values`` as the inputs that ``argument`` stands for."""
+        if not isinstance(values, list | tuple):
+            raise TypeError(f"Expected list for '{argument.name}' argument to '{self._op_type}' Op, not {values!r}.")
+        items: list[Any] = list(values)  # pyright: ignore[reportUnknownArgumentType]
+        if argument.mixed:
+            return [convert_to_tensor(item, name=f"{argument.name}_{i}") for i, item in enumerate(items)]
+        wanted = argument.dtype or self._types.get(argument.type_attr, (None,))[0]
+        if wanted is None:
+            wanted = next((t.dtype.base_dtype for t in items if isinstance(getattr(t, "dtype", None), DType)), None)
+        found: list[Tensor] = []
+        for index, item in enumerate(items):
+            tensor = self._in_list(argument, item, wanted, index)
+            found.append(tensor)
+            wanted = wanted or tensor.dtype.base_dtype
+        types = [tensor.dtype.base_dtype for tensor in found]
+        if any(dtype != types[0] for dtype in types) or (argument.dtype and types and types[0] != argument.dtype):
+            listed = ", ".join(dtype.name for dtype in types)
+            fixed = argument.dtype
+            detail = f"that do not match expected type {fixed.name}" if fixed else "that don't all match"
+            raise TypeError(
+                f"Tensors in list passed to '{argument.name}' of '{self._op_type}' Op have types [{listed}] {detail}."
+            )
+        if types:
+            self._note(argument, types[0])
+        return found
+
+    def _in_list(self, argument: Argument, item: Any, wanted: DType | None, index: int) -> Tensor:
+        name = f"{argument.name}_{index}"
+        if isinstance(item, Tensor):
+            return item
+        try:
+            return convert_to_tensor(item, wanted, name=name, preferred_dtype=argument.default)
+        except ValueError:
+            # Of another type: the caller says so for the whole list.
+            return convert_to_tensor(item, name=name)
+
+    def list_attrs(self, argument: Argument, found: Sequence[Tensor], attrs: dict[str, Any]) -> dict[str, Any]:
+        """``attrs`` with what a GraphDef says of a list of inputs."""
+        if argument.mixed:
+            return attrs | {argument.type_attr: tuple(tensor.dtype.base_dtype for tensor in found)}
+        if not found:
+            raise ValueError(
+                f"List argument '{argument.name}' to '{self._op_type}' Op with length 0 shorter than minimum length 1."
+            )
+        return attrs | {"N": len(found)}

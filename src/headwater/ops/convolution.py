@@ -1,0 +1,305 @@
+"""Convolutions and pooling over images and volumes.
+
+``data_format`` says where the channels are: last (``NHWC``, ``NDHWC``) or second (``NCHW``, ``NCDHW``). ``SAME``
+padding gives ⌈size / stride⌉ outputs, the padding shared between both sides and the odd one behind; ``VALID`` pads
+nothing; ``EXPLICIT`` takes pairs.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from headwater.ops.common import as_ints, output
+from headwater.ops.define import pure
+from headwater.registry import Inference, Spec
+from headwater.shapes import TensorShape
+
+_MAX_SLICES = 16
+"""Up to so many elements of a window a maximum of slices is used, whose gradient is much faster on CPUs."""
+
+
+def _space(data_format: str) -> tuple[int, ...]:
+    """The positions of the dimensions of space."""
+    return tuple(i for i, letter in enumerate(data_format) if letter in "DHW")
+
+
+def _pads(
+    sizes: Sequence[int], windows: Sequence[int], strides: Sequence[int], padding: str, explicit: Sequence[int] = ()
+) -> list[tuple[int, int]]:
+    if padding == "EXPLICIT":
+        return [(explicit[2 * i], explicit[2 * i + 1]) for i in range(len(sizes))]
+    if padding == "VALID":
+        return [(0, 0)] * len(sizes)
+    totals = [
+        max((-(-size // stride) - 1) * stride + window - size, 0)
+        for size, window, stride in zip(sizes, windows, strides, strict=True)
+    ]
+    return [(total // 2, total - total // 2) for total in totals]
+
+
+def _out_size(size: int | None, window: int | None, stride: int, padding: str, explicit: tuple[int, int]) -> int | None:
+    if size is None or (window is None and padding != "SAME"):
+        return None
+    if padding == "SAME":
+        return -(-size // stride)
+    assert window is not None
+    extra = sum(explicit) if padding == "EXPLICIT" else 0
+    if size + extra < window:
+        raise ValueError(f"Negative dimension size caused by subtracting {window} from {size + extra}")
+    return (size + extra - window) // stride + 1
+
+
+# Convolution ------------------------------------------------------------------------------------------------------
+
+
+def _conv_spec(inference: Inference) -> Sequence[Spec]:
+    source, kernel = inference.inputs
+    attrs = inference.attrs
+    rank = 5 if inference.op_type == "Conv3D" else 4
+    data_format = attrs.get("data_format", "NDHWC" if rank == 5 else "NHWC")
+    for spec in (source, kernel):
+        if spec.dims is not None and len(spec.dims) != rank:
+            raise ValueError(f"Shape must be rank {rank} but is rank {len(spec.dims)}")
+    dims, filters = source.dims or (None,) * rank, kernel.dims or (None,) * rank
+    channel = data_format.index("C")
+    depthwise = inference.op_type == "DepthwiseConv2dNative"
+    inside, there = filters[-2], dims[channel]
+    if None not in (inside, there) and there != inside and (depthwise or not inside or (there or 0) % inside):
+        raise ValueError(f"input depth must be evenly divisible by filter depth: {there} vs {inside}")
+    result: list[int | None] = [dims[0]] * rank
+    if depthwise:
+        result[channel] = None if None in (filters[2], filters[3]) else (filters[2] or 0) * (filters[3] or 0)
+    else:
+        result[channel] = filters[-1]
+    explicit = tuple(attrs.get("explicit_paddings", ())) or (0, 0) * rank
+    dilations = tuple(attrs.get("dilations", ())) or (1,) * rank
+    for index, axis in enumerate(_space(data_format)):
+        window = filters[index]
+        reach = None if window is None else (window - 1) * dilations[axis] + 1
+        result[axis] = _out_size(
+            dims[axis], reach, attrs["strides"][axis], attrs["padding"], (explicit[2 * axis], explicit[2 * axis + 1])
+        )
+    return output(inference, tuple(result))
+
+
+def _convolve(
+    input: Any, filter: Any, strides: Sequence[int], padding: str, explicit: Sequence[int], data_format: str,
+    dilations: Sequence[int], groups: int,
+) -> Any:  # fmt: skip
+    space = _space(data_format)
+    steps = [strides[axis] for axis in space]
+    spread = [dilations[axis] if dilations else 1 for axis in space]
+    reach = [(filter.shape[i] - 1) * rate + 1 for i, rate in enumerate(spread)]
+    given = [explicit[2 * axis + side] for axis in space for side in (0, 1)] if explicit else ()
+    letters = "DHW"[3 - len(space) :]
+    return lax.conv_general_dilated(
+        input, filter, steps, _pads([input.shape[axis] for axis in space], reach, steps, padding, given),
+        rhs_dilation=spread, dimension_numbers=(data_format, f"{letters}IO", data_format), feature_group_count=groups,
+    )  # fmt: skip
+
+
+@pure("Conv2D", inputs="input:T|floating, filter:T", infer=_conv_spec)
+def conv2d(
+    input: Any, filter: Any, *, strides: Sequence[int], padding: str, explicit_paddings: Sequence[int] = (),
+    data_format: str = "NHWC", dilations: Sequence[int] = (1, 1, 1, 1), use_cudnn_on_gpu: bool = True,
+) -> Any:  # fmt: skip
+    """Cross-correlation with a filter of shape [height, width, channels in, channels out]."""
+    del use_cudnn_on_gpu
+    groups = input.shape[data_format.index("C")] // filter.shape[2]
+    return _convolve(input, filter, strides, padding, explicit_paddings, data_format, dilations, groups)
+
+
+@pure("Conv3D", inputs="input:T|floating, filter:T", infer=_conv_spec)
+def conv3d(
+    input: Any, filter: Any, *, strides: Sequence[int], padding: str, data_format: str = "NDHWC",
+    dilations: Sequence[int] = (1, 1, 1, 1, 1),
+) -> Any:  # fmt: skip
+    """Cross-correlation with a filter of shape [depth, height, width, channels in, channels out]."""
+    groups = input.shape[data_format.index("C")] // filter.shape[3]
+    return _convolve(input, filter, strides, padding, (), data_format, dilations, groups)
+
+
+@pure("DepthwiseConv2dNative", inputs="input:T|floating, filter:T", infer=_conv_spec)
+def depthwise_conv2d(
+    input: Any, filter: Any, *, strides: Sequence[int], padding: str, data_format: str = "NHWC",
+    dilations: Sequence[int] = (1, 1, 1, 1),
+) -> Any:  # fmt: skip
+    """A convolution of each channel with its own filters; filter's shape is [height, width, channels, multiplier]."""
+    height, width, channels, multiplier = filter.shape
+    split = jnp.reshape(filter, (height, width, 1, channels * multiplier))
+    return _convolve(input, split, strides, padding, (), data_format, dilations, channels)
+
+
+def _sized_by(position: int) -> Any:
+    def infer(inference: Inference) -> Sequence[Spec]:
+        other = 1 if position == 0 else 0
+        dims = inference.partial(position)
+        return output(inference, (None,) * 4 if dims is None else tuple(None if d == -1 else d for d in dims), other)
+
+    return infer
+
+
+@pure("Conv2DBackpropInput", inputs="input_sizes:int32, filter:T|floating, out_backprop:T", static=(0,),
+      infer=_sized_by(0))  # fmt: skip
+def conv2d_backprop_input(
+    input_sizes: Any, filter: Any, out_backprop: Any, *, strides: Sequence[int], padding: str,
+    explicit_paddings: Sequence[int] = (), data_format: str = "NHWC", dilations: Sequence[int] = (1, 1, 1, 1),
+    use_cudnn_on_gpu: bool = True,
+) -> Any:  # fmt: skip
+    """The gradient of `conv2d` for its input; also the transposed convolution."""
+    del use_cudnn_on_gpu
+    sizes = as_ints(input_sizes)
+    sizes = (out_backprop.shape[0], *sizes[1:]) if sizes[0] == -1 else sizes
+
+    def forward(image: Any) -> Any:
+        return conv2d(
+            image, filter, strides=strides, padding=padding, explicit_paddings=explicit_paddings,
+            data_format=data_format, dilations=dilations,
+        )  # fmt: skip
+
+    _, pull = jax.vjp(forward, jnp.zeros(sizes, filter.dtype))
+    return pull(jnp.asarray(out_backprop))[0]
+
+
+@pure("Conv2DBackpropFilter", inputs="input:T|floating, filter_sizes:int32, out_backprop:T", static=(1,),
+      infer=_sized_by(1))  # fmt: skip
+def conv2d_backprop_filter(
+    input: Any, filter_sizes: Any, out_backprop: Any, *, strides: Sequence[int], padding: str,
+    explicit_paddings: Sequence[int] = (), data_format: str = "NHWC", dilations: Sequence[int] = (1, 1, 1, 1),
+    use_cudnn_on_gpu: bool = True,
+) -> Any:  # fmt: skip
+    """The gradient of `conv2d` for its filter."""
+    del use_cudnn_on_gpu
+
+    def forward(filter: Any) -> Any:
+        return conv2d(
+            input, filter, strides=strides, padding=padding, explicit_paddings=explicit_paddings,
+            data_format=data_format, dilations=dilations,
+        )  # fmt: skip
+
+    _, pull = jax.vjp(forward, jnp.zeros(as_ints(filter_sizes), input.dtype))
+    return pull(jnp.asarray(out_backprop))[0]
+
+
+# Pooling ----------------------------------------------------------------------------------------------------------
+
+
+def _pool_spec(inference: Inference) -> Sequence[Spec]:
+    dims, attrs = inference.inputs[0].dims, inference.attrs
+    rank = len(attrs["ksize"])
+    if dims is None:
+        dims = (None,) * rank
+    if len(dims) != rank:
+        raise ValueError(f"Shape must be rank {rank} but is rank {len(dims)}")
+    return output(
+        inference,
+        tuple(
+            _out_size(size, window, stride, attrs["padding"], (0, 0))
+            for size, window, stride in zip(dims, attrs["ksize"], attrs["strides"], strict=True)
+        ),
+    )
+
+
+def _max_pool(
+    input: Any, *, ksize: Sequence[int], strides: Sequence[int], padding: str, data_format: str = "NHWC"
+) -> Any:
+    """The maximum of each window; the gradient goes to the first of equal ones."""
+    del data_format
+    pads = _pads(input.shape, ksize, strides, padding)
+    lowest = -np.inf if jnp.issubdtype(input.dtype, np.inexact) else np.iinfo(input.dtype).min
+    if int(np.prod(ksize)) > _MAX_SLICES:
+        return lax.reduce_window(input, np.asarray(lowest, input.dtype), lax.max, tuple(ksize), tuple(strides), pads)
+    if any(pad != (0, 0) for pad in pads):
+        input = jnp.pad(input, pads, constant_values=lowest)
+    counts = [
+        (size - window) // stride + 1 for size, window, stride in zip(input.shape, ksize, strides, strict=True)
+    ]
+    result = None
+    for offset in itertools.product(*map(range, ksize)):
+        ends = [start + (count - 1) * stride + 1 for start, count, stride in zip(offset, counts, strides, strict=True)]
+        part = lax.slice(input, offset, ends, tuple(strides))
+        result = part if result is None else jnp.where(result < part, part, result)
+    return result
+
+
+def _avg_pool(
+    value: Any, *, ksize: Sequence[int], strides: Sequence[int], padding: str, data_format: str = "NHWC"
+) -> Any:
+    """The mean of each window, padding left out."""
+    del data_format
+    pads = _pads(value.shape, ksize, strides, padding)
+    window, steps = tuple(ksize), tuple(strides)
+    zero = np.zeros((), value.dtype)
+    total = lax.reduce_window(value, zero, lax.add, window, steps, pads)
+    if all(pad == (0, 0) for pad in pads):
+        return total / jnp.asarray(np.prod(ksize), value.dtype)
+    shape = [size if axis_window > 1 else 1 for size, axis_window in zip(value.shape, ksize, strict=True)]
+    counts = lax.reduce_window(
+        jnp.ones(shape, value.dtype), zero, lax.add, window,
+        [step if size > 1 else 1 for step, size in zip(steps, shape, strict=True)],
+        [pad if size > 1 else (0, 0) for pad, size in zip(pads, shape, strict=True)],
+    )  # fmt: skip
+    return total / counts
+
+
+def _max_pool_3d(
+    input: Any, *, ksize: Sequence[int], strides: Sequence[int], padding: str, data_format: str = "NDHWC"
+) -> Any:
+    return _max_pool(input, ksize=ksize, strides=strides, padding=padding, data_format=data_format)
+
+
+def _avg_pool_3d(
+    input: Any, *, ksize: Sequence[int], strides: Sequence[int], padding: str, data_format: str = "NDHWC"
+) -> Any:
+    return _avg_pool(input, ksize=ksize, strides=strides, padding=padding, data_format=data_format)
+
+
+pure("MaxPool", inputs="input:T|numeric=float32", infer=_pool_spec)(_max_pool)
+pure("AvgPool", inputs="value:T|floating", infer=_pool_spec)(_avg_pool)
+pure("MaxPool3D", inputs="input:T|floating", infer=_pool_spec)(_max_pool_3d)
+pure("AvgPool3D", inputs="input:T|floating", infer=_pool_spec)(_avg_pool_3d)
+
+# Blocks -----------------------------------------------------------------------------------------------------------
+
+
+def _blocks_spec(inference: Inference) -> Sequence[Spec]:
+    dims, block = inference.inputs[0].dims, inference.attrs["block_size"]
+    if dims is None:
+        return output(inference, (None,) * 4)
+    batch, height, width, depth = dims
+    if inference.op_type == "SpaceToDepth":
+        new = [None if d is None else d // block for d in (height, width)]
+        channels = None if depth is None else depth * block * block
+    else:
+        new = [None if d is None else d * block for d in (height, width)]
+        channels = None if depth is None else depth // (block * block)
+    for size, name in ((height, "height"), (width, "width")):
+        if inference.op_type == "SpaceToDepth" and size is not None and size % block:
+            raise ValueError(f"{name} {size} of {TensorShape(dims)} is no multiple of block_size {block}")
+    return output(inference, (batch, *new, channels))
+
+
+@pure("SpaceToDepth", inputs="input:T", infer=_blocks_spec)
+def space_to_depth(input: Any, *, block_size: int) -> Any:
+    """Blocks of pixels become channels (``NHWC``)."""
+    batch, height, width, depth = input.shape
+    parts = jnp.reshape(input, (batch, height // block_size, block_size, width // block_size, block_size, depth))
+    return jnp.transpose(parts, (0, 1, 3, 2, 4, 5)).reshape(
+        batch, height // block_size, width // block_size, block_size * block_size * depth
+    )
+
+
+@pure("DepthToSpace", inputs="input:T", infer=_blocks_spec)
+def depth_to_space(input: Any, *, block_size: int) -> Any:
+    """Channels become blocks of pixels (``NHWC``)."""
+    batch, height, width, depth = input.shape
+    inner = depth // (block_size * block_size)
+    parts = jnp.reshape(input, (batch, height, width, block_size, block_size, inner))
+    return jnp.transpose(parts, (0, 1, 3, 2, 4, 5)).reshape(batch, height * block_size, width * block_size, inner)

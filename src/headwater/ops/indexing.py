@@ -1,0 +1,426 @@
+"""Parts of tensors: slices, rows, single elements; choosing between two; and putting parts together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from headwater.ops.common import array_module, as_ints, constant_int, constant_ints, normal_axis, output
+from headwater.ops.define import pure
+from headwater.registry import SIZES_KNOWN, Attrs, Inference, Spec
+from headwater.shapes import Dims, TensorShape, broadcast_dims, merge_dims
+
+# Slices -----------------------------------------------------------------------------------------------------------
+
+def _slice_static(attrs: Attrs, count: int) -> frozenset[int]:
+    del count
+    return frozenset({2}) if attrs.get(SIZES_KNOWN) else frozenset({1, 2})
+
+
+def _slice_spec(inference: Inference) -> Sequence[Spec]:
+    dims = inference.inputs[0].dims
+    begin, size = constant_ints(inference, 1), inference.partial(2)
+    if size is None:
+        return output(inference, None if dims is None else (None,) * len(dims))
+    if dims is not None and len(dims) != len(size):
+        raise ValueError(f"Shape must be rank {len(size)} but is rank {len(dims)}")
+    result: list[int | None] = []
+    for axis, wanted in enumerate(size):
+        there = None if dims is None else dims[axis]
+        first = None if begin is None else begin[axis]
+        if wanted == -1:
+            result.append(None if there is None or first is None else there - first)
+        elif wanted is not None and first is not None and there is not None and first + wanted > there:
+            raise ValueError(f"slice of {wanted} from {first} of a dimension of {there}: end must be <= {there}")
+        else:
+            result.append(wanted)
+    return output(inference, tuple(result))
+
+
+@pure("Slice", inputs="input:T, begin:Index|index, size:Index", static_of=_slice_static, infer=_slice_spec,
+      strings=True)  # fmt: skip
+def slice_(input: Any, begin: Any, size: Any) -> Any:
+    """``size`` elements from ``begin`` on, per dimension; -1 is all that follow."""
+    sizes = as_ints(size)
+    if not isinstance(begin, np.ndarray):
+        return lax.dynamic_slice(input, [begin[axis] for axis in range(input.ndim)], sizes)
+    bounds = [
+        (first, there if count == -1 else first + count)
+        for first, count, there in zip(as_ints(begin), sizes, input.shape, strict=True)
+    ]
+    for axis, (first, last) in enumerate(bounds):
+        if not 0 <= first <= last <= input.shape[axis]:
+            raise ValueError(f"Expected begin[{axis}] in [0, {input.shape[axis]}] and what is taken within it, "
+                             f"but got {first} to {last}")  # fmt: skip
+    return input[tuple(slice(first, last) for first, last in bounds)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """What a strided slice does to one dimension of the input, or that it adds one."""
+
+    position: int  # which element of begin, end and strides says it; -1 for a dimension an ellipsis stands for
+    adds: bool = False
+    drops: bool = False
+    begin: bool = False  # whether begin counts, or the slice starts at the very end
+    end: bool = False
+
+
+def _entries(attrs: Attrs, count: int, rank: int) -> list[_Entry]:
+    """The slice written out: one entry for each dimension of the input, and for each new one."""
+    names = ("begin", "end", "ellipsis", "new_axis", "shrink_axis")
+    masks = {name: int(attrs.get(f"{name}_mask", 0)) for name in names}
+
+    def has(name: str, position: int) -> bool:
+        return bool(masks[name] >> position & 1)
+
+    ellipsis = next((i for i in range(count) if has("ellipsis", i)), count)
+    consuming = sum(1 for i in range(count) if i != ellipsis and not has("new_axis", i))
+    if consuming > rank:
+        raise ValueError(f"Index out of range using input dim {consuming - 1}; input has only {rank} dims")
+    result: list[_Entry] = []
+    for i in range(count):
+        if i == ellipsis:
+            result.extend([_Entry(-1)] * (rank - consuming))
+        elif has("new_axis", i):
+            result.append(_Entry(i, adds=True))
+        else:
+            drops = has("shrink_axis", i)
+            result.append(_Entry(i, drops=drops, begin=drops or not has("begin", i), end=not has("end", i)))
+    if ellipsis == count:
+        result.extend([_Entry(-1)] * (rank - consuming))
+    return result
+
+
+def _strided_spec(inference: Inference) -> Sequence[Spec]:
+    dims = inference.inputs[0].dims
+    bounds = [constant_ints(inference, index) for index in (1, 2, 3)]
+    lengths = [inference.inputs[index].dims for index in (1, 2, 3)]
+    count = next((d[0] for d in lengths if d is not None and d[0] is not None), None)
+    if dims is None or count is None:
+        return output(inference, None)
+    begin, end, strides = bounds
+    result: list[int | None] = []
+    axis = 0
+    for entry in _entries(inference.attrs, count, len(dims)):
+        if entry.adds:
+            result.append(1)
+            continue
+        there = dims[axis]
+        axis += 1
+        if entry.position == -1:
+            result.append(there)
+        elif entry.drops:
+            first = None if begin is None else begin[entry.position]
+            if there is not None and first is not None and not -there <= first < there:
+                raise ValueError(f"slice index {first} of dimension {axis - 1} out of bounds.")
+        else:
+            result.append(_taken(there, entry, begin, end, strides))
+    return output(inference, tuple(result))
+
+
+def _taken(there: int | None, entry: _Entry, begin: Any, end: Any, strides: Any) -> int | None:
+    """How many elements one entry takes of a dimension of size ``there``."""
+    if strides is None:
+        return None
+    step = strides[entry.position]
+    if step == 0:
+        raise ValueError("strides[i] must be non-zero")
+    if (entry.begin and begin is None) or (entry.end and end is None):
+        return None
+    first = begin[entry.position] if entry.begin else None
+    last = end[entry.position] if entry.end else None
+    if there is None:
+        same_side = first is not None and last is not None and (first < 0) == (last < 0)
+        return 0 if same_side and not range(first, last, step) else None
+    return len(range(*slice(first, last, step).indices(there)))
+
+
+def _strided_static(attrs: Attrs, count: int) -> frozenset[int]:
+    del count
+    return frozenset({3}) if attrs.get(SIZES_KNOWN) else frozenset({1, 2, 3})
+
+
+@pure("StridedSlice", inputs="input:T, begin:Index|index, end:Index, strides:Index", static_of=_strided_static,
+      infer=_strided_spec, strings=True)  # fmt: skip
+def strided_slice(
+    input: Any, begin: Any, end: Any, strides: Any, *, begin_mask: int = 0, end_mask: int = 0, ellipsis_mask: int = 0,
+    new_axis_mask: int = 0, shrink_axis_mask: int = 0,
+) -> Any:  # fmt: skip
+    """Python's slicing: ``input[begin:end:strides, ...]``.
+
+    Bit ``i`` of a mask is about the ``i``-th elements: ``begin_mask`` and ``end_mask`` leave them out,
+    ``ellipsis_mask`` makes them an ellipsis, ``new_axis_mask`` a new dimension, ``shrink_axis_mask`` an index that
+    drops its dimension.
+    """
+    masks = {
+        "begin_mask": begin_mask, "end_mask": end_mask, "ellipsis_mask": ellipsis_mask, "new_axis_mask": new_axis_mask,
+        "shrink_axis_mask": shrink_axis_mask,
+    }  # fmt: skip
+    entries = _entries(masks, strides.shape[0], input.ndim)
+    if not isinstance(begin, np.ndarray):
+        return _index(input, entries, begin)
+    key = tuple(_keys(entries, as_ints(begin), as_ints(end), as_ints(strides), input.shape))
+    result = input[key]
+    # One element of an object array comes bare.
+    return result if hasattr(result, "shape") else np.array(result, input.dtype)
+
+
+def _keys(
+    entries: Sequence[_Entry], begin: Sequence[int], end: Sequence[int], strides: Sequence[int], sizes: Sequence[int]
+) -> Iterator[Any]:
+    axis = 0
+    for entry in entries:
+        if entry.adds:
+            yield None
+            continue
+        if entry.position == -1:
+            yield slice(None)
+        elif entry.drops:
+            first = begin[entry.position]
+            if not -sizes[axis] <= first < sizes[axis]:
+                raise ValueError(f"slice index {first} of dimension {axis} out of bounds.")
+            yield first
+        else:
+            first = begin[entry.position] if entry.begin else None
+            yield slice(first, end[entry.position] if entry.end else None, strides[entry.position])
+        axis += 1
+
+
+def _index(input: Any, entries: Sequence[_Entry], begin: Any) -> Any:
+    """A slice that takes single indices, known only when the step runs, and whole dimensions."""
+    axis = 0
+    for entry in entries:
+        if entry.adds:
+            input = jnp.expand_dims(input, axis)
+        elif entry.drops:
+            input = lax.dynamic_index_in_dim(input, begin[entry.position], axis, keepdims=False)
+            continue
+        axis += 1
+    return input
+
+
+# Rows and elements ------------------------------------------------------------------------------------------------
+
+
+def _gather_spec(inference: Inference) -> Sequence[Spec]:
+    params, indices = inference.inputs[0].dims, inference.inputs[1].dims
+    axis = constant_int(inference, 2) if len(inference.inputs) > 2 else 0
+    batch = inference.attrs.get("batch_dims", 0)
+    if params is None:
+        return output(inference, None)
+    if not params:
+        raise ValueError("Shape must be at least rank 1 but is rank 0")
+    if indices is None:
+        return output(inference, None)
+    batch = batch % (len(indices) or 1) if batch < 0 else batch
+    if axis is None:
+        return output(inference, (None,) * (len(params) + len(indices) - 1 - batch))
+    axis = normal_axis(axis, len(params))
+    return output(inference, params[:axis] + indices[batch:] + params[axis + 1 :])
+
+
+def _take(params: Any, indices: Any, axis: int) -> Any:
+    """Slices of ``params``; NumPy checks the indices, and compiled code takes zeros where there is none."""
+    if isinstance(params, np.ndarray) and isinstance(indices, np.ndarray):
+        return np.take(params, indices, axis)
+    return jnp.take(params, indices, axis, mode="fill", fill_value=0)
+
+
+@pure("Gather", inputs="params:Tparams, indices:Tindices|index", infer=_gather_spec, strings=True)
+def gather(params: Any, indices: Any, *, validate_indices: bool = True) -> Any:
+    """``params[indices[i, ...]]``."""
+    del validate_indices
+    return _take(params, indices, 0)
+
+
+@pure("GatherV2", inputs="params:Tparams, indices:Tindices|index, axis:Taxis|index", static=(2,), infer=_gather_spec,
+      strings=True)  # fmt: skip
+def gather_v2(params: Any, indices: Any, axis: Any, *, batch_dims: int = 0) -> Any:
+    """Slices of ``params`` along ``axis``; the first ``batch_dims`` dimensions are common to both inputs."""
+    where = normal_axis(int(axis), params.ndim)
+    batch_dims = batch_dims % indices.ndim if batch_dims < 0 else batch_dims
+    if not batch_dims:
+        return _take(params, indices, where)
+
+    def take(params: Any, indices: Any) -> Any:
+        return _take(params, indices, where - batch_dims)
+
+    for _ in range(batch_dims):
+        take = jax.vmap(take)
+    return take(params, indices)
+
+
+def _places(indices: Any) -> tuple[Any, ...]:
+    return tuple(indices[..., axis] for axis in range(indices.shape[-1]))
+
+
+def _gather_nd_spec(inference: Inference) -> Sequence[Spec]:
+    params, indices = inference.inputs[0].dims, inference.inputs[1].dims
+    if params is None or indices is None or indices[-1] is None:
+        return output(inference, None)
+    if indices[-1] > len(params):
+        raise ValueError(f"indices.shape[-1] must be <= params.rank, but saw {indices[-1]} and rank {len(params)}")
+    return output(inference, indices[:-1] + params[indices[-1] :])
+
+
+@pure("GatherNd", inputs="params:Tparams, indices:Tindices|index", infer=_gather_nd_spec, strings=True)
+def gather_nd(params: Any, indices: Any) -> Any:
+    """``params[indices[..., 0], indices[..., 1], …]``."""
+    if isinstance(params, np.ndarray) and isinstance(indices, np.ndarray):
+        return params[_places(indices)]
+    return jnp.asarray(params).at[_places(indices)].get(mode="fill", fill_value=0)
+
+
+def _scatter_nd_spec(inference: Inference) -> Sequence[Spec]:
+    return output(inference, inference.partial(2), 1)
+
+
+@pure("ScatterNd", inputs="indices:Tindices|index, updates:T, shape:Tindices", static=(2,), infer=_scatter_nd_spec)
+def scatter_nd(indices: Any, updates: Any, shape: Any) -> Any:
+    """Zeros of a shape, with ``updates`` added at ``indices``."""
+    return jnp.zeros(as_ints(shape), updates.dtype).at[_places(indices)].add(updates, mode="drop")
+
+
+def _like_first(inference: Inference) -> Sequence[Spec]:
+    """One output like the first of several inputs."""
+    return output(inference, inference.inputs[0].dims)
+
+
+def _scattered(op_type: str, method: str) -> None:
+    def lower(tensor: Any, indices: Any, updates: Any) -> Any:
+        return getattr(jnp.asarray(tensor).at[_places(indices)], method)(updates, mode="drop")
+
+    pure(op_type, inputs="tensor:T, indices:Tindices|index, updates:T", infer=_like_first)(lower)
+
+
+_scattered("TensorScatterUpdate", "set")
+_scattered("TensorScatterAdd", "add")
+_scattered("TensorScatterSub", "subtract")
+
+
+def _one_hot_spec(inference: Inference) -> Sequence[Spec]:
+    dims, depth = inference.inputs[0].dims, constant_int(inference, 1)
+    if depth is not None and depth < 0:
+        raise ValueError(f"depth must be non-negative, got: {depth}")
+    if dims is None:
+        return output(inference, None, 2)
+    axis = inference.attrs.get("axis", -1)
+    axis = len(dims) if axis == -1 else axis
+    return output(inference, (*dims[:axis], depth, *dims[axis:]), 2)
+
+
+@pure("OneHot", inputs="indices:TI|index=int64, depth:int32, on_value:T, off_value:T", static=(1,), infer=_one_hot_spec,
+      differentiable=False)  # fmt: skip
+def one_hot(indices: Any, depth: Any, on_value: Any, off_value: Any, *, axis: int = -1) -> Any:
+    """``on_value`` at the place that ``indices`` says along a new dimension, ``off_value`` elsewhere."""
+    axis = indices.ndim if axis == -1 else axis
+    steps = np.arange(int(depth)).reshape((-1,) + (1,) * (indices.ndim - axis))
+    hit = jnp.expand_dims(indices, axis) == steps.astype(indices.dtype)
+    return jnp.where(hit, on_value, off_value)
+
+
+# One or the other -------------------------------------------------------------------------------------------------
+
+
+def _selected(inference: Inference) -> Sequence[Spec]:
+    condition, x, y = (spec.dims for spec in inference.inputs)
+    if inference.inputs[1].dtype.base_dtype != inference.inputs[2].dtype.base_dtype:
+        raise TypeError(f"Input 'e' of '{inference.op_type}' Op has another type than argument 't'.")
+    dims = merge_dims(x, y)
+    if condition is not None and len(condition) > 1:
+        dims = merge_dims(dims, condition)
+    elif condition is not None and len(condition) == 1 and dims is not None:
+        if not dims:
+            raise ValueError(f"Shapes {TensorShape(condition)} and () are not compatible")
+        dims = (merge_dims(condition, dims[:1]) or ())[:1] + dims[1:]
+    return output(inference, dims, 1)
+
+
+@pure("Select", inputs="condition:bool, t:T, e:T", infer=_selected, strings=True)
+def select(condition: Any, t: Any, e: Any) -> Any:
+    """``t`` where the condition holds, else ``e``; a vector of conditions chooses whole rows."""
+    if condition.ndim == 1 and t.ndim > 1:
+        condition = condition.reshape((-1,) + (1,) * (t.ndim - 1))
+    return array_module(condition, t, e).where(condition, t, e)
+
+
+def _broadcast_selected(inference: Inference) -> Sequence[Spec]:
+    dims: Dims = ()
+    for spec in inference.inputs:
+        dims = broadcast_dims(dims, spec.dims)
+    return output(inference, dims, 1)
+
+
+@pure("SelectV2", inputs="condition:bool, t:T, e:T", infer=_broadcast_selected, strings=True)
+def select_v2(condition: Any, t: Any, e: Any) -> Any:
+    """``t`` where the condition holds, else ``e``; all three broadcast."""
+    return array_module(condition, t, e).where(condition, t, e)
+
+
+# Put together -----------------------------------------------------------------------------------------------------
+
+
+@pure("ReverseSequence", inputs="input:T, seq_lengths:Tlen|index=int64", infer=_like_first)
+def reverse_sequence(input: Any, seq_lengths: Any, *, seq_dim: int, batch_dim: int = 0) -> Any:
+    """The first ``seq_lengths[b]`` elements along ``seq_dim`` backwards, for each ``b`` of ``batch_dim``."""
+    steps = jnp.arange(input.shape[seq_dim])
+    lengths = jnp.asarray(seq_lengths)[:, None]
+    order = jnp.where(steps < lengths, lengths - 1 - steps, steps)
+    shape = [1] * input.ndim
+    shape[batch_dim], shape[seq_dim] = order.shape
+    order = order.reshape(shape) if batch_dim < seq_dim else order.T.reshape(shape)
+    return jnp.take_along_axis(input, order, axis=seq_dim)
+
+
+def _stitch_static(attrs: Attrs, count: int) -> frozenset[int]:
+    del attrs
+    return frozenset(range(count // 2))
+
+
+def _stitched_spec(inference: Inference) -> Sequence[Spec]:
+    half = len(inference.inputs) // 2
+    rest: Dims = None
+    largest: int | None = -1
+    for index in range(half):
+        where, data = inference.inputs[index].dims, inference.inputs[half + index].dims
+        value = inference.constant(index)
+        if value is None or largest is None:
+            largest = None
+        elif value.size:
+            largest = max(largest, int(value.max()))
+        if where is not None and data is not None:
+            rest = merge_dims(rest, data[len(where) :])
+    dims = None if rest is None else (None if largest is None else largest + 1, *rest)
+    return output(inference, dims, half)
+
+
+def _stitch(op_type: str) -> None:
+    def lower(*inputs: Any) -> Any:
+        half = len(inputs) // 2
+        indices = [np.asarray(value) for value in inputs[:half]]
+        data = inputs[half:]
+        count = max((int(value.max()) + 1 for value in indices if value.size), default=0)
+        rest = data[0].shape[indices[0].ndim :]
+        if all(isinstance(value, np.ndarray) for value in data):
+            result = np.zeros((count, *rest), data[0].dtype)
+            for where, rows in zip(indices, data, strict=True):
+                result[where.ravel()] = rows.reshape((where.size, *rest))
+            return result
+        # Each row once, the last one given for it, so that gradients go only where values came from.
+        flat = jnp.concatenate([jnp.reshape(r, (w.size, *rest)) for w, r in zip(indices, data, strict=True)])
+        origin = np.full(count, flat.shape[0])
+        origin[np.concatenate([where.ravel() for where in indices])] = np.arange(flat.shape[0])
+        return jnp.take(flat, origin, axis=0, mode="fill", fill_value=0)
+
+    pure(op_type, inputs="indices:int32*, data:T*", static_of=_stitch_static, infer=_stitched_spec)(lower)
+
+
+_stitch("DynamicStitch")
+_stitch("ParallelDynamicStitch")

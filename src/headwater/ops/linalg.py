@@ -1,0 +1,323 @@
+"""Matrices: products, diagonals, bands, factorisations. Leading dimensions, where allowed, are a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy import linalg
+
+from headwater.ops.common import as_ints, output
+from headwater.ops.define import by_evaluation, pure
+from headwater.registry import Inference, Spec
+from headwater.shapes import Dims, broadcast_dims
+
+# Products ---------------------------------------------------------------------------------------------------------
+
+
+def _same_types(inference: Inference, first: str, second: str) -> None:
+    x, y = (spec.dtype.base_dtype for spec in inference.inputs)
+    if x != y:
+        raise TypeError(
+            f"Input '{second}' of '{inference.op_type}' Op has type {y.name} that does not match type {x.name} of "
+            f"argument '{first}'."
+        )
+
+
+def _contracted(a: int | None, b: int | None) -> None:
+    if a is not None and b is not None and a != b:
+        raise ValueError(f"Dimensions must be equal, but are {a} and {b}")
+
+
+def _matmul_spec(inference: Inference) -> Sequence[Spec]:
+    _same_types(inference, "a", "b")
+    rows: list[tuple[int | None, ...]] = []
+    for spec, name in zip(inference.inputs, ("transpose_a", "transpose_b"), strict=True):
+        dims = spec.dims if spec.dims is not None else (None, None)
+        if len(dims) != 2:
+            raise ValueError(f"Shape must be rank 2 but is rank {len(dims)}")
+        rows.append(dims[::-1] if inference.attrs.get(name) else dims)
+    _contracted(rows[0][1], rows[1][0])
+    return output(inference, (rows[0][0], rows[1][1]))
+
+
+@pure("MatMul", inputs="a:T|numeric, b:T", infer=_matmul_spec)
+def matmul(a: Any, b: Any, *, transpose_a: bool = False, transpose_b: bool = False) -> Any:
+    """a b, each transposed first where asked for."""
+    return jnp.matmul(a.T if transpose_a else a, b.T if transpose_b else b)
+
+
+def _batch_spec(inference: Inference) -> Sequence[Spec]:
+    _same_types(inference, "x", "y")
+    x, y = inference.inputs[0].dims, inference.inputs[1].dims
+    for dims in (x, y):
+        if dims is not None and len(dims) < 2:
+            raise ValueError(f"Shape must be at least rank 2 but is rank {len(dims)}")
+    if x is None or y is None:
+        return output(inference, None)
+    left = x[-2:][::-1] if inference.attrs.get("adj_x") else x[-2:]
+    right = y[-2:][::-1] if inference.attrs.get("adj_y") else y[-2:]
+    _contracted(left[1], right[0])
+    batch = broadcast_dims(x[:-2], y[:-2])
+    assert batch is not None
+    return output(inference, (*batch, left[0], right[1]))
+
+
+def _adjoint(x: Any) -> Any:
+    return jnp.conj(jnp.swapaxes(x, -1, -2))
+
+
+def _batch_matmul(x: Any, y: Any, *, adj_x: bool = False, adj_y: bool = False) -> Any:
+    """x y for each matrix of the batches, which broadcast; each conjugated and transposed first where asked for."""
+    return jnp.matmul(_adjoint(x) if adj_x else x, _adjoint(y) if adj_y else y)
+
+
+pure("BatchMatMul", inputs="x:T|numeric, y:T", infer=_batch_spec)(_batch_matmul)
+pure("BatchMatMulV2", inputs="x:T|numeric, y:T", infer=_batch_spec)(_batch_matmul)
+
+
+def _einsum(*inputs: Any, equation: str) -> Any:
+    """Products of elements summed over the indices that the result lacks."""
+    return jnp.einsum(equation, *inputs)
+
+
+pure("Einsum", inputs="inputs:T|numeric*", infer=by_evaluation(_einsum))(_einsum)
+
+
+def _cross(a: Any, b: Any) -> Any:
+    """The cross product of vectors in three dimensions."""
+    return jnp.cross(a, b)
+
+
+pure("Cross", inputs="a:T|numeric, b:T", infer=lambda inference: output(inference, inference.inputs[0].dims))(_cross)
+
+# Diagonals and bands ----------------------------------------------------------------------------------------------
+
+
+def _diag_spec(inference: Inference) -> Sequence[Spec]:
+    dims = inference.inputs[0].dims
+    return output(inference, None if dims is None else dims + dims)
+
+
+@pure("Diag", inputs="diagonal:T|numeric", infer=_diag_spec)
+def diag(diagonal: Any) -> Any:
+    """The tensor of twice the rank with these elements where both halves of the index agree."""
+    return jnp.diag(jnp.ravel(diagonal)).reshape(diagonal.shape * 2)
+
+
+def _diag_part_spec(inference: Inference) -> Sequence[Spec]:
+    dims = inference.inputs[0].dims
+    return output(inference, None if dims is None else dims[: len(dims) // 2])
+
+
+@pure("DiagPart", inputs="input:T|numeric", infer=_diag_part_spec)
+def diag_part(input: Any) -> Any:
+    """The elements where both halves of the index agree."""
+    half = input.shape[: input.ndim // 2]
+    count = int(np.prod(half, dtype=np.int64))
+    return jnp.diagonal(input.reshape(count, count)).reshape(half)
+
+
+def _band(k: Any) -> tuple[int, int]:
+    bounds = as_ints(k)
+    return bounds[0], bounds[-1]
+
+
+def _place_diagonals(target: Any, diagonal: Any, lower: int, upper: int) -> Any:
+    """``target`` with diagonals ``lower`` to ``upper`` replaced: upper ones first, each aligned to the left."""
+    rows, columns = target.shape[-2:]
+    if lower == upper:
+        diagonal = diagonal[..., None, :]
+    for offset in range(lower, upper + 1):
+        length = min(rows + min(offset, 0), columns - max(offset, 0))
+        steps = np.arange(length)
+        values = diagonal[..., upper - offset, :length]
+        target = target.at[..., steps - min(offset, 0), steps + max(offset, 0)].set(values)
+    return target
+
+
+def _matrix_diag_shape(diagonal: Any, lower: int, upper: int, num_rows: int, num_cols: int) -> tuple[int, int]:
+    length = diagonal.shape[-1]
+    rows, columns = length - min(upper, 0), length + max(lower, 0)
+    if num_rows == -1 and num_cols == -1:
+        side = max(rows, columns)
+        return side, side
+    return (rows if num_rows == -1 else num_rows), (columns if num_cols == -1 else num_cols)
+
+
+def _matrix_diag(diagonal: Any, k: Any, num_rows: Any, num_cols: Any, padding_value: Any) -> Any:
+    lower, upper = _band(k)
+    shape = _matrix_diag_shape(diagonal, lower, upper, as_ints(num_rows)[0], as_ints(num_cols)[0])
+    batch = diagonal.shape[: -1 if lower == upper else -2]
+    return _place_diagonals(jnp.full((*batch, *shape), padding_value, diagonal.dtype), diagonal, lower, upper)
+
+
+pure(
+    "MatrixDiagV2", inputs="diagonal:T, k:int32, num_rows:int32, num_cols:int32, padding_value:T", static=(1, 2, 3),
+    infer=by_evaluation(_matrix_diag, (1, 2, 3)),
+)(_matrix_diag)  # fmt: skip
+
+
+def _old_matrix_diag_spec(inference: Inference) -> Sequence[Spec]:
+    dims = inference.inputs[0].dims
+    return output(inference, None if dims is None else (*dims, dims[-1]))
+
+
+@pure("MatrixDiag", inputs="diagonal:T", infer=_old_matrix_diag_spec)
+def matrix_diag(diagonal: Any) -> Any:
+    """Square matrices with these main diagonals."""
+    return _matrix_diag(diagonal, 0, -1, -1, 0)
+
+
+def _matrix_diag_part(input: Any, k: Any, padding_value: Any) -> Any:
+    lower, upper = _band(k)
+    rows, columns = input.shape[-2:]
+    longest = min(rows + min(upper, 0), columns - max(lower, 0))
+    found: list[Any] = []
+    for offset in range(upper, lower - 1, -1):
+        values = jnp.diagonal(input, offset, -2, -1)
+        missing = longest - values.shape[-1]
+        pads = [(0, 0)] * (values.ndim - 1) + [(0, missing)]
+        found.append(jnp.pad(values, pads, constant_values=padding_value) if missing else values)
+    return found[0] if lower == upper else jnp.stack(found, -2)
+
+
+pure(
+    "MatrixDiagPartV2", inputs="input:T, k:int32, padding_value:T", static=(1,),
+    infer=by_evaluation(_matrix_diag_part, (1,)),
+)(_matrix_diag_part)  # fmt: skip
+
+
+def _main_diagonal_spec(inference: Inference) -> Sequence[Spec]:
+    dims = inference.inputs[0].dims
+    if dims is None:
+        return output(inference, None)
+    side = None if None in dims[-2:] else min(dims[-2] or 0, dims[-1] or 0)
+    return output(inference, (*dims[:-2], side))
+
+
+@pure("MatrixDiagPart", inputs="input:T", infer=_main_diagonal_spec)
+def matrix_diag_part(input: Any) -> Any:
+    """Main diagonals."""
+    return jnp.diagonal(input, 0, -2, -1)
+
+
+def _like_first(inference: Inference) -> Sequence[Spec]:
+    return output(inference, inference.inputs[0].dims)
+
+
+@pure("MatrixSetDiagV2", inputs="input:T, diagonal:T, k:int32", static=(2,), infer=_like_first)
+def matrix_set_diag(input: Any, diagonal: Any, k: Any) -> Any:
+    """Matrices with the given diagonals replaced."""
+    return _place_diagonals(jnp.asarray(input), diagonal, *_band(k))
+
+
+@pure("MatrixSetDiag", inputs="input:T, diagonal:T", infer=_like_first)
+def old_matrix_set_diag(input: Any, diagonal: Any) -> Any:
+    """Matrices with their main diagonals replaced."""
+    return _place_diagonals(jnp.asarray(input), diagonal, 0, 0)
+
+
+@pure("MatrixBandPart", inputs="input:T, num_lower:Tindex|index=int64, num_upper:Tindex", infer=_like_first)
+def matrix_band_part(input: Any, num_lower: Any, num_upper: Any) -> Any:
+    """Zero outside of the band of ``num_lower`` diagonals below and ``num_upper`` above the main one; -1 is all."""
+    below = np.arange(input.shape[-2])[:, None] - np.arange(input.shape[-1])[None, :]
+    keep = ((num_lower < 0) | (below <= num_lower)) & ((num_upper < 0) | (-below <= num_upper))
+    return jnp.where(keep, input, jnp.zeros((), input.dtype))
+
+
+# Factorisations ---------------------------------------------------------------------------------------------------
+
+
+def _square_dims(inference: Inference) -> Dims:
+    dims = inference.inputs[0].dims
+    if dims is None:
+        return None
+    if len(dims) < 2:
+        raise ValueError(f"Shape must be at least rank 2 but is rank {len(dims)}")
+    _contracted(dims[-1], dims[-2])
+    side = dims[-1] if dims[-2] is None else dims[-2]
+    return (*dims[:-2], side, side)
+
+
+def _square_spec(inference: Inference) -> Sequence[Spec]:
+    return output(inference, _square_dims(inference))
+
+
+@pure("Cholesky", inputs="input:T|inexact", infer=_square_spec)
+def cholesky(input: Any) -> Any:
+    """The lower triangular L with L Lᴴ = input."""
+    return jnp.linalg.cholesky(input)
+
+
+@pure("MatrixInverse", inputs="input:T|inexact", infer=_square_spec)
+def matrix_inverse(input: Any, *, adjoint: bool = False) -> Any:
+    """The inverse."""
+    return jnp.linalg.inv(_adjoint(input) if adjoint else input)
+
+
+def _determinant_spec(inference: Inference) -> Sequence[Spec]:
+    dims = _square_dims(inference)
+    return output(inference, None if dims is None else dims[:-2])
+
+
+@pure("MatrixDeterminant", inputs="input:T|inexact", infer=_determinant_spec)
+def matrix_determinant(input: Any) -> Any:
+    """The determinant."""
+    return jnp.linalg.det(input)
+
+
+@pure("LogMatrixDeterminant", inputs="input:T|inexact", infer=lambda inference: [*_determinant_spec(inference)] * 2)
+def log_matrix_determinant(input: Any) -> Any:
+    """Sign and logarithm of the absolute value of the determinant."""
+    return tuple(jnp.linalg.slogdet(input))
+
+
+def _solve_spec(inference: Inference) -> Sequence[Spec]:
+    _square_dims(inference)
+    return output(inference, inference.inputs[1].dims)
+
+
+@pure("MatrixSolve", inputs="matrix:T|inexact, rhs:T", infer=_solve_spec)
+def matrix_solve(matrix: Any, rhs: Any, *, adjoint: bool = False) -> Any:
+    """X with matrix X = rhs."""
+    return jnp.linalg.solve(_adjoint(matrix) if adjoint else matrix, rhs)
+
+
+@pure("MatrixTriangularSolve", inputs="matrix:T|inexact, rhs:T", infer=_solve_spec)
+def matrix_triangular_solve(matrix: Any, rhs: Any, *, lower: bool = True, adjoint: bool = False) -> Any:
+    """X with matrix X = rhs, for a triangular matrix."""
+    return linalg.solve_triangular(matrix, rhs, trans="C" if adjoint else "N", lower=lower)
+
+
+def _factorisation(op_type: str, compute: Callable[..., Any], inputs: str = "input:T|inexact") -> None:
+    pure(op_type, inputs=inputs, infer=by_evaluation(compute))(compute)
+
+
+def _qr(input: Any, *, full_matrices: bool = False) -> Any:
+    """Q R = input, with orthogonal Q and upper triangular R."""
+    return tuple(jnp.linalg.qr(input, mode="complete" if full_matrices else "reduced"))
+
+
+def _svd(input: Any, *, compute_uv: bool = True, full_matrices: bool = False) -> Any:
+    """Singular values in descending order, then left and right singular vectors as columns."""
+    if not compute_uv:
+        empty = jnp.zeros((0,), input.dtype)
+        return jnp.linalg.svd(input, compute_uv=False), empty, empty
+    u, s, vh = jnp.linalg.svd(input, full_matrices=full_matrices)
+    return s, u, _adjoint(vh)
+
+
+def _self_adjoint_eig(input: Any, *, compute_v: bool = True) -> Any:
+    """Eigenvalues in ascending order, then eigenvectors as columns."""
+    if not compute_v:
+        return jnp.linalg.eigvalsh(input), jnp.zeros((0,), input.dtype)
+    values, vectors = jnp.linalg.eigh(input)
+    return values.astype(input.dtype), vectors
+
+
+_factorisation("Qr", _qr)
+_factorisation("Svd", _svd)
+_factorisation("SelfAdjointEigV2", _self_adjoint_eig)

@@ -1,0 +1,106 @@
+"""Operations whose outputs' shapes depend on values: they run in NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from headwater.dtypes import DType, int32, int64
+from headwater.ops.common import output
+from headwater.ops.define import host
+from headwater.registry import Inference, Spec
+
+
+def _where_spec(inference: Inference) -> Sequence[Spec]:
+    dims = inference.inputs[0].dims
+    return [Spec(int64, (None, None if dims is None else len(dims)))]
+
+
+@host("Where", inputs="input:T", infer=_where_spec)
+def where(context: Any, input: Any) -> Any:
+    """The places of all true (or not zero) elements, one per row, in row-major order."""
+    del context
+    return np.argwhere(input).astype(np.int64)
+
+
+def _unique_spec(inference: Inference) -> Sequence[Spec]:
+    dims = inference.inputs[0].dims
+    if dims is not None and len(dims) != 1:
+        raise ValueError(f"Shape must be rank 1 but is rank {len(dims)}")
+    places = inference.attrs.get("out_idx", int32)
+    found = [Spec(inference.inputs[0].dtype.base_dtype, (None,)), Spec(places, dims or (None,))]
+    return [*found, Spec(places, (None,))] if inference.op_type == "UniqueWithCounts" else found
+
+
+def _unique(x: Any) -> tuple[Any, Any, Any]:
+    """The different elements as they first appear, for each element which one it is, and how often each is there."""
+    order: dict[Any, int] = {}
+    places = np.array([order.setdefault(item, len(order)) for item in x.tolist()], np.int64)
+    values = np.empty(len(order), x.dtype)
+    values[:] = list(order)
+    return values, places, np.bincount(places, minlength=len(order))
+
+
+@host("Unique", inputs="x:T", infer=_unique_spec)
+def unique(context: Any, x: Any, *, out_idx: DType = int32) -> Any:
+    """The different elements as they first appear, and for each element which one it is."""
+    del context
+    values, places, _ = _unique(x)
+    return values, places.astype(out_idx.numpy_dtype)
+
+
+@host("UniqueWithCounts", inputs="x:T", infer=_unique_spec)
+def unique_with_counts(context: Any, x: Any, *, out_idx: DType = int32) -> Any:
+    """As `unique`, and how often each is there."""
+    del context
+    values, places, counts = _unique(x)
+    return values, places.astype(out_idx.numpy_dtype), counts.astype(out_idx.numpy_dtype)
+
+
+def _list_diff_spec(inference: Inference) -> Sequence[Spec]:
+    return [Spec(inference.inputs[0].dtype.base_dtype, (None,)), Spec(inference.attrs.get("out_idx", int32), (None,))]
+
+
+@host("ListDiff", inputs="x:T, y:T", infer=_list_diff_spec)
+def list_diff(context: Any, x: Any, y: Any, *, out_idx: DType = int32) -> Any:
+    """The elements of x that are not in y, and where they are in x."""
+    del context
+    gone = set(y.tolist())
+    places = np.array([i for i, item in enumerate(x.tolist()) if item not in gone], out_idx.numpy_dtype)
+    return x[places], places
+
+
+def _partition_spec(inference: Inference) -> Sequence[Spec]:
+    data, partitions = inference.inputs[0], inference.inputs[1].dims
+    dims = None if data.dims is None or partitions is None else (None, *data.dims[len(partitions) :])
+    return [Spec(data.dtype.base_dtype, dims)] * inference.attrs["num_partitions"]
+
+
+@host("DynamicPartition", inputs="data:T, partitions:int32", infer=_partition_spec)
+def dynamic_partition(context: Any, data: Any, partitions: Any, *, num_partitions: int) -> Any:
+    """The slices of data that belong to each partition, in order."""
+    del context
+    if partitions.size and not (partitions.min() >= 0 and partitions.max() < num_partitions):
+        raise ValueError(f"partitions must be in [0, {num_partitions}), got {partitions.min()} to {partitions.max()}")
+    return tuple(data[partitions == part] for part in range(num_partitions))
+
+
+def _bins_spec(inference: Inference) -> Sequence[Spec]:
+    size = inference.constant(1)
+    return output(inference, (None if size is None else int(size),), 2)
+
+
+@host("Bincount", inputs="arr:int32, size:int32, weights:T|numeric", infer=_bins_spec)
+def bincount(context: Any, arr: Any, size: Any, weights: Any) -> Any:
+    """How often each of 0, 1 … size - 1 is in ``arr``, or the sum of its weights where there are some."""
+    del context
+    count = int(size)
+    flat = arr.ravel()
+    if flat.size and flat.min() < 0:
+        raise ValueError("Input arr must be non-negative!")
+    result = np.zeros(count, weights.dtype)
+    inside = flat < count
+    np.add.at(result, flat[inside], weights.ravel()[inside] if weights.size else 1)
+    return result

@@ -1,0 +1,97 @@
+"""Rows combined by segment: sums and their like over rows with the same segment id."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from headwater.ops.common import constant_int, constant_ints, output
+from headwater.ops.define import host, pure
+from headwater.registry import Inference, Spec
+from headwater.shapes import Dims
+
+# With any ids, and a given number of segments ---------------------------------------------------------------------
+
+
+def _segments(op_type: str, compute: Callable[..., Any]) -> None:
+    """Rows of ``data`` combined where ``segment_ids`` are equal; negative ids are left out."""
+
+    def lower(data: Any, segment_ids: Any, num_segments: Any) -> Any:
+        count = int(num_segments)
+        rows = jnp.reshape(data, (segment_ids.size, *data.shape[segment_ids.ndim :]))
+        ids = jnp.ravel(segment_ids)
+        return compute(rows, jnp.where(ids < 0, count, ids), count)
+
+    pure(
+        op_type, inputs="data:T|numeric, segment_ids:Tindices|index, num_segments:Tnumsegments=int32", static=(2,),
+        infer=_unsorted_spec,
+    )(lower)  # fmt: skip
+
+
+def _unsorted_spec(inference: Inference) -> Sequence[Spec]:
+    data, ids = inference.inputs[0].dims, inference.inputs[1].dims
+    count = constant_int(inference, 2)
+    if data is None or ids is None:
+        return output(inference, None)
+    for have, want in zip(data, ids, strict=False):
+        if None not in (have, want) and have != want:
+            raise ValueError(f"Dimensions must be equal: segment_ids' shape {ids} begins data's {data}")
+    if len(ids) > len(data):
+        raise ValueError(f"Shape must be at least rank {len(ids)} but is rank {len(data)}")
+    return output(inference, (count, *data[len(ids) :]))
+
+
+_segments("UnsortedSegmentSum", lambda rows, ids, count: jax.ops.segment_sum(rows, ids, count))
+_segments("UnsortedSegmentProd", lambda rows, ids, count: jax.ops.segment_prod(rows, ids, count))
+_segments("UnsortedSegmentMax", lambda rows, ids, count: _bounded(jax.ops.segment_max, rows, ids, count, "min"))
+_segments("UnsortedSegmentMin", lambda rows, ids, count: _bounded(jax.ops.segment_min, rows, ids, count, "max"))
+
+
+def _bounded(compute: Callable[..., Any], rows: Any, ids: Any, count: int, bound: str) -> Any:
+    """An empty segment gives the type's lowest or highest finite value, as TensorFlow has it."""
+    limits = jnp.finfo(rows.dtype) if jnp.issubdtype(rows.dtype, jnp.inexact) else jnp.iinfo(rows.dtype)
+    size = jax.ops.segment_sum(jnp.ones(ids.shape, np.int32), ids, count)
+    filled = (size > 0).reshape((count,) + (1,) * (rows.ndim - 1))
+    return jnp.where(filled, compute(rows, ids, count), jnp.asarray(getattr(limits, bound), rows.dtype))
+
+
+# With ascending ids, whose last one says the number of segments ----------------------------------------------------
+
+
+def _sorted_spec(inference: Inference) -> Sequence[Spec]:
+    data = inference.inputs[0].dims
+    dims: Dims = None if data is None else (None, *data[1:])
+    ids = constant_ints(inference, 1)
+    if ids and dims is not None:
+        dims = (ids[-1] + 1, *dims[1:])
+    return output(inference, dims)
+
+
+def _sorted_segments(op_type: str, reduce: Any, mean: bool = False) -> None:
+    """Rows of ``data`` combined where ``segment_ids`` are equal; segments without rows give zeros."""
+
+    def lower(context: Any, data: Any, segment_ids: Any) -> Any:
+        del context
+        if np.any(np.diff(segment_ids) < 0) or np.any(segment_ids[:1] < 0):
+            raise ValueError(f"segment ids are not increasing: {segment_ids.tolist()}")
+        count = int(segment_ids[-1]) + 1 if segment_ids.size else 0
+        result = np.zeros((count, *data.shape[1:]), data.dtype)
+        if count:
+            filled, starts, sizes = np.unique(segment_ids, return_index=True, return_counts=True)
+            result[filled] = reduce.reduceat(data, starts, axis=0)
+            if mean:
+                result[filled] /= sizes.reshape((-1,) + (1,) * (data.ndim - 1)).astype(data.dtype)
+        return result
+
+    host(op_type, inputs="data:T|numeric, segment_ids:Tindices|index", infer=_sorted_spec)(lower)
+
+
+_sorted_segments("SegmentSum", np.add)
+_sorted_segments("SegmentMean", np.add, mean=True)
+_sorted_segments("SegmentProd", np.multiply)
+_sorted_segments("SegmentMax", np.maximum)
+_sorted_segments("SegmentMin", np.minimum)
