@@ -163,6 +163,10 @@ class UnauthenticatedError(_CodedError):
 _BY_CODE: dict[int, type[_CodedError]] = {cls.code: cls for cls in _CodedError.__subclasses__()}
 
 
+class OperatorNotAllowedInGraphError(TypeError):
+    """A Python operator asks for the value of a tensor, which has none before a step runs."""
+
+
 def exception_type_from_error_code(error_code: int) -> type[OpError]:
     """The class of ``error_code``; KeyError for a number that is none."""
     return _BY_CODE[error_code]

@@ -87,7 +87,7 @@ class Graph:
                     raise ValueError(
                         f"{tensor!r} must be from the same graph as the operation that uses it ({op_type})."
                     )
-            full_name = name[:-1] if name and name.endswith("/") else self.unique_name(name or op_type)
+            full_name = self._name_for(op_type if name is None else name)
             inference = Inference(
                 op_type,
                 attrs,
@@ -104,8 +104,8 @@ class Graph:
             before = self._control.inputs_for(inputs, control_inputs)
             op = Operation(self, self._version, full_name, definition, inputs, attrs, before, outputs)
             self._apply_gradient_override(op)
-            self._apply_colocation(op)
             self._apply_devices(op, device)
+            self._apply_colocation(op, device)
             self._operations[full_name] = op
             self._names.claim(full_name)
             for tensor in inputs:
@@ -113,6 +113,11 @@ class Graph:
             self._control.note_new(op)
             self._version += 1
             return op
+
+    def _name_for(self, name: str) -> str:
+        if not name:
+            raise ValueError("'' is not a valid node name")
+        return name[:-1] if name.endswith("/") else self.unique_name(name)
 
     def note_change(self) -> None:
         """Says that an operation was changed after it was made."""
@@ -253,7 +258,17 @@ class Graph:
 
     @contextmanager
     def colocate_with(self, op: Any, ignore_existing: bool = False) -> Generator[None]:
-        """Puts the operations made within the block on the device of ``op``; None leaves outer colocations."""
+        """Puts the operations made within the block on the device of ``op``, whatever `device` says.
+
+        Args:
+          op: an operation, or a tensor or variable, which stands for its operation.
+          ignore_existing: leave the colocations of outer blocks; with it ``op`` may be None, for none at all.
+
+        Raises:
+          ValueError: ``op`` is None without ``ignore_existing``.
+        """
+        if op is None and not ignore_existing:
+            raise ValueError("colocate_with(None) leaves outer colocations: it needs ignore_existing=True")
         target = None if op is None else self.as_graph_element(getattr(op, "op", op), allow_tensor=False)
         with self._colocated(target, ignore_existing):
             yield
@@ -268,9 +283,8 @@ class Graph:
     def _colocated(self, target: Operation | str | None, ignore_existing: bool) -> Generator[None]:
         saved = self._colocation
         saved_devices = self._devices
-        self._colocation = [target] if ignore_existing or target is None else [*saved, target]
-        if target is not None:
-            self._devices = []
+        self._colocation = [target] if ignore_existing else [*saved, target]
+        self._devices = []
         try:
             yield
         finally:
@@ -302,14 +316,15 @@ class Graph:
         if override is not None:
             op.attrs.setdefault("_gradient_op_type", override)
 
-    def _apply_colocation(self, op: Operation) -> None:
+    def _apply_colocation(self, op: Operation, fixed: str | None) -> None:
         groups: list[bytes] = []
-        for target in self._colocation:
+        for target in reversed(self._colocation):  # the outermost that has a device decides
             if isinstance(target, str):
                 groups.append(f"loc:@{target}".encode())
             elif target is not None:
                 groups.extend(target.colocation_groups())
-                op._set_device(target.device)  # pyright: ignore[reportPrivateUsage]
+                if fixed is None and target.device:
+                    op._set_device(target.device)  # pyright: ignore[reportPrivateUsage]
         if groups:
             op.attrs["_class"] = sorted(set(groups) | set(op.attrs.get("_class", ())))
 
@@ -321,7 +336,7 @@ class Graph:
             if entry is None:
                 return
             wanted = (entry(op) or "") if callable(entry) else merge_device_names(entry, op.device)
-            op._set_device(canonical_device_name(wanted))  # pyright: ignore[reportPrivateUsage]
+            op._set_device(wanted)  # pyright: ignore[reportPrivateUsage]
 
     # Collections ------------------------------------------------------------------------------------------------
 

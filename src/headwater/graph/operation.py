@@ -6,7 +6,9 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from headwater.cluster.devices import canonical_device_name
 from headwater.dtypes import DType
+from headwater.errors import OperatorNotAllowedInGraphError
 from headwater.graph import context
 from headwater.graph.graph_def import node_def
 from headwater.registry import OpDef, Spec
@@ -144,7 +146,7 @@ class Operation:
         context.require_session(session, "execute operation using `run()`").run(self, feed_dict)
 
     def _set_device(self, device: str) -> None:
-        self._device = device
+        self._device = canonical_device_name(device)
 
     def _add_control_input(self, op: Operation) -> None:
         self._add_control_inputs([op])
@@ -240,15 +242,15 @@ class Tensor:
         return context.require_session(session, "evaluate tensor using `eval()`").run(self, feed_dict)
 
     def __iter__(self) -> Iterator[Any]:
-        if not self._dims or self._dims[0] is None:
-            raise TypeError(f"Tensor {self._name!r} is not iterable: its first dimension is not known: {self.shape}")
-        return (self[index] for index in range(self._dims[0]))
+        raise OperatorNotAllowedInGraphError(
+            f"iterating over a `tf.Tensor` ({self._name}) is not allowed: it has no values yet. Use tf.unstack."
+        )
 
     def __len__(self) -> int:
         raise TypeError(f"len is not well defined for a symbolic tensor ({self._name}). Use tf.shape.")
 
     def __bool__(self) -> bool:
-        raise TypeError(
+        raise OperatorNotAllowedInGraphError(
             f"Using a `tf.Tensor` ({self._name}) as a Python `bool` is not allowed. "
             "Use `if t is not None:` to test that a tensor is there, and tf.cond to choose by its value."
         )

@@ -8,13 +8,13 @@ from contextlib import contextmanager
 
 from headwater.graph.operation import Operation, Tensor
 
-_TOP_NAME = re.compile(r"^[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*$")
-_NAME = re.compile(r"^[A-Za-z0-9_.\\/>-]*$")
+_TOP_NAME = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_./-]*")
+_NAME = re.compile(r"[A-Za-z0-9_./-]*")
 
 
 def valid_name(name: str, at_top: bool) -> bool:
     """Whether an operation may be called ``name``; at the top a name may not start with ``_`` and its like."""
-    return bool((_TOP_NAME if at_top else _NAME).match(name))
+    return bool((_TOP_NAME if at_top else _NAME).fullmatch(name))
 
 
 valid_scope = valid_name
