@@ -248,15 +248,56 @@ def test_a_closed_terminal_leaves_nothing(folder: Path) -> None:
     job.close()
 
 
+TALK = PREAMBLE + "print('processes', os.getpid())\nwhile True:\n    print('x' * 1000)\n"
+
+
 def test_a_reader_that_goes_away_ends_the_job(folder: Path) -> None:
-    (folder / "talk.py").write_text("while True:\n    print('x' * 1000)\n")
+    (folder / "talk.py").write_text(TALK)
     with subprocess.Popen(
-        [HEADWATER, "run", "--workers", "2", "talk.py"], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        [HEADWATER, "run", "--workers", "2", "talk.py"], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as launcher:
         assert launcher.stdout is not None
         launcher.stdout.readline()
         launcher.stdout.close()
         assert launcher.wait() == 128 + signal.SIGPIPE
+        assert launcher.stderr is not None
+        assert launcher.stderr.read() == b""
+
+
+def test_a_reader_that_stops_reading_does_not_keep_the_job_from_ending(folder: Path) -> None:
+    (folder / "talk.py").write_text(TALK)
+    with subprocess.Popen(
+        [HEADWATER, "run", "--workers", "2", "talk.py"], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as launcher:
+        assert launcher.stdout is not None
+        reading = launcher.stdout.fileno()
+        shown = b""
+        while shown.count(b"processes") < 2:
+            shown += os.read(reading, 65536)
+        launcher.send_signal(signal.SIGTERM)
+        assert launcher.wait() == 143
+    for match in re.findall(rb"processes (\d+)", shown):
+        assert not Path(f"/proc/{int(match)}").exists()
+
+
+def test_a_task_that_talks_all_the_time_does_not_drown_the_others(folder: Path) -> None:
+    (folder / "talk.py").write_text(
+        PREAMBLE + "print('here', index)\nif index == 1:\n    sys.exit(9)\nwhile True:\n    print('x' * 1000)\n"
+    )
+    result = run("--workers", "2", "talk.py", cwd=folder)
+    assert result.returncode == 9
+    assert "[worker 1] here 1" in result.stdout
+
+
+def test_a_full_disk_ends_the_log_and_not_the_job(folder: Path) -> None:
+    (folder / "logs").mkdir()
+    (folder / "logs/worker-0.log").symlink_to("/dev/full")
+    result = run("--workers", "1", "--log-dir", "logs", "-c", "print(1)\nprint(2)", cwd=folder)
+    assert result.returncode == 0
+    assert result.stdout == "[worker 0] 1\n[worker 0] 2\n"
+    assert result.stderr.splitlines()[0].endswith(
+        "the output of worker 0 is no longer written to logs/worker-0.log: No space left on device"
+    )
 
 
 @pytest.mark.slow

@@ -15,6 +15,7 @@ from headwater.cli.launcher.job import (
     Event,
     Interrupted,
     JobState,
+    OutputLost,
     Phase,
     Signal,
     Start,
@@ -126,8 +127,14 @@ def test_a_second_interruption_kills() -> None:
     assert decide(decision.state, Interrupted(signal.SIGINT), 1.0).actions == ()
 
 
+def test_output_that_nobody_reads_ends_all_but_is_no_second_interruption() -> None:
+    assert after(running(), OutputLost()).exit_code == 141
+    hung_up = after(running(), Interrupted(signal.SIGHUP))
+    assert decide(hung_up, OutputLost(), 1.0).actions == ()
+
+
 RETURNCODES = st.sampled_from([0, 0, 1, 3, -signal.SIGKILL, -signal.SIGTERM])
-NOISE = st.sampled_from([Tick(), Interrupted(signal.SIGINT), Interrupted(signal.SIGHUP)])
+NOISE = st.sampled_from([Tick(), OutputLost(), Interrupted(signal.SIGINT), Interrupted(signal.SIGHUP)])
 
 
 @given(st.permutations(TASKS), st.lists(RETURNCODES, min_size=3, max_size=3), st.lists(st.none() | NOISE, max_size=6))

@@ -114,11 +114,16 @@ class Interrupted:
 
 
 @dataclass(frozen=True, slots=True)
+class OutputLost:
+    """Nobody reads what the launcher shows any more."""
+
+
+@dataclass(frozen=True, slots=True)
 class Tick:
     """Time has passed."""
 
 
-Event = Ended | CouldNotStart | Interrupted | Tick
+Event = Ended | CouldNotStart | Interrupted | OutputLost | Tick
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +172,9 @@ def decide(state: JobState, event: Event, now: float) -> Decision:
             return _ended(state, task, failure, CANNOT_START, now)
         case Interrupted(signum):
             return _interrupted(state, signum, now)
+        case OutputLost():
+            # That the terminal is gone is also how a hangup shows that is being handled already.
+            return _interrupted(state, signal.SIGPIPE, now) if state.phase is Phase.RUNNING else Decision(state)
         case Tick():
             if state.kill_at is None or now < state.kill_at:
                 return Decision(state)

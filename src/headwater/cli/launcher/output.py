@@ -6,10 +6,12 @@ plain. What a task writes to its standard output goes to the launcher's, and its
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
+import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, Any, Protocol
 
@@ -19,6 +21,8 @@ STREAMS = ("stdout", "stderr")
 # Longer lines are cut into pieces, so that a task that never ends a line cannot fill the launcher's memory.
 MAX_LINE = 64 * 1024
 _LAST_LINES = 20
+# A reader that takes nothing for so long, when the job is to end, must not keep it from ending.
+_STUCK_S = 0.5
 _COLOURS = ("cyan", "green", "magenta", "yellow", "blue", "bright_cyan", "bright_green", "bright_magenta")
 
 
@@ -48,12 +52,22 @@ class TaskLog:
     def __init__(self, task: Task, directory: Path | None) -> None:
         self._last: deque[str] = deque(maxlen=_LAST_LINES)
         self.path = directory / f"{task.job}-{task.index}.log" if directory is not None else None
-        self._file: IO[bytes] | None = self.path.open("wb", buffering=0) if self.path is not None else None
+        self._file: IO[bytes] | None = self.path.open("wb") if self.path is not None else None
 
     def write(self, data: bytes) -> None:
-        """Puts ``data`` into the file as it is."""
-        if self._file is not None:
+        """Puts ``data`` into the file as it is.
+
+        Raises:
+          OSError: it cannot be written; nothing more will be.
+        """
+        if self._file is None:
+            return
+        try:
             self._file.write(data)
+            self._file.flush()
+        except OSError:
+            self.close()
+            raise
 
     def add(self, line: str) -> None:
         """Remembers ``line``."""
@@ -65,12 +79,21 @@ class TaskLog:
 
     def close(self) -> None:
         """Closes the file."""
-        if self._file is not None:
-            self._file.close()
+        file, self._file = self._file, None
+        if file is not None:
+            # What could not be written is tried again, in vain; `write` has told of it.
+            with contextlib.suppress(OSError):
+                file.close()
 
 
 class View(Protocol):
-    """Where lines go."""
+    """Where lines go. Every method raises OSError when nobody reads them any more.
+
+    Attributes:
+      live: whether `status` shows anything.
+    """
+
+    live: bool
 
     def line(self, task: Task, stream: str, text: str) -> None:
         """Shows a line that ``task`` printed to ``stream``."""
@@ -96,6 +119,8 @@ class View(Protocol):
 class PlainView:
     """Lines for files, pipes and simple terminals."""
 
+    live = False
+
     def line(self, task: Task, stream: str, text: str) -> None:
         print(f"[{task}] {text}", file=sys.stdout if stream == "stdout" else sys.stderr)
 
@@ -120,6 +145,8 @@ class TerminalView(PlainView):
     Args:
       tasks: all tasks, in the order in which colours are given to them.
     """
+
+    live = True
 
     def __init__(self, tasks: Sequence[Task]) -> None:
         # rich takes 50 ms to import, which is for terminals only.
@@ -165,6 +192,70 @@ class TerminalView(PlainView):
 
     def _print(self, text: Any) -> None:
         self._console.print(text, soft_wrap=True)
+
+
+class Outlet:
+    """A view that may stop being read: from then on it swallows everything.
+
+    Args:
+      view: where lines go.
+      clock: gives seconds that only grow.
+    """
+
+    def __init__(self, view: View, clock: Callable[[], float] = time.monotonic) -> None:
+        self._view = view
+        self._clock = clock
+        self._since: float | None = None
+        self.lost = False
+
+    @property
+    def live(self) -> bool:
+        """Whether anybody sees a status line."""
+        return self._view.live and not self.lost
+
+    def line(self, task: Task, stream: str, text: str) -> None:
+        """See `View.line`."""
+        self._show(lambda: self._view.line(task, stream, text))
+
+    def note(self, text: str) -> None:
+        """See `View.note`."""
+        self._show(lambda: self._view.note(text))
+
+    def status(self, text: str) -> None:
+        """See `View.status`."""
+        self._show(lambda: self._view.status(text))
+
+    def flush(self) -> None:
+        """See `View.flush`."""
+        self._show(self._view.flush)
+
+    def close(self) -> None:
+        """See `View.close`."""
+        self._show(self._view.close)
+
+    def give_up_if_stuck(self) -> None:
+        """For a signal handler: gives up on a reader who has made `line` or another method wait for long.
+
+        Raises:
+          OSError: inside that method, which handles it.
+        """
+        if self._since is not None and self._clock() - self._since > _STUCK_S:
+            raise TimeoutError("nobody reads the output")
+
+    def _show(self, show: Callable[[], None]) -> None:
+        if self.lost:
+            return
+        self._since = self._clock()
+        try:
+            show()
+        except OSError:  # the terminal, or the program that read the output, is gone, or takes nothing
+            self.lost = True
+            # What is still in the streams' buffers must not fail, or wait, again.
+            with open(os.devnull, "wb") as nowhere:
+                for stream in (sys.stdout, sys.stderr):
+                    os.dup2(nowhere.fileno(), stream.fileno())
+        finally:
+            self._since = None
 
 
 def make_view(tasks: Sequence[Task]) -> View:

@@ -6,6 +6,7 @@ the order in which the kernel tells of them, and no decision is taken here.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import secrets
 import selectors
@@ -15,8 +16,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Generator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -30,6 +31,7 @@ from headwater.cli.launcher.job import (
     Event,
     Interrupted,
     JobState,
+    OutputLost,
     Phase,
     Signal,
     Start,
@@ -38,7 +40,7 @@ from headwater.cli.launcher.job import (
     begin,
     decide,
 )
-from headwater.cli.launcher.output import STREAMS, LineBuffer, TaskLog, View, make_view
+from headwater.cli.launcher.output import STREAMS, LineBuffer, Outlet, TaskLog, make_view
 from headwater.cli.launcher.plan import LaunchSettings, TaskPlan, find_gpus, plan_tasks, reserve_address
 from headwater.cli.launcher.status import StatusBoard
 from headwater.telemetry.progress import MAX_DATAGRAM, Progress
@@ -46,6 +48,7 @@ from headwater.telemetry.progress import MAX_DATAGRAM, Progress
 _ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _STATUS_INTERVAL_S = 0.5
 _READ_SIZE = 64 * 1024
+_STUCK_CHECK_S = 0.5
 # The guard kills; what it waits for is the kernel.
 _GUARD_WAIT_S = 5.0
 
@@ -68,9 +71,24 @@ def launch(settings: LaunchSettings) -> int:
     Raises:
       OSError: the log folder, or a port, cannot be had.
     """
+    outlet = Outlet(make_view(settings.tasks))
+    try:
+        with _signals(outlet) as signals, ExitStack() as stack:
+            if settings.log_dir is not None:
+                settings.log_dir.mkdir(parents=True, exist_ok=True)
+            logs = {task: stack.enter_context(closing(TaskLog(task, settings.log_dir))) for task in settings.tasks}
+            with _prepare(settings, logs, outlet) as shell:
+                shell.run(signals)
+            # Only now, when nothing of the job is left, do all pipes end.
+            return shell.finish()
+    finally:
+        outlet.close()
+
+
+@contextmanager
+def _prepare(settings: LaunchSettings, logs: Mapping[Task, TaskLog], outlet: Outlet) -> Generator[_Shell]:
+    """A job that is ready to run. Afterwards nothing of it is left but what its processes wrote."""
     with ExitStack() as stack:
-        if settings.log_dir is not None:
-            settings.log_dir.mkdir(parents=True, exist_ok=True)
         sockets = {task: stack.enter_context(reserve_address()) for task in settings.tasks}
         folder = tempfile.mkdtemp(prefix="headwater-run-")
         job_id = secrets.token_hex(8)
@@ -87,38 +105,34 @@ def launch(settings: LaunchSettings) -> int:
             base_env=os.environ,
             gpus=find_gpus(os.environ),
         )
-        view = make_view(settings.tasks)
-        shell = _Shell(settings, {plan.task: plan for plan in plans}, sockets, status_socket, view)
-        try:
-            shell.run(stack.enter_context(_signals()))
-        finally:
-            # A launcher that fails must not leave tasks to a guard that could be killed, too.
-            shell.kill()
-    # Only now, with the guard's work done, do all pipes end.
-    return shell.finish()
+        shell = _Shell(plans, sockets, status_socket, logs, outlet, grace_s=settings.grace_s)
+        # A launcher that fails must not leave tasks to a guard that could be killed, too.
+        stack.callback(shell.kill)
+        yield shell
 
 
 class _Shell:
     def __init__(
         self,
-        settings: LaunchSettings,
-        plans: Mapping[Task, TaskPlan],
+        plans: Sequence[TaskPlan],
         sockets: Mapping[Task, socket.socket],
         status_socket: socket.socket,
-        view: View,
+        logs: Mapping[Task, TaskLog],
+        outlet: Outlet,
+        *,
+        grace_s: float,
     ) -> None:
-        self._plans = plans
+        self._plans = {plan.task: plan for plan in plans}
         self._sockets = sockets
         self._status_socket = status_socket
-        self._view = view
-        self._shown = True
-        self._logs = {task: TaskLog(task, settings.log_dir) for task in plans}
+        self._logs = logs
+        self._outlet = outlet
         self._processes: dict[Task, subprocess.Popen[bytes]] = {}
         self._pipes: dict[int, _Pipe] = {}
         self._selector = selectors.DefaultSelector()
-        self._board = StatusBoard(settings.tasks, time.monotonic())
+        self._board = StatusBoard(tuple(self._plans), time.monotonic())
         self._events: list[Event] = []
-        self._decision: Decision = begin(settings.tasks, grace_s=settings.grace_s)
+        self._decision: Decision = begin(self._plans, grace_s=grace_s)
 
     @property
     def _state(self) -> JobState:
@@ -127,18 +141,23 @@ class _Shell:
     def run(self, signals: socket.socket) -> None:
         """Returns when no task runs any more. ``signals`` gives the number of each signal that arrives as a byte."""
         self._selector.register(self._status_socket, selectors.EVENT_READ, self._read_status)
-        self._selector.register(signals, selectors.EVENT_READ, lambda: self._read_signals(signals))
+        self._selector.register(signals, selectors.EVENT_READ, partial(self._read_signals, signals))
         self._perform()
         next_status = time.monotonic()
-        while self._state.phase is not Phase.OVER:
+        while True:
+            self._handle(Tick())
+            if self._state.phase is Phase.OVER:
+                return
             now = time.monotonic()
-            if now >= next_status:
-                self._show(lambda: self._view.status(self._board.render(time.monotonic())))
+            if self._outlet.live and now >= next_status:
+                self._outlet.status(self._board.render(now))
                 next_status = now + _STATUS_INTERVAL_S
             for key, _ in self._selector.select(self._timeout(now, next_status)):
                 key.data()
-            self._show(self._view.flush)
-            self._handle(Tick())
+            self._outlet.flush()
+            if self._outlet.lost:
+                self._read_signals(signals)  # a hangup tells more than a terminal that is gone
+                self._handle(OutputLost())
 
     def kill(self) -> None:
         """Kills what still runs."""
@@ -150,25 +169,24 @@ class _Shell:
     def finish(self) -> int:
         """Shows what is left to show, the first failure last, and returns the exit code."""
         for pipe in list(self._pipes.values()):
-            self._read_pipe(pipe)
+            self._drain(pipe)
             self._close_pipe(pipe)
-        self._show(self._view.close)
         failure = self._state.failure
         if failure is not None:
             log = self._logs[failure.task]
             where = f" (all of them in {log.path})" if log.path is not None else ""
             last = log.last_lines()
-            self._note(f"{failure.task} failed: {failure.reason}" + (f"; its last lines{where}:" if last else ""))
+            self._outlet.note(
+                f"{failure.task} failed: {failure.reason}" + (f"; its last lines{where}:" if last else "")
+            )
             for line in last:
-                self._show(lambda line=line: self._view.line(failure.task, "stderr", line))
-            self._show(self._view.flush)
-        for log in self._logs.values():
-            log.close()
+                self._outlet.line(failure.task, "stderr", line)
+            self._outlet.flush()
         self._selector.close()
         return self._state.exit_code
 
     def _timeout(self, now: float, next_status: float) -> float | None:
-        times = [next_status] if self._shown and sys.stdout.isatty() else []
+        times = [next_status] if self._outlet.live else []
         if self._state.kill_at is not None:
             times.append(self._state.kill_at)
         return max(0.0, min(times) - now) if times else None
@@ -181,7 +199,7 @@ class _Shell:
 
     def _perform(self) -> None:
         if self._decision.reason:
-            self._note(self._decision.reason)
+            self._outlet.note(self._decision.reason)
         for action in self._decision.actions:
             match action:
                 case Start(task):
@@ -226,7 +244,11 @@ class _Shell:
             process.send_signal(signum)
 
     def _read_signals(self, signals: socket.socket) -> None:
-        for number in signals.recv(4096):
+        try:
+            numbers = signals.recv(4096)
+        except BlockingIOError:
+            numbers = b""
+        for number in numbers:
             if number in _ENDING_SIGNALS:
                 self._handle(Interrupted(signal.Signals(number)))
         # SIGCHLD tells that at least one has ended, not which.
@@ -235,29 +257,40 @@ class _Shell:
                 returncode = process.poll()
                 if returncode is not None:
                     for pipe in [pipe for pipe in self._pipes.values() if pipe.task == task]:
-                        self._read_pipe(pipe)
+                        self._drain(pipe)
                     self._handle(Ended(task, returncode))
 
     def _read_status(self) -> None:
-        while True:
-            try:
-                datagram = self._status_socket.recv(MAX_DATAGRAM)
-            except BlockingIOError:
-                return
-            progress = Progress.decode(datagram)
-            if progress is not None:
-                self._board.report(progress, time.monotonic())
+        datagram = self._status_socket.recv(MAX_DATAGRAM)
+        progress = Progress.decode(datagram)
+        if progress is not None:
+            self._board.report(progress, time.monotonic())
 
-    def _read_pipe(self, pipe: _Pipe) -> None:
-        while pipe.descriptor in self._pipes:
-            try:
-                data = os.read(pipe.descriptor, _READ_SIZE)
-            except BlockingIOError:
-                return
-            self._logs[pipe.task].write(data)
-            self._show_lines(pipe, pipe.lines.feed(data))
-            if not data:
-                self._close_pipe(pipe)
+    def _drain(self, pipe: _Pipe) -> None:
+        """Reads what a process that has ended left in the pipe, and not what others still add to it."""
+        if self._pipes.get(pipe.descriptor) is not pipe:
+            return
+        left = fcntl.fcntl(pipe.descriptor, fcntl.F_GETPIPE_SZ)
+        while left > 0 and (read := self._read_pipe(pipe)):
+            left -= read
+
+    def _read_pipe(self, pipe: _Pipe) -> int:
+        """Reads once, so that a task that never stops talking leaves time for the others; the number of bytes."""
+        if self._pipes.get(pipe.descriptor) is not pipe:  # closed since the selector told of it
+            return 0
+        try:
+            data = os.read(pipe.descriptor, _READ_SIZE)
+        except BlockingIOError:
+            return 0
+        log = self._logs[pipe.task]
+        try:
+            log.write(data)
+        except OSError as error:
+            self._outlet.note(f"the output of {pipe.task} is no longer written to {log.path}: {error.strerror}")
+        self._show_lines(pipe, pipe.lines.feed(data))
+        if not data:
+            self._close_pipe(pipe)
+        return len(data)
 
     def _close_pipe(self, pipe: _Pipe) -> None:
         if self._pipes.pop(pipe.descriptor, None) is None:
@@ -270,20 +303,7 @@ class _Shell:
         for line in lines:
             self._logs[pipe.task].add(line)
             self._board.printed(line, time.monotonic())
-            self._show(lambda line=line: self._view.line(pipe.task, pipe.stream, line))
-
-    def _note(self, text: str) -> None:
-        self._show(lambda: self._view.note(text))
-
-    def _show(self, do: Callable[[], None]) -> None:
-        """Shows something, as long as there is somebody to look at it."""
-        if not self._shown:
-            return
-        try:
-            do()
-        except OSError:  # the terminal, or the program that read the output, is gone
-            self._shown = False
-            self._events.append(Interrupted(signal.SIGPIPE))
+            self._outlet.line(pipe.task, pipe.stream, line)
 
 
 def _signal_group(process: subprocess.Popen[bytes], signum: signal.Signals) -> None:
@@ -293,31 +313,38 @@ def _signal_group(process: subprocess.Popen[bytes], signum: signal.Signals) -> N
         return
 
 
-def _no_handler(signum: int, frame: FrameType | None) -> None:
-    """A signal needs a handler of Python's for its number to arrive at the socket."""
-
-
 @contextmanager
-def _signals() -> Generator[socket.socket]:
-    """A socket that gives the number of each signal as a byte, and takes these signals from their usual handlers."""
+def _signals(outlet: Outlet) -> Generator[socket.socket]:
+    """A socket that gives the number of each signal as a byte, and takes these signals from their usual handlers.
+
+    Once a signal asks the launcher to end, a timer sees to it that it is not stuck in showing something.
+    """
+
+    def child_ended(_signum: int, _frame: FrameType | None) -> None:
+        """A signal needs a handler of Python's for its number to arrive at the socket."""
+
+    def end(_signum: int, _frame: FrameType | None) -> None:
+        signal.setitimer(signal.ITIMER_REAL, _STUCK_CHECK_S, _STUCK_CHECK_S)
+
+    def check(_signum: int, _frame: FrameType | None) -> None:
+        outlet.give_up_if_stuck()
+
+    handlers = {signal.SIGCHLD: child_ended, signal.SIGALRM: check}
+    # nohup ignores SIGHUP, and a shell's background job SIGINT: so do we.
+    handlers |= {signum: end for signum in _ENDING_SIGNALS if signal.getsignal(signum) is not signal.SIG_IGN}
     reading, writing = socket.socketpair()
-    reading.setblocking(False)
-    writing.setblocking(False)
-    previous = {
-        signum: signal.signal(signum, _no_handler)
-        for signum in (*_ENDING_SIGNALS, signal.SIGCHLD)
-        # nohup ignores SIGHUP, and a shell's background job SIGINT: so do we.
-        if signal.getsignal(signum) is not signal.SIG_IGN or signum == signal.SIGCHLD
-    }
-    wakeup = signal.set_wakeup_fd(writing.fileno(), warn_on_full_buffer=False)
-    try:
-        yield reading
-    finally:
-        signal.set_wakeup_fd(wakeup)
-        for signum, handler in previous.items():
-            signal.signal(signum, handler)
-        reading.close()
-        writing.close()
+    with reading, writing:
+        reading.setblocking(False)
+        writing.setblocking(False)
+        previous = {signum: signal.signal(signum, handler) for signum, handler in handlers.items()}
+        wakeup = signal.set_wakeup_fd(writing.fileno(), warn_on_full_buffer=False)
+        try:
+            yield reading
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.set_wakeup_fd(wakeup)
+            for signum, handler in previous.items():
+                signal.signal(signum, handler)
 
 
 @contextmanager
