@@ -165,7 +165,8 @@ _new_packer = cast("Callable[..., Any]", msgpack.Packer)  # pyright: ignore[repo
 _PADDING = [bytes(n) for n in range(ALIGNMENT)]
 
 
-def _pack(values: Any) -> bytes:
+def pack(values: Any) -> bytes:
+    """``values`` as msgpack; TypeError, ValueError or OverflowError for what it does not know."""
     # A Packer costs ten times what packing a small header does, so idle ones are kept. list.pop and list.append are
     # atomic: no two threads ever hold the same one.
     try:
@@ -187,7 +188,7 @@ def encode(frame: Frame) -> Encoded:
     if not 0 <= kind <= _MAX_KIND:
         raise _malformed(f"kind is {kind}, but must be from 0 to {_MAX_KIND}")
     try:
-        header = _pack(values)
+        header = pack(values)
     except (TypeError, ValueError, OverflowError) as error:
         raise _malformed(f"the header of kind {kind} cannot be packed: {error}") from error
     if len(header) > MAX_HEADER_BYTES:
@@ -232,7 +233,7 @@ def _encode_new_layout(kind: int, header: bytes, tensors: Sequence[Array]) -> En
         body.append(padding)
         paddings.append(padding)
         payload_bytes += size + len(padding)
-    packed = _pack(entries)
+    packed = pack(entries)
     if len(packed) > MAX_LAYOUT_BYTES:
         raise _malformed(f"the layout of {len(tensors)} tensors has {len(packed)} bytes, more than {MAX_LAYOUT_BYTES}")
     if as_they_are and len(packed) <= _MAX_REMEMBERED_LAYOUT_BYTES:

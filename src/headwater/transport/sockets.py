@@ -6,6 +6,8 @@ import contextlib
 import select
 import socket
 import ssl
+import threading
+from collections.abc import Callable
 from typing import NoReturn, cast
 
 import numpy as np
@@ -227,13 +229,51 @@ class SocketChannel:
 
 
 class TlsChannel(SocketChannel):
-    """A channel over TLS. Neither end sends while it receives: OpenSSL does not take both at once."""
+    """A channel over TLS."""
 
     _socket: ssl.SSLSocket
 
-    def _send_parts(self, parts: list[Buffer]) -> None:
-        for part in parts:
-            self._socket.sendall(as_bytes(part))
+    def __init__(
+        self,
+        sock: ssl.SSLSocket,
+        *,
+        peer: str,
+        peer_generation: int = 0,
+        max_payload_bytes: int = frames.DEFAULT_MAX_PAYLOAD_BYTES,
+    ) -> None:
+        super().__init__(sock, peer=peer, peer_generation=peer_generation, max_payload_bytes=max_payload_bytes)
+        # OpenSSL does not take two calls for one connection at once, so no call may wait: waiting is done outside.
+        sock.setblocking(False)
+        self._one_call = threading.Lock()
+
+    def _send_encoded(self, encoded: Encoded) -> int:
+        head = b"".join((encoded.prefix(), encoded.header, encoded.layout))
+        size = len(head) + encoded.payload_bytes
+        parts = [head, *encoded.body]
+        for part in [b"".join(parts)] if size <= _JOIN_BYTES else parts:
+            view = as_bytes(part)
+            while view:
+                view = view[self._when_ready(lambda view=view: self._socket.send(view)) :]
+        return size
+
+    def _receive_into(self, target: memoryview) -> int:
+        received = self._when_ready(lambda: self._socket.recv_into(target))
+        if not received:
+            raise EOFError
+        return received
+
+    def _when_ready(self, call: Callable[[], int]) -> int:
+        while True:
+            try:
+                with self._one_call:
+                    return call()
+            except ssl.SSLWantReadError:
+                wanted = select.POLLIN
+            except ssl.SSLWantWriteError:
+                wanted = select.POLLOUT
+            poll = select.poll()
+            poll.register(self._socket, wanted)
+            poll.poll()
 
     def _wait_readable(self, timeout_s: float) -> bool:
         # What OpenSSL has decrypted already is invisible to poll.

@@ -22,6 +22,7 @@ from headwater.transport import frames
 from headwater.transport.buffers import BufferPool
 from headwater.transport.channel import Channel, ChannelStatistics, memory_pair
 from headwater.transport.frames import Frame
+from headwater.transport.shared import shared_memory_pair
 from headwater.transport.sockets import SocketChannel, tcp_pair
 
 Pair = tuple[Channel, Channel]
@@ -32,7 +33,12 @@ def unix_pair() -> tuple[SocketChannel, SocketChannel]:
     return SocketChannel(first, peer="second"), SocketChannel(second, peer="first")
 
 
-KINDS: dict[str, Callable[[], Pair]] = {"memory": memory_pair, "tcp": tcp_pair, "unix": unix_pair}
+KINDS: dict[str, Callable[[], Pair]] = {
+    "memory": memory_pair,
+    "tcp": tcp_pair,
+    "unix": unix_pair,
+    "shared memory": shared_memory_pair,
+}
 
 
 @pytest.fixture(params=KINDS)

@@ -1,0 +1,178 @@
+"""Ports: taking the one that a task was given, and saying who has it where it is taken."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import socket
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from headwater.cluster.addresses import Address, parse_address
+from headwater.errors import AlreadyExistsError, InvalidArgumentError, PermissionDeniedError, UnavailableError
+
+#: JSON from ``host:port`` to the number of an inherited descriptor that listens there.
+LISTEN_FDS = "HEADWATER_LISTEN_FDS"
+_BACKLOG = 1024
+_LISTENING = "0A"
+_MAX_COMMAND = 200
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Holder:
+    """A process that listens at a port of this machine.
+
+    Attributes:
+      pid: its process id; None where the system does not tell, as for another user's process.
+      command: its command line, shortened; empty where the system does not tell.
+      user: whose it is.
+    """
+
+    pid: int | None
+    command: str
+    user: str
+
+    def __str__(self) -> str:
+        if self.pid is None:
+            return f"a process of user {self.user}"
+        return f"process {self.pid} ({self.command})" if self.command else f"process {self.pid}"
+
+
+def resolve(address: Address) -> Sequence[tuple[socket.AddressFamily, tuple[Any, ...]]]:
+    """Where ``address`` is, IPv4 first: a server binds the first and a client dials them in this order, so that both
+    mean the same. Raises socket.gaierror for an unknown host."""
+    found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+    unique = dict.fromkeys((family, place) for family, _, _, _, place in found)
+    return sorted(unique, key=lambda entry: entry[0] != socket.AF_INET)
+
+
+def listen(address: Address, *, environ: Mapping[str, str] | None = None) -> socket.socket:
+    """A socket that listens at ``address``, and nowhere else.
+
+    Args:
+      address: with port 0 the system chooses one.
+      environ: where `LISTEN_FDS` may name a socket that listens there already; the process's own unless given.
+
+    Raises:
+      AlreadyExistsError: another process has the port; the message names it.
+      UnavailableError: the host is unknown, or no address of this machine.
+      PermissionDeniedError: this user may not have the port.
+      InvalidArgumentError: `LISTEN_FDS` cannot be right.
+    """
+    inherited = _inherited(address, os.environ if environ is None else environ)
+    if inherited is not None:
+        return inherited
+    try:
+        family, place = resolve(address)[0]
+    except socket.gaierror as error:
+        raise UnavailableError(None, None, f"cannot listen at {address}: unknown host: {error.strerror}") from error
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(place)
+        listening.listen(_BACKLOG)
+    except OSError as error:
+        listening.close()
+        raise _cannot_listen(address, error) from error
+    return listening
+
+
+def _inherited(address: Address, environ: Mapping[str, str]) -> socket.socket | None:
+    text = environ.get(LISTEN_FDS)
+    if not text:
+        return None
+    try:
+        descriptors = {parse_address(name): int(number) for name, number in json.loads(text).items()}
+    except (ValueError, TypeError, AttributeError) as error:
+        raise InvalidArgumentError(None, None, f"{LISTEN_FDS} is {text!r}, which cannot be used: {error}") from error
+    number = descriptors.get(address)
+    return None if number is None else _adopt(number, address.port)
+
+
+def _adopt(descriptor: int, port: int) -> socket.socket | None:
+    """A socket of our own for what ``descriptor`` is, if it listens at ``port``; it may be something else in a process
+    that inherited the variable without the descriptor. The descriptor stays for the next server of this process."""
+    try:
+        listening = socket.socket(fileno=os.dup(descriptor))
+    except OSError:
+        return None
+    with contextlib.suppress(OSError):
+        if listening.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) and listening.getsockname()[1] == port:
+            listening.listen(_BACKLOG)
+            return listening
+    listening.close()
+    return None
+
+
+def _cannot_listen(address: Address, error: OSError) -> Exception:
+    if error.errno == errno.EADDRINUSE:
+        holders = " and ".join(str(holder) for holder in holders_of_port(address.port)) or "another process"
+        return AlreadyExistsError(
+            None,
+            None,
+            f"cannot listen at {address}: the port is in use by {holders}; stop it, or use another port in the "
+            "cluster spec",
+        )
+    if error.errno == errno.EADDRNOTAVAIL:
+        return UnavailableError(
+            None,
+            None,
+            f"cannot listen at {address}: no address of this machine; does this task run on the machine that the "
+            "cluster spec names for it?",
+        )
+    if isinstance(error, PermissionError):
+        return PermissionDeniedError(
+            None, None, f"cannot listen at {address}: not allowed (ports below 1024 are for the superuser)"
+        )
+    return UnavailableError(None, None, f"cannot listen at {address}: {error.strerror or error}")
+
+
+def holders_of_port(port: int) -> list[Holder]:
+    """Who listens at TCP port ``port`` of this machine, at any of its addresses; empty where nobody does, or where the
+    system does not tell at all (other than Linux)."""
+    users = _listening_inodes(port)
+    if not users:
+        return []
+    processes = _processes_with({f"socket:[{inode}]" for inode in users})
+    if processes:
+        return [_holder(process) for process in processes]
+    return [Holder(pid=None, command="", user=user) for user in sorted(set(users.values()))]
+
+
+def _listening_inodes(port: int) -> dict[int, str]:
+    """From the inode of each socket that listens at ``port`` to the id of its user."""
+    inodes: dict[int, str] = {}
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        with contextlib.suppress(OSError):
+            for line in Path(table).read_text().splitlines()[1:]:
+                fields = line.split()
+                if fields[3] == _LISTENING and int(fields[1].rpartition(":")[2], 16) == port:
+                    inodes[int(fields[9])] = fields[7]
+    return inodes
+
+
+def _processes_with(links: set[str]) -> list[psutil.Process]:
+    found: list[psutil.Process] = []
+    for pid in psutil.pids():
+        # A process that ends meanwhile, or is another user's, is passed over.
+        with contextlib.suppress(OSError, psutil.Error):
+            directory = f"/proc/{pid}/fd"
+            if any(os.readlink(f"{directory}/{name}") in links for name in os.listdir(directory)):
+                found.append(psutil.Process(pid))
+    return found
+
+
+def _holder(process: psutil.Process) -> Holder:
+    command, user = "", ""
+    with contextlib.suppress(psutil.Error):
+        command = " ".join(process.cmdline())
+        user = process.username()
+    if len(command) > _MAX_COMMAND:
+        command = command[: _MAX_COMMAND - 3] + "..."
+    return Holder(pid=process.pid, command=command, user=user)

@@ -1,0 +1,113 @@
+"""Passing a connection on to another server, byte for byte."""
+
+from __future__ import annotations
+
+import selectors
+import socket
+from collections.abc import Callable
+
+_PIECE_BYTES = 1 << 18
+#: After so many pieces it is another connection's turn.
+_MAX_PIECES = 8
+
+
+class _Direction:
+    """Bytes from one socket to the other; at most one piece is held."""
+
+    def __init__(self, source: socket.socket, target: socket.socket, held: bytes = b"") -> None:
+        self.source = source
+        self.target = target
+        self.held = memoryview(held)
+        self.ended = False
+
+    def move(self) -> bool:
+        """Moves what can be moved without waiting, but not for ever; whether this direction is finished."""
+        for _ in range(_MAX_PIECES):
+            if self.held:
+                try:
+                    self.held = self.held[self.target.send(self.held) :]
+                except BlockingIOError:
+                    return False
+            elif self.ended:
+                return True
+            else:
+                try:
+                    data = self.source.recv(_PIECE_BYTES)
+                except BlockingIOError:
+                    return False
+                if not data:
+                    self.ended = True
+                    self.target.shutdown(socket.SHUT_WR)
+                self.held = memoryview(data)
+        return False
+
+
+class Splice:
+    """Two connections joined, driven by the selector of whoever owns them.
+
+    Args:
+      selector: tells when something can be moved. The data of its keys are functions to call then.
+      stranger: the connection that came in.
+      server: a connection to where it shall go.
+      first: what was read from ``stranger`` already.
+      on_end: called once, when both connections are closed.
+    """
+
+    def __init__(
+        self,
+        selector: selectors.BaseSelector,
+        stranger: socket.socket,
+        server: socket.socket,
+        first: bytes,
+        on_end: Callable[[Splice], None],
+    ) -> None:
+        self._selector = selector
+        self._sockets = (stranger, server)
+        self._directions = (_Direction(stranger, server, first), _Direction(server, stranger))
+        self._on_end = on_end
+        self._closed = False
+        for sock in self._sockets:
+            sock.setblocking(False)
+            selector.register(sock, selectors.EVENT_READ, self.move)
+        self.move()
+
+    def move(self) -> None:
+        """Moves what can be moved, and asks the selector for the rest."""
+        if self._closed:
+            return
+        try:
+            finished = [direction.move() for direction in self._directions]
+        except OSError:  # one of the two is gone; so is the use of the other
+            self.close()
+            return
+        if all(finished):
+            self.close()
+            return
+        for sock in self._sockets:
+            self._watch(sock)
+
+    def _watch(self, sock: socket.socket) -> None:
+        events = 0
+        for direction in self._directions:
+            if direction.source is sock and not direction.held and not direction.ended:
+                events |= selectors.EVENT_READ
+            if direction.target is sock and direction.held:
+                events |= selectors.EVENT_WRITE
+        known = self._selector.get_map().get(sock.fileno())
+        if known is None and events:
+            self._selector.register(sock, events, self.move)
+        elif known is not None and not events:
+            self._selector.unregister(sock)
+        elif known is not None and known.events != events:
+            self._selector.modify(sock, events, self.move)
+
+    def close(self) -> None:
+        """Ends both connections. May be called again."""
+        if self._closed:
+            return
+        self._closed = True
+        for sock in self._sockets:
+            if sock.fileno() in self._selector.get_map():
+                self._selector.unregister(sock)
+            sock.close()
+        self._on_end(self)

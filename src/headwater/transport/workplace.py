@@ -1,0 +1,61 @@
+"""A directory of a running task's own, for its Unix sockets."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import stat
+import tempfile
+import time
+from pathlib import Path
+
+_PREFIX = "headwater-task-"
+_LOCK = "lock"
+#: A directory that is younger may not have its lock yet, in seconds.
+_YOUNG_S = 60.0
+#: Unix socket paths are at most 107 bytes long on Linux; the names in the directory are shorter than this.
+_MAX_PATH = 80
+
+
+class Workplace:
+    """A directory that only this user can enter. Gone after `close`.
+
+    A process that is killed leaves its directory behind. A lock in it, which the kernel lets go with the process,
+    tells: whoever makes a directory removes those without a holder.
+    """
+
+    def __init__(self) -> None:
+        parent = tempfile.gettempdir()
+        if len(parent) > _MAX_PATH:
+            parent = "/tmp"
+        _sweep(Path(parent))
+        self.path = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
+        self._lock = os.open(self.path / _LOCK, os.O_CREAT | os.O_RDWR, 0o600)
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
+
+    def close(self) -> None:
+        """Removes the directory. May be called again."""
+        if self._lock >= 0:
+            shutil.rmtree(self.path, ignore_errors=True)
+            os.close(self._lock)
+            self._lock = -1
+
+
+def _sweep(parent: Path) -> None:
+    for path in parent.glob(_PREFIX + "*"):
+        with contextlib.suppress(OSError):
+            found = path.lstat()
+            young = time.time() - found.st_mtime < _YOUNG_S
+            if stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not young:
+                _remove_if_left(path)
+
+
+def _remove_if_left(path: Path) -> None:
+    lock = os.open(path / _LOCK, os.O_RDWR | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(path, ignore_errors=True)
+    finally:
+        os.close(lock)
