@@ -116,8 +116,8 @@ class OpDef:
       static: positions of inputs whose values must be known when the operation is compiled (a new value compiles
         anew); negative ones count from the end.
       static_of: in place of ``static`` where it depends on the attributes: ``static_of(attrs, input_count)``.
-      gradient: ``gradient(op, *output_gradients)`` gives one tensor, IndexedSlices or None per input; None means the
-        vector-Jacobian product of the lowering.
+      gradient: ``gradient(op, *output_gradients)`` gives one tensor, IndexedSlices or None per input. None in place of
+        the function, or NotImplemented from it, means the vector-Jacobian product of the lowering.
       differentiable: False when no gradient ever flows through it.
       refs: positions of inputs that are variables.
       reads: those of ``refs`` that must have a value before.

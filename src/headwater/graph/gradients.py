@@ -9,17 +9,23 @@ For ys with gradients g the result for x is  sum over y of  g_y * dy/dx.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from headwater.graph.context import get_default_graph
-from headwater.graph.convert import convert_to_tensor, function_attr
+from headwater.graph.convert import convert_to_tensor, function_attr, name_scope
+from headwater.graph.gather_gradient import gather_gradient
 from headwater.graph.graph import Graph
 from headwater.graph.indexed_slices import IndexedSlices, concat_slices, to_dense
 from headwater.graph.operation import Operation, Tensor
-from headwater.registry import Kind, as_outputs, lookup_gradient
+from headwater.registry import Kind, as_outputs, lookup_gradient, register_gradient
 
 Gradient = Tensor | IndexedSlices
+
+
+for _name in ("Gather", "GatherV2"):
+    register_gradient(_name, gather_gradient)
 
 
 class AggregationMethod:
@@ -59,7 +65,7 @@ def gradients(
       colocate_gradients_with_ops: accepted; a backward operation always sits with its forward operation.
       gate_gradients: accepted; a step computes all gradients before it uses any outside its executable.
       aggregation_method: accepted; see `AggregationMethod`.
-      stop_gradients: tensors that count as constants.
+      stop_gradients: tensors that count as independent of what they are computed from.
       unconnected_gradients: ``"none"`` or ``"zero"``.
 
     Returns:
@@ -67,7 +73,8 @@ def gradients(
       ``"zero"``) when no y depends on it.
 
     Raises:
-      TypeError: a y, or its gradient, has no differentiable element type.
+      TypeError: a y is neither a number nor has a gradient given, or is complex without one.
+      ValueError: ys and xs are of two graphs, or a gradient given does not fit its y.
       LookupError: an operation on the way is not differentiable by any rule.
     """
     del colocate_gradients_with_ops, gate_gradients
@@ -77,15 +84,17 @@ def gradients(
         raise ValueError(f"Unknown value for unconnected_gradients: {unconnected_gradients!r}")
     targets = [to_dense(convert_to_tensor(y)) for y in _listed(ys)]
     sources = [convert_to_tensor(x, as_ref=True) for x in _listed(xs)]
-    stops = {convert_to_tensor(s, as_ref=True) for s in _listed(stop_gradients)}
+    stops = {convert_to_tensor(s, as_ref=True).op for s in _listed(stop_gradients)}
     given = _listed(grad_ys) if grad_ys is not None else [None] * len(targets)
     if len(given) != len(targets):
         raise ValueError(f"Passed {len(given)} grad_ys for {len(targets)} ys")
-    graph = targets[0].graph if targets else get_default_graph()
-    with graph.as_default(), graph.name_scope(name):
+    with name_scope(name, values=[*targets, *sources]):
+        graph = get_default_graph()
         back = _Backward(graph, targets, sources, stops)
         for index, (y, grad) in enumerate(zip(targets, given, strict=True)):
-            back.add(y, _seed(y, grad, index))
+            seed = _seed(y, grad, index)
+            if seed is not None:
+                back.add(y, seed)
         found = back.run()
         if unconnected_gradients == UnconnectedGradients.ZERO:
             return [_zeros_like(x) if g is None else g for x, g in zip(sources, found, strict=True)]
@@ -98,50 +107,34 @@ def _listed(value: Any) -> list[Any]:
     return list(value) if isinstance(value, list | tuple) else [value]  # pyright: ignore[reportUnknownArgumentType]
 
 
-def _seed(y: Tensor, grad: Any, index: int) -> Tensor:
+def _seed(y: Tensor, grad: Any, index: int) -> Tensor | None:
+    """The gradient of ``y`` itself; None for integers, of which nothing has a gradient."""
+    if y.dtype.is_integer:
+        return None
     if not y.dtype.is_differentiable:
-        raise TypeError(f"Gradients of tensors must be floating or complex: ys[{index}] is {y!r}")
+        raise TypeError(f"ys[{index}] must be numeric to have a gradient, not {y!r}")
+    if grad is None and y.dtype.is_complex:
+        raise TypeError(f"Gradients of complex tensors must set grad_ys (ys[{index}] is {y!r})")
     if grad is None:
-        return y.graph.create_op("OnesLike", [y], name=f"grad_ys_{index}").outputs[0]
+        return y.graph.create_op("OnesLike", [y], name=f"grad_ys_{index}", device=y.op.device).outputs[0]
     seed = convert_to_tensor(grad, y.dtype.base_dtype, name=f"grad_ys_{index}")
     y.shape.assert_is_compatible_with(seed.shape)
     return seed
 
 
 def _zeros_like(x: Tensor) -> Tensor:
-    return x.graph.create_op("ZerosLike", [x]).outputs[0]
+    return x.graph.create_op("ZerosLike", [x], device=x.op.device).outputs[0]
 
 
 class _Backward:
     """One reverse pass over the operations between sources and targets."""
 
-    def __init__(self, graph: Graph, targets: list[Tensor], sources: list[Tensor], stops: set[Tensor]) -> None:
+    def __init__(self, graph: Graph, targets: list[Tensor], sources: list[Tensor], stops: set[Operation]) -> None:
         self._graph = graph
         self._sources = sources
-        self._stops = stops
         self._grads: dict[Tensor, list[Gradient]] = {}
-        self._order = self._between(targets, sources)
+        self._order = _between(targets, sources, stops)
         self._on_path = {tensor for op in self._order for tensor in op.outputs} | set(sources)
-
-    def _between(self, targets: list[Tensor], sources: list[Tensor]) -> list[Operation]:
-        """Operations that lie on a path from a source to a target, inputs first."""
-        wanted = set(sources)
-        reaches: dict[Operation, bool] = {}
-        order: list[Operation] = []
-        for target in targets:
-            stack: list[tuple[Operation, bool]] = [(target.op, False)]
-            while stack:
-                op, inputs_done = stack.pop()
-                if inputs_done:
-                    through = any(reaches[t.op] or t in wanted for t in op.inputs if t not in self._stops)
-                    reaches[op] = through or any(t in wanted for t in op.outputs)
-                    if through:
-                        order.append(op)
-                elif op not in reaches:
-                    reaches[op] = False
-                    stack.append((op, True))
-                    stack.extend((t.op, False) for t in op.inputs if t.op not in reaches)
-        return order
 
     def add(self, tensor: Tensor, grad: Gradient) -> None:
         self._grads.setdefault(tensor, []).append(grad)
@@ -163,7 +156,7 @@ class _Backward:
                 parts[:] = [concat_slices(slices)]
             else:
                 dense = [to_dense(part) for part in parts]
-                parts[:] = [self._graph.create_op("AddN", dense, device=tensor.op.device or None).outputs[0]]
+                parts[:] = [self._graph.create_op("AddN", dense, device=tensor.op.device).outputs[0]]
         return parts[0]
 
     def _through(self, op: Operation, outputs: list[Gradient | None]) -> None:
@@ -172,12 +165,12 @@ class _Backward:
         if not any(wanted):
             return
         function = lookup_gradient(op.attrs.get("_gradient_op_type", op.type))
-        with self._graph.name_scope(f"{op.name}_grad"), self._device_of(op):
-            if function is None:
-                found = _vjp(op, outputs, wanted)
-            else:
+        with self._graph.name_scope(f"{op.name}_grad"), self._beside(op):
+            result: Any = NotImplemented
+            if function is not None:
                 filled = [_zeros_like(t) if g is None else g for t, g in zip(op.outputs, outputs, strict=True)]
-                found = as_outputs(function(op, *filled))
+                result = function(op, *filled)
+            found = _vjp(op, outputs, wanted) if result is NotImplemented else as_outputs(result)
             if len(found) != len(op.inputs):
                 raise ValueError(f"The gradient of {op!r} gives {len(found)} values for {len(op.inputs)} inputs")
             for tensor, want, grad in zip(op.inputs, wanted, found, strict=True):
@@ -188,15 +181,35 @@ class _Backward:
 
     def _wants(self, op: Operation, index: int) -> bool:
         tensor = op.inputs[index]
-        return tensor in self._on_path and tensor not in self._stops and tensor.dtype.is_differentiable
+        return tensor in self._on_path and tensor.dtype.is_differentiable
 
-    def _device_of(self, op: Operation) -> Any:
-        return self._graph.device(op.device or _as_it_is)
+    @contextmanager
+    def _beside(self, op: Operation) -> Generator[None]:
+        """Asks for exactly the device of ``op``, whatever scopes `gradients` is called in."""
+        with self._graph.colocate_with(None, ignore_existing=True), self._graph.device(op.device):
+            yield
 
 
-def _as_it_is(op: Operation) -> str:
-    """The device function that leaves the device that colocation has set."""
-    return op.device
+def _between(targets: list[Tensor], sources: list[Tensor], stops: set[Operation]) -> list[Operation]:
+    """Operations that lie on a path from a source to a target that leads through none of ``stops``, inputs first."""
+    wanted = set(sources)
+    reaches: dict[Operation, bool] = {}
+    order: list[Operation] = []
+    for target in targets:
+        stack: list[tuple[Operation, bool]] = [(target.op, False)]
+        while stack:
+            op, inputs_done = stack.pop()
+            if inputs_done:
+                through = any(reaches[t.op] or t in wanted for t in op.inputs)
+                reaches[op] = through or any(t in wanted for t in op.outputs)
+                if through:
+                    order.append(op)
+            elif op not in reaches:
+                reaches[op] = False
+                if op not in stops:
+                    stack.append((op, True))
+                    stack.extend((t.op, False) for t in op.inputs if t.op not in reaches)
+    return order
 
 
 def _vjp(op: Operation, outputs: Iterable[Gradient | None], wanted: list[bool]) -> Sequence[Gradient | None]:

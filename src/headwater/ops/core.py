@@ -105,7 +105,8 @@ def _vjp_static(attrs: Attrs, count: int) -> frozenset[int]:
 def vjp(*inputs: Any, f: FunctionAttr, wanted: Sequence[bool], given: Sequence[bool]) -> Any:
     """Gradients of a forward operation's inputs, given those of its outputs.
 
-    For outputs ``y = F(x)`` with gradients ``g`` it gives ``gᵀ · dF/dx`` for every wanted input.
+    For outputs ``y = F(x)`` with gradients ``g`` it gives ``gᵀ · dF/dx`` for every wanted input. For complex numbers
+    both are conjugates of what JAX has: TensorFlow's gradient points where the real part of ``y`` grows.
 
     Args:
       inputs: the forward operation's inputs, then the gradients of those outputs that have one.
@@ -127,10 +128,10 @@ def vjp(*inputs: Any, f: FunctionAttr, wanted: Sequence[bool], given: Sequence[b
 
     outputs, pull = jax.vjp(forward, *(jnp.asarray(forward_inputs[index]) for index in positions))
     cotangents = tuple(
-        jnp.asarray(next(grads), y.dtype).reshape(y.shape) if has else _zero(y)
+        jnp.conj(jnp.asarray(next(grads), y.dtype).reshape(y.shape)) if has else _zero(y)
         for y, has in zip(outputs, given, strict=True)
     )
-    return tuple(pull(cotangents))
+    return tuple(jnp.conj(grad) for grad in pull(cotangents))
 
 
 def _zero(y: Any) -> Any:

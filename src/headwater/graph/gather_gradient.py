@@ -1,0 +1,41 @@
+"""The gradient of a gather of rows: the rows that were taken, instead of a tensor of mostly zeros."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from headwater.dtypes import int32
+from headwater.graph.constants import constant_value
+from headwater.graph.convert import make_const
+from headwater.graph.indexed_slices import IndexedSlices, to_dense
+from headwater.graph.operation import Operation, Tensor
+
+
+def gather_gradient(op: Operation, grad: Tensor | IndexedSlices) -> Sequence[Any]:
+    """Gives ``IndexedSlices`` of ``grad``'s rows at the gathered indices; NotImplemented for another axis than 0."""
+    params, indices, *axes = op.inputs
+    axis = constant_value(axes[0]) if axes else np.array(0)
+    if axis is None or int(axis) or op.attrs.get("batch_dims"):
+        return NotImplemented
+    shape = _shape(params)
+    rows = np.array([-1], np.int32)
+    row_shape = constant_value(shape)
+    if row_shape is not None:
+        values_shape = make_const(np.concatenate([rows, row_shape[1:]]), "values_shape")
+    else:
+        bounds = [make_const(np.array([value], np.int32)) for value in (1, 0, 1)]
+        tail = op.graph.create_op("StridedSlice", [shape, *bounds], {"end_mask": 1}).outputs[0]
+        parts = [make_const(rows), tail, make_const(np.array(0, np.int32), "axis")]
+        values_shape = op.graph.create_op("ConcatV2", parts).outputs[0]
+    values = op.graph.create_op("Reshape", [to_dense(grad), values_shape]).outputs[0]
+    flat = op.graph.create_op("Reshape", [indices, make_const(rows)]).outputs[0]
+    return [IndexedSlices(values, flat, shape), *[None] * (len(op.inputs) - 1)]
+
+
+def _shape(params: Tensor) -> Tensor:
+    if params.dims is not None and None not in params.dims:
+        return make_const(np.array(params.dims, np.int32), "Shape")
+    return params.graph.create_op("Shape", [params], {"out_type": int32}).outputs[0]
