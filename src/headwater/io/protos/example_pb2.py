@@ -12,53 +12,28 @@ from google.protobuf.internal import builder as _builder
 _sym_db = _symbol_database.Default()
 
 
+from headwater.io.protos import feature_pb2 as headwater_dot_io_dot_protos_dot_feature__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!headwater/io/protos/example.proto\x12\x0cheadwater.io\"\x1a\n\tBytesList\x12\r\n\x05value\x18\x01 \x03(\x0c\"\x1e\n\tFloatList\x12\x11\n\x05value\x18\x01 \x03(\x02\x42\x02\x10\x01\"\x1e\n\tInt64List\x12\x11\n\x05value\x18\x01 \x03(\x03\x42\x02\x10\x01\"\x9e\x01\n\x07\x46\x65\x61ture\x12-\n\nbytes_list\x18\x01 \x01(\x0b\x32\x17.headwater.io.BytesListH\x00\x12-\n\nfloat_list\x18\x02 \x01(\x0b\x32\x17.headwater.io.FloatListH\x00\x12-\n\nint64_list\x18\x03 \x01(\x0b\x32\x17.headwater.io.Int64ListH\x00\x42\x06\n\x04kind\"\x87\x01\n\x08\x46\x65\x61tures\x12\x34\n\x07\x66\x65\x61ture\x18\x01 \x03(\x0b\x32#.headwater.io.Features.FeatureEntry\x1a\x45\n\x0c\x46\x65\x61tureEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12$\n\x05value\x18\x02 \x01(\x0b\x32\x15.headwater.io.Feature:\x02\x38\x01\"5\n\x0b\x46\x65\x61tureList\x12&\n\x07\x66\x65\x61ture\x18\x01 \x03(\x0b\x32\x15.headwater.io.Feature\"\xa0\x01\n\x0c\x46\x65\x61tureLists\x12\x41\n\x0c\x66\x65\x61ture_list\x18\x01 \x03(\x0b\x32+.headwater.io.FeatureLists.FeatureListEntry\x1aM\n\x10\x46\x65\x61tureListEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12(\n\x05value\x18\x02 \x01(\x0b\x32\x19.headwater.io.FeatureList:\x02\x38\x01\"3\n\x07\x45xample\x12(\n\x08\x66\x65\x61tures\x18\x01 \x01(\x0b\x32\x16.headwater.io.Features\"m\n\x0fSequenceExample\x12\'\n\x07\x63ontext\x18\x01 \x01(\x0b\x32\x16.headwater.io.Features\x12\x31\n\rfeature_lists\x18\x02 \x01(\x0b\x32\x1a.headwater.io.FeatureLists\"s\n\x0e\x45ncodedFeature\x12-\n\nbytes_list\x18\x01 \x01(\x0b\x32\x17.headwater.io.BytesListH\x00\x12\x14\n\nfloat_list\x18\x02 \x01(\x0cH\x00\x12\x14\n\nint64_list\x18\x03 \x01(\x0cH\x00\x42\x06\n\x04kind\"\x9c\x01\n\x0f\x45ncodedFeatures\x12;\n\x07\x66\x65\x61ture\x18\x01 \x03(\x0b\x32*.headwater.io.EncodedFeatures.FeatureEntry\x1aL\n\x0c\x46\x65\x61tureEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12+\n\x05value\x18\x02 \x01(\x0b\x32\x1c.headwater.io.EncodedFeature:\x02\x38\x01\"A\n\x0e\x45ncodedExample\x12/\n\x08\x66\x65\x61tures\x18\x01 \x01(\x0b\x32\x1d.headwater.io.EncodedFeaturesb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!headwater/io/protos/example.proto\x12\x0cheadwater.io\x1a!headwater/io/protos/feature.proto\"3\n\x07\x45xample\x12(\n\x08\x66\x65\x61tures\x18\x01 \x01(\x0b\x32\x16.headwater.io.Features\"m\n\x0fSequenceExample\x12\'\n\x07\x63ontext\x18\x01 \x01(\x0b\x32\x16.headwater.io.Features\x12\x31\n\rfeature_lists\x18\x02 \x01(\x0b\x32\x1a.headwater.io.FeatureLists\"s\n\x0e\x45ncodedFeature\x12-\n\nbytes_list\x18\x01 \x01(\x0b\x32\x17.headwater.io.BytesListH\x00\x12\x14\n\nfloat_list\x18\x02 \x01(\x0cH\x00\x12\x14\n\nint64_list\x18\x03 \x01(\x0cH\x00\x42\x06\n\x04kind\"\x9c\x01\n\x0f\x45ncodedFeatures\x12;\n\x07\x66\x65\x61ture\x18\x01 \x03(\x0b\x32*.headwater.io.EncodedFeatures.FeatureEntry\x1aL\n\x0c\x46\x65\x61tureEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12+\n\x05value\x18\x02 \x01(\x0b\x32\x1c.headwater.io.EncodedFeature:\x02\x38\x01\"A\n\x0e\x45ncodedExample\x12/\n\x08\x66\x65\x61tures\x18\x01 \x01(\x0b\x32\x1d.headwater.io.EncodedFeaturesb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'headwater.io.protos.example_pb2', _globals)
 if _descriptor._USE_C_DESCRIPTORS == False:
   DESCRIPTOR._options = None
-  _globals['_FLOATLIST'].fields_by_name['value']._options = None
-  _globals['_FLOATLIST'].fields_by_name['value']._serialized_options = b'\020\001'
-  _globals['_INT64LIST'].fields_by_name['value']._options = None
-  _globals['_INT64LIST'].fields_by_name['value']._serialized_options = b'\020\001'
-  _globals['_FEATURES_FEATUREENTRY']._options = None
-  _globals['_FEATURES_FEATUREENTRY']._serialized_options = b'8\001'
-  _globals['_FEATURELISTS_FEATURELISTENTRY']._options = None
-  _globals['_FEATURELISTS_FEATURELISTENTRY']._serialized_options = b'8\001'
   _globals['_ENCODEDFEATURES_FEATUREENTRY']._options = None
   _globals['_ENCODEDFEATURES_FEATUREENTRY']._serialized_options = b'8\001'
-  _globals['_BYTESLIST']._serialized_start=51
-  _globals['_BYTESLIST']._serialized_end=77
-  _globals['_FLOATLIST']._serialized_start=79
-  _globals['_FLOATLIST']._serialized_end=109
-  _globals['_INT64LIST']._serialized_start=111
-  _globals['_INT64LIST']._serialized_end=141
-  _globals['_FEATURE']._serialized_start=144
-  _globals['_FEATURE']._serialized_end=302
-  _globals['_FEATURES']._serialized_start=305
-  _globals['_FEATURES']._serialized_end=440
-  _globals['_FEATURES_FEATUREENTRY']._serialized_start=371
-  _globals['_FEATURES_FEATUREENTRY']._serialized_end=440
-  _globals['_FEATURELIST']._serialized_start=442
-  _globals['_FEATURELIST']._serialized_end=495
-  _globals['_FEATURELISTS']._serialized_start=498
-  _globals['_FEATURELISTS']._serialized_end=658
-  _globals['_FEATURELISTS_FEATURELISTENTRY']._serialized_start=581
-  _globals['_FEATURELISTS_FEATURELISTENTRY']._serialized_end=658
-  _globals['_EXAMPLE']._serialized_start=660
-  _globals['_EXAMPLE']._serialized_end=711
-  _globals['_SEQUENCEEXAMPLE']._serialized_start=713
-  _globals['_SEQUENCEEXAMPLE']._serialized_end=822
-  _globals['_ENCODEDFEATURE']._serialized_start=824
-  _globals['_ENCODEDFEATURE']._serialized_end=939
-  _globals['_ENCODEDFEATURES']._serialized_start=942
-  _globals['_ENCODEDFEATURES']._serialized_end=1098
-  _globals['_ENCODEDFEATURES_FEATUREENTRY']._serialized_start=1022
-  _globals['_ENCODEDFEATURES_FEATUREENTRY']._serialized_end=1098
-  _globals['_ENCODEDEXAMPLE']._serialized_start=1100
-  _globals['_ENCODEDEXAMPLE']._serialized_end=1165
+  _globals['_EXAMPLE']._serialized_start=86
+  _globals['_EXAMPLE']._serialized_end=137
+  _globals['_SEQUENCEEXAMPLE']._serialized_start=139
+  _globals['_SEQUENCEEXAMPLE']._serialized_end=248
+  _globals['_ENCODEDFEATURE']._serialized_start=250
+  _globals['_ENCODEDFEATURE']._serialized_end=365
+  _globals['_ENCODEDFEATURES']._serialized_start=368
+  _globals['_ENCODEDFEATURES']._serialized_end=524
+  _globals['_ENCODEDFEATURES_FEATUREENTRY']._serialized_start=448
+  _globals['_ENCODEDFEATURES_FEATUREENTRY']._serialized_end=524
+  _globals['_ENCODEDEXAMPLE']._serialized_start=526
+  _globals['_ENCODEDEXAMPLE']._serialized_end=591
 # @@protoc_insertion_point(module_scope)

@@ -1,0 +1,140 @@
+"""``tf.flags``: flags of the command line, as TensorFlow 1.15 has them, which takes them from absl.
+
+`FLAGS` parses ``sys.argv`` when the first flag is asked for, be it before ``tf.app.run``. A command line that cannot be
+right ends the program with exit code 2, after one line that names the flag. What is not here is absl's
+(https://abseil.io/docs/python/guides/flags).
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, NoReturn
+
+from absl import flags as _absl
+
+_RENAMED_ARGUMENTS: Final = {"flag_name": "name", "default_value": "default", "docstring": "help"}
+"""Names of arguments before TensorFlow 1.5, and since."""
+
+
+class BadFlagError(_absl.Error, SystemExit):
+    """A wrong command line. Uncaught, it ends the program with exit code 2, and nothing more is shown."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.code = 2
+
+
+def _refuse(error: _absl.Error) -> NoReturn:
+    message = " ".join(str(error).split())
+    print(f"{os.path.basename(sys.argv[0])}: {message}", file=sys.stderr)
+    raise BadFlagError(message) from error
+
+
+class LazyFlags:
+    """The values of flags as attributes; the command line is parsed when the first is asked for.
+
+    Args:
+      flags: absl's flags, which hold the definitions and values.
+    """
+
+    def __init__(self, flags: _absl.FlagValues) -> None:
+        object.__setattr__(self, "_flags", flags)
+
+    def __call__(self, argv: Sequence[str], known_only: bool = False) -> list[str]:
+        """Parses a command line.
+
+        Args:
+          argv: name of the program and its arguments.
+          known_only: leave flags that are not defined in place, instead of refusing them.
+
+        Returns:
+          The name of the program and what is left.
+
+        Raises:
+          BadFlagError: an argument is wrong.
+        """
+        try:
+            return self._flags(argv, known_only=known_only)
+        except _absl.Error as error:
+            _refuse(error)
+
+    def _parse_flags(self, args: Sequence[str] | None = None) -> None:
+        """Parses the command line, as programs for TensorFlow before 1.5 ask for by this name."""
+        self(sys.argv if args is None else [sys.argv[0], *args], known_only=True)
+
+    def _parsed(self) -> Any:
+        if not self._flags.is_parsed():
+            self(sys.argv)
+        return self._flags
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") and name.endswith("__"):
+            raise AttributeError(name)  # what Python itself asks for must not parse
+        return getattr(self._flags if hasattr(_absl.FlagValues, name) else self._parsed(), name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self._parsed(), name, value)
+
+    def __delattr__(self, name: str) -> None:
+        delattr(self._parsed(), name)
+
+    def __dir__(self) -> list[str]:
+        return dir(self._flags)
+
+    def __getitem__(self, name: str) -> Any:
+        return self._flags[name]
+
+    def __setitem__(self, name: str, flag: Any) -> None:
+        self._flags[name] = flag
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._flags
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._flags)
+
+    def __len__(self) -> int:
+        return len(self._flags)
+
+
+FLAGS: Final = LazyFlags(_absl.FLAGS)
+
+
+def _define(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of absl that defines a flag, which also takes the old names of its arguments."""
+
+    @functools.wraps(function)
+    def define(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **{_RENAMED_ARGUMENTS.get(name, name): value for name, value in kwargs.items()})
+
+    return define
+
+
+DEFINE = _define(_absl.DEFINE)
+DEFINE_alias = _define(_absl.DEFINE_alias)
+DEFINE_bool = _define(_absl.DEFINE_bool)
+DEFINE_boolean = _define(_absl.DEFINE_boolean)
+DEFINE_enum = _define(_absl.DEFINE_enum)
+DEFINE_enum_class = _define(_absl.DEFINE_enum_class)
+DEFINE_flag = _define(_absl.DEFINE_flag)
+DEFINE_float = _define(_absl.DEFINE_float)
+DEFINE_integer = _define(_absl.DEFINE_integer)
+DEFINE_list = _define(_absl.DEFINE_list)
+DEFINE_multi = _define(_absl.DEFINE_multi)
+DEFINE_multi_enum = _define(_absl.DEFINE_multi_enum)
+DEFINE_multi_enum_class = _define(_absl.DEFINE_multi_enum_class)
+DEFINE_multi_float = _define(_absl.DEFINE_multi_float)
+DEFINE_multi_integer = _define(_absl.DEFINE_multi_integer)
+DEFINE_multi_string = _define(_absl.DEFINE_multi_string)
+DEFINE_spaceseplist = _define(_absl.DEFINE_spaceseplist)
+DEFINE_string = _define(_absl.DEFINE_string)
+
+# Flags belong to the module that defines them, not to this one: `--help` shows those of the program.
+_absl.disclaim_key_flags()
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(_absl, name)
