@@ -6,7 +6,7 @@ is its base type plus 100.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import ml_dtypes
 import numpy as np
@@ -92,34 +92,35 @@ class DType:
 
     @property
     def size(self) -> int:
-        """Bytes per element; 1 for strings, as TensorFlow has it."""
-        return 1 if self.base_dtype == string else self._numpy.itemsize
+        """Bytes per element; 8 for strings and 1 for resources, as TensorFlow has it."""
+        return self._numpy.itemsize if self.is_numpy_compatible else 1
 
     @property
     def min(self) -> Any:
+        """The smallest finite number; TypeError for what is neither integer nor floating point."""
         return self._bound("min")
 
     @property
     def max(self) -> Any:
+        """The largest finite number; TypeError for what is neither integer nor floating point."""
         return self._bound("max")
 
     @property
     def limits(self) -> tuple[Any, Any]:
-        return self.min, self.max
+        """Least and greatest intensity in an image of this type: 0, and 1 for floating point or `max` for integers."""
+        return 0, 1 if self.is_floating else self.max
 
     def _bound(self, which: str) -> Any:
-        if self.is_bool:
-            return which == "max"
         if self.is_floating:
-            finfo: Any = ml_dtypes.finfo(self.numpy_dtype.type)
-            return getattr(finfo, which)
+            return getattr(cast(Any, ml_dtypes.finfo)(self._numpy), which)
         if self.is_integer:
             return getattr(np.iinfo(self._numpy), which)
         raise TypeError(f"Cannot find {which}imum value of {self!r}.")
 
     def is_compatible_with(self, other: Any) -> bool:
-        """Whether a tensor of type ``other`` can stand where this type is asked for."""
-        return self.base_dtype == as_dtype(other).base_dtype
+        """Whether a tensor of type ``other`` can stand where this type is asked for: a reference for its value."""
+        other = as_dtype(other)
+        return self in (other, other.base_dtype)
 
     def __eq__(self, other: object) -> bool:
         if other is self:
@@ -160,6 +161,8 @@ bool_ = DType("bool", 10, np.bool_)
 qint8 = DType("qint8", 11, np.int8)
 quint8 = DType("quint8", 12, np.uint8)
 qint32 = DType("qint32", 13, np.int32)
+qint16 = DType("qint16", 15, np.int16)
+quint16 = DType("quint16", 16, np.uint16)
 bfloat16 = DType("bfloat16", 14, ml_dtypes.bfloat16)
 uint16 = DType("uint16", 17, np.uint16)
 complex128 = DType("complex128", 18, np.complex128)
@@ -173,8 +176,8 @@ half = float16
 double = float64
 
 VALUE_DTYPES: Final = (
-    float32, float64, int32, uint8, int16, int8, string, complex64, int64, bool_, qint8, quint8, qint32, bfloat16,
-    uint16, complex128, float16, resource, variant, uint32, uint64,
+    float32, float64, int32, uint8, int16, int8, string, complex64, int64, bool_, qint8, quint8, qint32, qint16, quint16,
+    bfloat16, uint16, complex128, float16, resource, variant, uint32, uint64,
 )  # fmt: skip
 _REFS: Final = {
     dtype: DType(f"{dtype.name}_ref", dtype.as_datatype_enum + REF_OFFSET, dtype.numpy_dtype, dtype)
@@ -188,7 +191,9 @@ _BY_NAME: Final = {d.name: d for d in _BY_NUMBER.values()} | {
 _BY_NUMPY: Final = {
     d.numpy_dtype: d for d in VALUE_DTYPES if not d.is_quantized and d is not resource and d is not variant
 }
-_BY_PYTHON: Final[dict[Any, DType]] = {float: float32, int: int64, bool: bool_, str: string, bytes: string}
+_BY_PYTHON: Final[dict[Any, DType]] = {
+    float: float32, int: int64, bool: bool_, complex: complex128, str: string, bytes: string, object: string,
+}  # fmt: skip
 
 
 def as_ref(dtype: DType) -> DType:
@@ -212,11 +217,12 @@ def as_dtype(value: Any) -> DType:
         found = _BY_NAME.get(value)
     elif isinstance(value, int) and not isinstance(value, bool):
         found = _BY_NUMBER.get(value)
-    elif isinstance(value, type):
+    elif isinstance(value, type) and not issubclass(value, np.generic):
         found = _BY_PYTHON.get(value)
-    if found is None and value is not None:
+    elif value is not None:
         try:
-            found = from_numpy(np.dtype(value))
+            numpy_type: np.dtype[Any] = np.dtype(cast(Any, value))
+            found = from_numpy(numpy_type)
         except TypeError:
             found = None
     if found is None:

@@ -175,8 +175,7 @@ class Feed:
         if self._dtype == string:
             return to_string_array(value)
         if isinstance(value, int) and not isinstance(value, bool) and self._dtype.is_integer:
-            low, high = self._dtype.limits
-            if not low <= value <= high:
+            if not self._dtype.min <= value <= self._dtype.max:
                 raise TypeError(
                     f"Type of feed value {value} with type {type(value)} is not compatible with Tensor type "
                     f"{self._dtype.name}. Try explicitly setting the type of the feed tensor to a larger type."
