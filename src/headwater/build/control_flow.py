@@ -20,6 +20,9 @@ def no_op(name: str | None = None) -> Operation:
 def group(*inputs: Any, name: str | None = None) -> Operation:
     """An operation that is done when all of ``inputs`` are.
 
+    Where these are on several devices, each device has one such operation of its own, so that one message from each
+    says that they are done.
+
     Args:
       inputs: operations, tensors, variables, and nested lists of these.
       name: name of the operation.
@@ -28,11 +31,22 @@ def group(*inputs: Any, name: str | None = None) -> Operation:
       TypeError: an input is none of these.
     """
     ops = list(dict.fromkeys(_operations(inputs)))
-    if not ops:
+    graph = ops[0].graph if ops else get_default_graph()
+    with graph.as_default(), graph.name_scope(name or "group_deps") as scope:
+        by_device: dict[str, list[Operation]] = {}
+        for op in ops:
+            by_device.setdefault(op.device, []).append(op)
+        if len(by_device) > 1:
+            return _after([_after(by_device[device], device, None) for device in sorted(by_device)], "", scope)
+        device, ops = by_device.popitem() if by_device else ("", [])
+        return _after(ops, device, scope)
+
+
+def _after(ops: Sequence[Operation], device: str, name: str | None) -> Operation:
+    """An operation on ``device`` (wherever the program wants it when empty) that is done when ``ops`` are."""
+    graph = get_default_graph()
+    with graph.control_dependencies(ops), graph.device(device or (lambda new: new.device)):
         return no_op(name)
-    graph = ops[0].graph
-    with graph.as_default(), graph.name_scope(name or "group_deps") as scope, graph.control_dependencies(ops):
-        return graph.create_op("NoOp", [], name=scope)
 
 
 def _operations(values: Any) -> Iterator[Operation]:

@@ -1,0 +1,88 @@
+"""Rows of an embedding table, which may be cut into several parts on several parameter servers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from headwater.build import arrays, indexing, math
+from headwater.build.apply import one
+from headwater.build.clip import clip_by_norm
+from headwater.build.partitioned import PartitionedVariable
+from headwater.graph.context import get_default_graph
+from headwater.graph.convert import convert_to_tensor, name_scope
+from headwater.graph.operation import Tensor
+
+
+def embedding_lookup(
+    params: Any, ids: Any, partition_strategy: str = "mod", name: str | None = None, validate_indices: bool = True,
+    max_norm: float | None = None,
+) -> Tensor:  # fmt: skip
+    """The rows ``ids`` of a table, in the shape of ``ids``; its gradient is `IndexedSlices` of just these rows.
+
+    Each part of a table gives a row for each id, zeros for those that it does not hold, and their sum is the result: so
+    all shapes stay the same from step to step.
+
+    Args:
+      params: the table: a tensor or variable, or its parts as a list or a partitioned variable.
+      ids: row numbers, of type int32 or int64.
+      partition_strategy: where row i of a table of n parts is: ``mod`` in part i mod n; ``div`` in order, the first
+        parts one row longer where they are not equal.
+      max_norm: scale rows whose norm is larger down to it.
+
+    Raises:
+      ValueError: no params, or another strategy.
+    """
+    del validate_indices
+    parts: list[Any] = list(params) if isinstance(params, list | tuple | PartitionedVariable) else [params]  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    if not parts:
+        raise ValueError("Need at least one param")
+    with name_scope(name, "embedding_lookup", [*parts, ids]) as scope:
+        graph = get_default_graph()
+        ids = convert_to_tensor(ids, name="ids")
+        if len(parts) == 1:
+            with graph.colocate_with(parts[0]):
+                rows = _clipped(indexing.gather(parts[0], ids, name=scope), ids, max_norm)
+                return arrays.identity(rows)
+        part_of, row_of = _places(ids, parts, partition_strategy)
+        found: list[Tensor] = []
+        for number, part in enumerate(parts):
+            nowhere = _rows(part)
+            local = one("Select", math.equal(part_of, number), row_of, arrays.zeros_like(row_of) + nowhere)
+            with graph.colocate_with(part):
+                found.append(indexing.gather(part, local))
+        return _clipped(math.add_n(found, name=scope), ids, max_norm)
+
+
+def _rows(part: Any) -> Any:
+    """How many rows a part has; as a row number, one that it does not have."""
+    known = part.get_shape()[0].value
+    return arrays.shape(part)[0] if known is None else known
+
+
+def _places(ids: Tensor, parts: Sequence[Any], strategy: str) -> tuple[Tensor, Tensor]:
+    """For every id the part that holds it, and its row there."""
+    count = len(parts)
+    if strategy == "mod":
+        return ids % count, ids // count
+    if strategy != "div":
+        raise ValueError(f"Unrecognized partition strategy: {strategy}")
+    total: Any = 0
+    for part in parts:
+        total = total + _rows(part)
+    if isinstance(total, Tensor):
+        total = math.cast(total, ids.dtype)
+    short, longer = total // count, total % count
+    part_of = math.maximum(ids // (short + 1), (ids - longer) // short)
+    row_of = one("Select", part_of < longer, ids % (short + 1), (ids - longer) % short)
+    return part_of, row_of
+
+
+def _clipped(rows: Tensor, ids: Tensor, max_norm: float | None) -> Tensor:
+    if max_norm is None:
+        return rows
+    if ids.dims is None or rows.dims is None:
+        raise ValueError("max_norm needs ids and params of known rank")
+    return clip_by_norm(rows, max_norm, axes=list(np.arange(len(ids.dims), len(rows.dims))) or None)
