@@ -47,7 +47,7 @@ class QueueBase:
     @staticmethod
     def from_list(index: Any, queues: Sequence[QueueBase]) -> QueueBase:
         """The ``index``-th of ``queues``, which must be a number that is known now."""
-        if not queues or not all(isinstance(queue, QueueBase) for queue in queues):
+        if not queues:
             raise TypeError("A list of queues expected")
         return queues[int(index)]
 
@@ -173,10 +173,11 @@ def _make(
 def _shapes(shapes: Any, count: int) -> list[TensorShape] | None:
     if shapes is None:
         return None
-    many = isinstance(shapes, list | tuple) and all(not isinstance(s, int) and s is not None for s in shapes)  # pyright: ignore[reportUnknownVariableType]
-    if count == 1 and (not many or len(shapes) != 1):
+    listed: list[Any] = list(shapes) if isinstance(shapes, list | tuple) else [None]  # pyright: ignore[reportUnknownArgumentType]
+    one_shape = len(listed) != 1 or listed[0] is None or isinstance(listed[0], int)
+    if count == 1 and one_shape:
         return [as_shape(shapes)]
-    return [as_shape(shape) for shape in shapes]
+    return [as_shape(shape) for shape in listed]
 
 
 class FIFOQueue(QueueBase):

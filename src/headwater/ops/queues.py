@@ -16,7 +16,8 @@ from headwater.shapes import Dims, as_shape
 _handle = fixed(resource, ())
 
 
-def _as_handle(queue: Queue) -> np.ndarray[Any, Any]:
+def as_handle(queue: Any) -> np.ndarray[Any, Any]:
+    """A queue or its like as the value of the tensor that stands for it."""
     handle = np.empty((), object)
     handle[()] = queue
     return handle
@@ -27,7 +28,7 @@ def _dims(shapes: Sequence[Any]) -> list[Dims]:
 
 
 def _queue(context: Any, container: str, shared_name: str, make: Callable[[], Queue]) -> np.ndarray[Any, Any]:
-    return _as_handle(context.resource(container, shared_name, Queue, make))
+    return as_handle(context.resource(container, shared_name, Queue, make))
 
 
 @host("FIFOQueueV2", infer=_handle)

@@ -100,8 +100,12 @@ class StepService:
         self._push = push
         self.steps = 0
 
-    def serve(self, channel: Channel) -> None:
-        """Answers frames until the other end closes the channel."""
+    def serve(self, channel: Channel, other: Callable[[Frame], bool]) -> None:
+        """Answers frames until the other end closes the channel.
+
+        Args:
+          other: takes frames of kinds that are not of steps; says whether it knew this one.
+        """
         try:
             while True:
                 frame = channel.recv()
@@ -110,7 +114,7 @@ class StepService:
                 elif frame.kind == PUSH:
                     session, step, transfer = frame.header
                     self._runtime.rendezvous.put(str(session), int(step), int(transfer), frame.tensors)
-                elif frame.kind != TENSORS:  # TENSORS are of a step that ended early
+                elif frame.kind != TENSORS and not other(frame):  # TENSORS are of a step that ended early
                     raise InvalidArgumentError(None, None, f"{channel.peer} sent a frame of unknown kind {frame.kind}")
         except (UnavailableError, CancelledError):
             return

@@ -1,0 +1,147 @@
+"""Servers: one task of a cluster, which other tasks and clients can reach."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from headwater.cluster.addresses import Address, parse_address
+from headwater.cluster.names import TaskName
+from headwater.cluster.server_def import ServerDef, make_server_def
+from headwater.cluster.spec import ClusterSpec
+from headwater.errors import FailedPreconditionError, InternalError, InvalidArgumentError
+from headwater.server.task_server import TaskServer
+
+
+class Server:
+    """A task's server.
+
+    Args:
+      server_or_cluster_def: a ``ServerDef``, or a cluster in any form that `ClusterSpec` takes.
+      job_name: the task's job; needed where the cluster has several and no ``ServerDef`` says it.
+      task_index: likewise.
+      protocol: how tensors travel: ``"grpc"`` (the default) opens channels beside gRPC, ``"grpc+stream"`` keeps them
+        inside gRPC, for networks that let nothing else through.
+      config: a ``ConfigProto`` that sessions on this server start from.
+      start: start at once.
+
+    Raises:
+      ValueError, TypeError: job or task are not given and not plain, or an argument is of the wrong type.
+      InternalError, InvalidArgumentError: the cluster has no such job, or no such task.
+      AlreadyExistsError: another process holds the port; the message names it.
+      PermissionDeniedError: others could reach the server and nothing guards it.
+    """
+
+    def __init__(
+        self,
+        server_or_cluster_def: Any,
+        job_name: str | None = None,
+        task_index: int | None = None,
+        protocol: str | None = None,
+        config: Any = None,
+        start: bool = True,
+    ) -> None:
+        self._server_def = _server_def(server_or_cluster_def, job_name, task_index, protocol, config)
+        self._cluster = ClusterSpec(self._server_def.cluster)
+        self._task = TaskName(self._server_def.job_name, self._server_def.task_index)
+        self._running: TaskServer | None = None
+        self._ended = threading.Event()
+        if start:
+            self.start()
+
+    @property
+    def server_def(self) -> Any:
+        """The ``ServerDef``."""
+        return self._server_def
+
+    @property
+    def target(self) -> str:
+        """What a session takes to use this server: ``grpc://host:port``."""
+        return f"grpc://{self._require_running().address}"
+
+    def start(self) -> None:
+        """Starts the server; nothing when it runs already."""
+        if self._running is None:
+            address = parse_address(self._cluster.task_address(self._task.job, self._task.index))
+            self._running = TaskServer(
+                self._cluster,
+                self._task,
+                address,
+                inside_grpc=self._server_def.protocol == INSIDE_GRPC,
+                on_shutdown=self._ended.set,
+            )
+
+    def join(self) -> None:
+        """Waits until the job is over or the process is told to end (SIGTERM), and then returns.
+
+        In the main thread SIGTERM ends the wait rather than the process, so that a parameter server's program ends
+        orderly. Ctrl-C raises KeyboardInterrupt.
+        """
+        self._require_running()
+        in_main = threading.current_thread() is threading.main_thread()
+        old: Any = None
+        if in_main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+            old = signal.signal(signal.SIGTERM, lambda *_: self._ended.set())
+        try:
+            self._ended.wait()
+        finally:
+            if old is not None:
+                signal.signal(signal.SIGTERM, old)
+        self.stop()
+
+    def stop(self) -> None:
+        """Stops the server and frees its port. Its state is gone."""
+        self._ended.set()
+        if self._running is not None:
+            self._running.stop()
+
+    def _require_running(self) -> TaskServer:
+        if self._running is None:
+            raise FailedPreconditionError(None, None, f"the server of {self._task} is not started")
+        return self._running
+
+    @staticmethod
+    def create_local_server(config: Any = None, start: bool = True) -> Server:
+        """A server of a cluster of one task, at a port that the system chooses."""
+        return Server({"local": ["localhost:0"]}, protocol="grpc", config=config, start=start)
+
+
+INSIDE_GRPC = "grpc+stream"
+_PROTOCOLS = ("grpc", INSIDE_GRPC)
+
+
+def _server_def(source: Any, job_name: str | None, task_index: int | None, protocol: str | None, config: Any) -> Any:
+    if isinstance(source, ServerDef):
+        made: Any = ServerDef()
+        made.CopyFrom(source)
+        cluster = ClusterSpec(made.cluster)
+        job_name = job_name or made.job_name or None
+        task_index = made.task_index if task_index is None else task_index
+        protocol = protocol or made.protocol or None
+        config = config if config is not None else made.default_session_config
+    else:
+        try:
+            cluster = ClusterSpec(source)
+        except TypeError:
+            raise TypeError(
+                "Could not convert `server_or_cluster_def` to a `tf.train.ServerDef` or `tf.train.ClusterSpec`."
+            ) from None
+    if job_name is None:
+        if len(cluster.jobs) != 1:
+            raise ValueError("Must specify an explicit `job_name`.")
+        job_name = cluster.jobs[0]
+    if job_name not in cluster.jobs:
+        raise InternalError(None, None, f'Job "{job_name}" was not defined in cluster: {cluster.jobs}')
+    if task_index is None:
+        indices = cluster.task_indices(job_name)
+        if len(indices) != 1:
+            raise ValueError("Must specify an explicit `task_index`.")
+        task_index = indices[0]
+    if task_index not in cluster.task_indices(job_name):
+        raise InvalidArgumentError(None, None, f'Task {task_index} was not defined in job "{job_name}"')
+    if protocol not in (None, *_PROTOCOLS):
+        raise ValueError(f"protocol must be one of {', '.join(_PROTOCOLS)}, not {protocol!r}")
+    return make_server_def(cluster, TaskName(job_name, task_index), protocol=protocol or "grpc", config=config)
