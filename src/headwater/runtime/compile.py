@@ -8,6 +8,7 @@ place.
 from __future__ import annotations
 
 import secrets
+import zlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -214,7 +215,7 @@ def _key(attrs: dict[str, Any], seed: int, name: str, counter: Any) -> Any:
     """
     first, second = int(attrs.get("seed") or 0), int(attrs.get("seed2") or 0)
     if first == 0 and second == 0:
-        first, second = seed, int.from_bytes(name.encode()[-7:], "little") ^ len(name)
+        first, second = seed, zlib.crc32(name.encode())
     key = jax.random.fold_in(jax.random.key(first), second & 0xFFFFFFFF)
     return jax.random.fold_in(key, counter)
 
