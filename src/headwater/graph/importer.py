@@ -39,7 +39,8 @@ def import_graph_def(
         raise TypeError("graph_def must be a GraphDef proto.")
     graph = get_default_graph()
     prefix = "import" if name is None else name
-    with graph.name_scope(prefix or None) if prefix else graph.name_scope(graph.get_name_scope() + "/") as scope:
+    current = graph.get_name_scope()
+    with graph.name_scope(prefix or (f"{current}/" if current else None)) as scope:
         importer = _Importer(graph, graph_def, {_tensor_name(k): v for k, v in (input_map or {}).items()}, scope)
         importer.run()
         unused = set(importer.input_map) - importer.used

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from headwater.cluster.devices import DeviceSpec
+from headwater.cluster.devices import Device, parse_device
 from headwater.cluster.spec import ClusterSpec
 from headwater.dtypes import as_dtype
 from headwater.graph.operation import Operation
@@ -115,7 +115,7 @@ def replica_device_setter(
       TypeError: ``cluster`` is no cluster, or ``ps_strategy`` cannot be called.
     """
     if cluster is not None:
-        job = DeviceSpec.from_string(ps_device).job
+        job = parse_device(ps_device).job
         jobs = ClusterSpec(cluster).as_dict()
         if job not in jobs:
             return None
@@ -134,8 +134,8 @@ class _Chooser:
     def __init__(
         self, ps_device: str, worker_device: str, merge: bool, ps_ops: frozenset[str], strategy: Strategy
     ) -> None:
-        self._ps = DeviceSpec.from_string(ps_device or "")
-        self._worker = DeviceSpec.from_string(worker_device or "")
+        self._ps = parse_device(ps_device or "")
+        self._worker = parse_device(worker_device or "")
         self._has_ps = bool(ps_device)
         self._merge = merge
         self._ps_ops = ps_ops
@@ -144,7 +144,7 @@ class _Chooser:
     def __call__(self, op: Operation) -> str:
         if op.device and not self._merge:
             return op.device
-        asked = DeviceSpec.from_string(op.device)
+        asked: Device = parse_device(op.device)
         if self._has_ps and op.type in self._ps_ops and self._ps.job and asked.job in (None, self._ps.job):
-            return self._ps.replace(task=self._strategy(op)).make_merged_spec(asked).to_string()
-        return self._worker.make_merged_spec(asked).to_string()
+            return asked.over(self._ps._replace(task=self._strategy(op))).name()
+        return asked.over(self._worker).name()

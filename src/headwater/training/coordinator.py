@@ -1,0 +1,215 @@
+"""`Coordinator`: several threads stop together, and the first of their errors is raised where they are joined."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any, Final
+
+from headwater.errors import OutOfRangeError
+
+_logger: Final = logging.getLogger(__name__)
+_LOOK_AGAIN_S: Final = 0.1
+
+ExcInfo = tuple[type[BaseException], BaseException, TracebackType | None]
+
+
+class Coordinator:
+    """A flag that many threads look at, and an error that any of them may leave.
+
+    Threads run ``while not coord.should_stop()``; any calls ``request_stop``; the main thread calls ``join``.
+
+    Args:
+      clean_stop_exception_types: errors that stop the threads and are no failure; by default `OutOfRangeError`, which
+        a queue raises at its end.
+    """
+
+    def __init__(self, clean_stop_exception_types: Sequence[type[BaseException]] | None = None) -> None:
+        self._clean_stop_exception_types = tuple(
+            (OutOfRangeError,) if clean_stop_exception_types is None else clean_stop_exception_types
+        )
+        self._lock = threading.Lock()
+        self._stop_event = threading.Event()
+        self._error: BaseException | None = None
+        self._joined = False
+        self._registered_threads: set[threading.Thread] = set()
+
+    def request_stop(self, ex: BaseException | ExcInfo | None = None) -> None:
+        """Asks all threads to stop.
+
+        Args:
+          ex: an error, as itself or as `sys.exc_info` gives it, to be raised by `join`; the first one counts. Once
+            the threads are joined it is raised at once.
+        """
+        error = ex[1] if isinstance(ex, tuple) else ex
+        if isinstance(error, self._clean_stop_exception_types):
+            error = None
+        with self._lock:
+            if self._joined:
+                if error is not None:
+                    raise error
+                return
+            if not self._stop_event.is_set():
+                if error is not None and self._error is None:
+                    _logger.info("Error reported to Coordinator: %s, %s", type(error), error)
+                    self._error = error
+                self._stop_event.set()
+
+    def clear_stop(self) -> None:
+        """Takes the request, and the error left with it, back: for a further round of threads."""
+        with self._lock:
+            self._joined = False
+            self._error = None
+            self._stop_event.clear()
+
+    def should_stop(self) -> bool:
+        """Whether a stop was asked for."""
+        return self._stop_event.is_set()
+
+    @contextmanager
+    def stop_on_exception(self) -> Generator[None]:
+        """Turns an error of the block into a request to stop."""
+        try:
+            yield
+        except BaseException as error:  # noqa: BLE001 - whatever ends a thread has to reach whoever joins it
+            self.request_stop(error)
+
+    def wait_for_stop(self, timeout: float | None = None) -> bool:
+        """Waits for a request to stop, at most ``timeout`` seconds; whether there is one."""
+        return self._stop_event.wait(None if timeout is None else max(0.0, timeout))
+
+    def register_thread(self, thread: threading.Thread) -> None:
+        """Adds a thread for `join` to wait for."""
+        with self._lock:
+            self._registered_threads.add(thread)
+
+    def join(
+        self,
+        threads: Iterable[threading.Thread] | None = None,
+        stop_grace_period_secs: float = 120,
+        ignore_live_threads: bool = False,
+    ) -> None:
+        """Waits until all threads have ended.
+
+        Args:
+          threads: to wait for besides the registered ones.
+          stop_grace_period_secs: how many seconds they may take once a stop is asked for.
+          ignore_live_threads: only log threads that are alive after that.
+
+        Raises:
+          BaseException: the error that a thread left.
+          RuntimeError: threads are alive after the grace period; the message names them.
+        """
+        with self._lock:
+            alive = [*self._registered_threads.union(threads or ())]
+        while not self._stop_event.is_set():
+            alive = [thread for thread in alive if thread.is_alive()]
+            if not alive:
+                break
+            alive[0].join(_LOOK_AGAIN_S)
+        deadline = time.monotonic() + stop_grace_period_secs
+        for thread in alive:
+            if thread is not threading.current_thread():
+                thread.join(max(0.0, deadline - time.monotonic()))
+        stragglers = [thread.name for thread in alive if thread.is_alive()]
+        with self._lock:
+            self._joined = True
+            self._registered_threads.clear()
+            error = self._error
+        if error is not None:
+            raise error
+        if stragglers:
+            message = f"Coordinator stopped with threads still running: {' '.join(stragglers)}"
+            if not ignore_live_threads:
+                raise RuntimeError(message)
+            _logger.info(message)
+
+    @property
+    def joined(self) -> bool:
+        """Whether the threads were joined."""
+        return self._joined
+
+    def raise_requested_exception(self) -> None:
+        """Raises the error that a thread left, if any."""
+        with self._lock:
+            error = self._error
+        if error is not None:
+            raise error
+
+
+class LooperThread(threading.Thread):
+    """A thread that calls a function again and again until the coordinator stops.
+
+    Subclasses override `start_loop`, `run_loop` and `stop_loop`.
+
+    Args:
+      coord: the coordinator; the thread registers with it.
+      timer_interval_secs: seconds from the begin of one call to that of the next; None: without a pause.
+      target: what to call.
+      args, kwargs: its arguments.
+
+    Raises:
+      ValueError: ``coord`` is no coordinator, or there are arguments without ``target``.
+    """
+
+    def __init__(
+        self,
+        coord: Coordinator,
+        timer_interval_secs: float | None,
+        target: Callable[..., Any] | None = None,
+        args: Sequence[Any] | None = None,
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> None:
+        if not isinstance(coord, Coordinator):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ValueError(f"'coord' argument must be a Coordinator: {coord}")
+        if target is None and (args or kwargs):
+            raise ValueError("'args' and 'kwargs' argument require that you also pass 'target'")
+        super().__init__(name=type(self).__name__)
+        self.daemon = True
+        self._coord = coord
+        self._timer_interval_secs = timer_interval_secs
+        self._loop_target = target
+        self._loop_args = tuple(args or ())
+        self._loop_kwargs = dict(kwargs or {})
+        coord.register_thread(self)
+
+    @staticmethod
+    def loop(
+        coord: Coordinator,
+        timer_interval_secs: float | None,
+        target: Callable[..., Any],
+        args: Sequence[Any] | None = None,
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> LooperThread:
+        """Starts a thread that calls ``target``; see the class for the arguments."""
+        looper = LooperThread(coord, timer_interval_secs, target=target, args=args, kwargs=kwargs)
+        looper.start()
+        return looper
+
+    def run(self) -> None:
+        with self._coord.stop_on_exception():
+            self.start_loop()
+            if self._timer_interval_secs is None:
+                while not self._coord.should_stop():
+                    self.run_loop()
+            else:
+                due = time.monotonic()
+                while not self._coord.wait_for_stop(due - time.monotonic()):
+                    due += self._timer_interval_secs
+                    self.run_loop()
+            self.stop_loop()
+
+    def start_loop(self) -> None:
+        """Called once, first."""
+
+    def stop_loop(self) -> None:
+        """Called once, last, unless there was an error."""
+
+    def run_loop(self) -> None:
+        """One round."""
+        if self._loop_target is not None:
+            self._loop_target(*self._loop_args, **self._loop_kwargs)

@@ -1,0 +1,285 @@
+"""`SessionManager`: opens a session whose model is ready, by restoring, initialising, or waiting for who does."""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+import time
+from typing import Any, Final
+
+from headwater.errors import DeadlineExceededError, FailedPreconditionError, OpError
+from headwater.graph.context import get_default_graph
+from headwater.graph.graph import Graph
+from headwater.training.checkpoint_state import get_checkpoint_state
+from headwater.training.progress import open_session
+
+_logger: Final = logging.getLogger(__name__)
+_FIRST_PAUSE_S: Final = 0.05
+_LONGEST_PAUSE_S: Final = 1.0
+_SAY_EVERY_S: Final = 5.0
+_NAMES_SHOWN: Final = 5
+
+
+class SessionManager:
+    """Opens sessions, restores or initialises what they need, and waits for it.
+
+    Args:
+      local_init_op: initialises what belongs to this task; runs in every new session.
+      ready_op: gives the names of variables that have no value yet, a vector of strings; None: always ready.
+      ready_for_local_init_op: the same for what ``local_init_op`` needs.
+      graph: the graph; the default one when None.
+      recovery_wait_secs: most seconds between two looks whether the model is ready.
+      local_init_run_options: ``RunOptions`` of ``local_init_op``.
+      local_init_feed_dict: what to feed to it.
+    """
+
+    def __init__(
+        self,
+        local_init_op: Any = None,
+        ready_op: Any = None,
+        ready_for_local_init_op: Any = None,
+        graph: Graph | None = None,
+        recovery_wait_secs: float = 30,
+        local_init_run_options: Any = None,
+        local_init_feed_dict: Any = None,
+    ) -> None:
+        self._graph = graph or get_default_graph()
+        self._local_init_op = local_init_op
+        self._ready_op = ready_op
+        self._ready_for_local_init_op = ready_for_local_init_op
+        self._recovery_wait_secs = recovery_wait_secs
+        self._local_init_run_options = local_init_run_options
+        self._local_init_feed_dict = local_init_feed_dict
+        self._pause = threading.Event()
+
+    def prepare_session(
+        self,
+        master: str,
+        init_op: Any = None,
+        saver: Any = None,
+        checkpoint_dir: str | None = None,
+        checkpoint_filename_with_path: str | None = None,
+        wait_for_checkpoint: bool = False,
+        max_wait_secs: float = 7200,
+        config: Any = None,
+        init_feed_dict: Any = None,
+        init_fn: Any = None,
+    ) -> Any:
+        """A session with a model that is ready: restored from a checkpoint where there is one, else initialised.
+
+        Args:
+          master: the target of the master.
+          init_op: initialises the model; run only where nothing was restored.
+          saver: restores; None: nothing is restored.
+          checkpoint_dir: folder whose newest checkpoint to restore.
+          checkpoint_filename_with_path: a checkpoint to restore, in place of ``checkpoint_dir``.
+          wait_for_checkpoint: wait until there is a checkpoint.
+          max_wait_secs: longest time to wait, in seconds.
+          config: a ``ConfigProto``.
+          init_feed_dict: what to feed to ``init_op``.
+          init_fn: ``init_fn(session)``, called after ``init_op``.
+
+        Raises:
+          RuntimeError: there is nothing to initialise with, or the model is not ready after it; names the variables.
+        """
+        sess, restored = self._restored_session(
+            master, saver, checkpoint_dir, checkpoint_filename_with_path, wait_for_checkpoint, max_wait_secs, config
+        )
+        try:
+            if not restored:
+                if init_op is None and init_fn is None and self._local_init_op is None:
+                    raise RuntimeError("Model is not initialized and no init_op or init_fn or local_init_op was given")
+                if init_op is not None:
+                    sess.run(init_op, feed_dict=init_feed_dict)
+                if init_fn is not None:
+                    init_fn(sess)
+            for missing, what in ((self._run_local_init(sess), " for local_init"), (self._missing(sess), "")):
+                if missing is not None:
+                    raise RuntimeError(
+                        f"Init operations did not make model ready{what}.  Init op: {_name(init_op)}, init fn: "
+                        f"{init_fn}, local_init_op: {_name(self._local_init_op)}, error: {missing}"
+                    )
+        except BaseException:
+            _close(sess)
+            raise
+        return sess
+
+    def recover_session(
+        self,
+        master: str,
+        saver: Any = None,
+        checkpoint_dir: str | None = None,
+        checkpoint_filename_with_path: str | None = None,
+        wait_for_checkpoint: bool = False,
+        max_wait_secs: float = 7200,
+        config: Any = None,
+    ) -> tuple[Any, bool]:
+        """A session restored from a checkpoint, and whether its model is ready; see `prepare_session`."""
+        sess, restored = self._restored_session(
+            master, saver, checkpoint_dir, checkpoint_filename_with_path, wait_for_checkpoint, max_wait_secs, config
+        )
+        missing_local = self._run_local_init(sess)
+        if not restored:
+            return sess, False
+        source = checkpoint_dir or checkpoint_filename_with_path
+        if missing_local is not None:
+            _logger.info("Restoring model from %s did not make model ready for local init: %s", source, missing_local)
+            return sess, False
+        missing = self._missing(sess)
+        if missing is not None:
+            _logger.info("Restoring model from %s did not make model ready: %s", source, missing)
+            return sess, False
+        _logger.info("Restored model from %s", source)
+        return sess, True
+
+    def wait_for_session(self, master: str, config: Any = None, max_wait_secs: float = math.inf) -> Any:
+        """A session whose model is ready, made so by another task: the chief.
+
+        Every few seconds a line says what is missing and where.
+
+        Args:
+          master: the target of the master.
+          config: a ``ConfigProto``.
+          max_wait_secs: longest time to wait, in seconds.
+
+        Raises:
+          DeadlineExceededError: it is not ready after that time; says what is missing.
+        """
+        begin = time.monotonic()
+        said = begin - _SAY_EVERY_S / 2
+        pause = _FIRST_PAUSE_S
+        sess: Any = None
+        while True:
+            try:
+                if sess is None:
+                    sess = open_session(master, self._graph, config)
+                missing = self._run_local_init(sess)
+                if missing is None:
+                    missing = self._missing(sess)
+                if missing is None:
+                    return sess
+            except OpError as error:
+                # A task that is not there yet, or left: another session may find it.
+                _close(sess)
+                sess = None
+                if not _may_pass(error):
+                    raise
+                missing = str(error)
+            waited = time.monotonic() - begin
+            if waited + pause > max_wait_secs:
+                _close(sess)
+                raise DeadlineExceededError(
+                    None, None, f"Session was not ready after waiting {max_wait_secs:g} secs. {missing}"
+                )
+            if time.monotonic() - said >= _SAY_EVERY_S:
+                said = time.monotonic()
+                _logger.warning("Waiting for model to be ready, since %.0f s: %s", waited, missing)
+            self._pause.wait(pause)
+            pause = min(pause * 1.5, _LONGEST_PAUSE_S, max(self._recovery_wait_secs, _FIRST_PAUSE_S))
+
+    def _restored_session(
+        self,
+        master: str,
+        saver: Any,
+        checkpoint_dir: str | None,
+        checkpoint_filename_with_path: str | None,
+        wait_for_checkpoint: bool,
+        max_wait_secs: float,
+        config: Any,
+    ) -> tuple[Any, bool]:
+        """A session, and whether something was restored into it."""
+        if checkpoint_dir and checkpoint_filename_with_path:
+            raise ValueError("Can not provide both checkpoint_dir and checkpoint_filename_with_path.")
+        sess = open_session(master, self._graph, config)
+        try:
+            if saver is None or not (checkpoint_dir or checkpoint_filename_with_path):
+                return sess, False
+            if checkpoint_filename_with_path:
+                saver.restore(sess, checkpoint_filename_with_path)
+                return sess, True
+            found = self._checkpoint_in(checkpoint_dir or "", max_wait_secs if wait_for_checkpoint else 0.0)
+            if found is None:
+                return sess, False
+            saver.restore(sess, found.model_checkpoint_path)
+            saver.recover_last_checkpoints(found.all_model_checkpoint_paths)
+        except BaseException:
+            _close(sess)
+            raise
+        return sess, True
+
+    def _checkpoint_in(self, folder: str, max_wait_secs: float) -> Any:
+        deadline = time.monotonic() + max_wait_secs
+        while True:
+            found = get_checkpoint_state(folder)
+            if found is not None and found.model_checkpoint_path:
+                return found
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return None
+            _logger.info("Waiting for a checkpoint in %s.", folder)
+            self._pause.wait(min(left, self._recovery_wait_secs))
+
+    def _run_local_init(self, sess: Any) -> str | None:
+        """Runs ``local_init_op`` once the model is ready for it; what it waits for, or None."""
+        if self._local_init_op is None:
+            return None
+        missing = self._without_value(sess, self._ready_for_local_init_op)
+        if missing is None:
+            _logger.debug("Running local_init_op.")
+            sess.run(self._local_init_op, feed_dict=self._local_init_feed_dict, options=self._local_init_run_options)
+        return missing
+
+    def _missing(self, sess: Any) -> str | None:
+        """What the model waits for, or None when it is ready."""
+        return self._without_value(sess, self._ready_op)
+
+    def _without_value(self, sess: Any, op: Any) -> str | None:
+        if op is None:
+            return None
+        try:
+            found: Any = sess.run(op)
+        except FailedPreconditionError as error:
+            if "uninitialized" not in str(error):
+                raise
+            return str(error)
+        names: list[Any] = list(found.ravel()) if _are_names(found) else []
+        return "Variables not initialized: " + self._located([name.decode() for name in names]) if names else None
+
+    def _located(self, names: list[str]) -> str:
+        """Variables by the task that holds them, the first few by name."""
+        by_task: dict[str, list[str]] = {}
+        for name in names:
+            try:
+                device = self._graph.get_operation_by_name(name).device
+            except (KeyError, ValueError):
+                device = ""
+            by_task.setdefault(device, []).append(name)
+        parts: list[str] = []
+        for device, held in sorted(by_task.items()):
+            shown = ", ".join(held[:_NAMES_SHOWN])
+            more = f" and {len(held) - _NAMES_SHOWN} more" if len(held) > _NAMES_SHOWN else ""
+            parts.append(f"{shown}{more}{f' on {device}' if device else ''}")
+        return "; ".join(parts)
+
+
+def _name(op: Any) -> str:
+    return "None" if op is None else str(getattr(op, "name", op))
+
+
+def _may_pass(error: OpError) -> bool:
+    """Whether the error is of a task that is away, or just came back."""
+    return type(error).__name__ in ("UnavailableError", "AbortedError")
+
+
+def _close(sess: Any) -> None:
+    if sess is not None:
+        try:
+            sess.close()
+        except (OpError, RuntimeError) as error:
+            _logger.debug("Ignored exception: %s", error)
+
+
+def _are_names(found: Any) -> bool:
+    """Whether a ready operation gave names; some programs' give numbers, which only have to be there."""
+    return getattr(getattr(found, "dtype", None), "kind", "") == "O"
