@@ -102,7 +102,7 @@ class ConditionalAccumulator(ConditionalAccumulatorBase):
         return self._op("ResourceAccumulatorApplyGradient", [_as_int64(local_step), tensor], attrs, name)
 
     def take_grad(self, num_required: Any, name: str | None = None) -> Tensor:
-        """The reduced gradient, once ``num_required`` have come; empties the accumulator, whose time step grows by 1."""
+        """The reduced gradient, once ``num_required`` have come. Empties the accumulator; its step grows by 1."""
         attrs = {"dtype": self._dtype, "_shape": self._shape}
         required = [convert_to_tensor(num_required)]
         return self._op("ResourceAccumulatorTakeGradient", required, attrs, name).outputs[0]
