@@ -224,11 +224,12 @@ def _greet(talk: _Talk, me: Identity, wanted: Identity, host: str, security: Sec
     talk.send_message(VERSION, nonce, me.task, me.generation, wanted.task, wanted.generation, proof)
     try:
         answer = talk.receive_message()
+    except ssl.SSLEOFError:
+        raise
     except ssl.SSLError as error:
         # With TLS 1.3 the dialling end learns only now that its certificate was not accepted.
-        raise ConnectFailure(
-            Problem.CERTIFICATE, f"it did not accept this task's certificate: {error.reason}"
-        ) from error
+        detail = f"it did not accept this task's certificate: {tls_reason(error)}"
+        raise ConnectFailure(Problem.CERTIFICATE, detail) from error
     match answer:
         case (str(task), int(generation), bytes(proof), offer):
             pass

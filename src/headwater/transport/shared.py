@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 from headwater.errors import InvalidArgumentError
 from headwater.transport import frames
 from headwater.transport.frames import IN_SHARED_MEMORY, Buffer, Encoded, Prefix
-from headwater.transport.sockets import SocketChannel, as_bytes
+from headwater.transport.sockets import SocketChannel
+from headwater.transport.streaming import as_bytes
 
 #: Payloads from this size on go through shared memory, in bytes.
 SHARED_FROM_BYTES = 1 << 15
@@ -178,8 +179,8 @@ class SharedMemoryChannel(SocketChannel):
         finally:
             os.close(descriptors[0])
 
-    def close(self) -> None:
-        super().close()
+    def _dispose(self) -> None:
+        super()._dispose()
         self._lane.close()
         self._slots.clear()
 

@@ -1,0 +1,84 @@
+"""How a call to the control plane shows that the caller knows the token.
+
+A call carries, as metadata, the time, a random number, and the HMAC-SHA256 of both and of the call's name, keyed with
+the token. The server takes each number once, and only while the time is near its own. So the token never travels, and a
+proof is of no use to whoever sees it, except to change what this one call says while it is on its way: where that can
+happen, use TLS.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+import threading
+import time
+from collections.abc import Callable
+
+from headwater.transport.security import TOKEN
+
+#: The metadata's key.
+PROOF = "headwater-proof"
+#: How far the clocks of two machines may be apart, in seconds.
+MAX_SKEW_S = 300.0
+#: Proofs remembered at most; beyond that, calls are refused until the oldest may be forgotten.
+_MAX_REMEMBERED = 1 << 17
+
+
+def _mac(token: str, method: str, stamp: str, nonce: str) -> str:
+    said = f"headwater call\0{method}\0{stamp}\0{nonce}".encode()
+    return hmac.digest(token.encode(), said, hashlib.sha256).hex()
+
+
+def make_proof(token: str, method: str, *, now: float | None = None) -> str:
+    """A proof for one call of ``method``, such as ``/headwater.Task/GetStatus``."""
+    stamp = f"{time.time() if now is None else now:.3f}"
+    nonce = secrets.token_hex(16)
+    return f"{stamp} {nonce} {_mac(token, method, stamp, nonce)}"
+
+
+class ProofChecker:
+    """The server's side. Any thread may use it.
+
+    Args:
+      token: the server's; None lets everybody in.
+      clock: seconds since 1970.
+    """
+
+    def __init__(self, token: str | None, *, clock: Callable[[], float] = time.time) -> None:
+        self._token = token
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._seen: dict[str, float] = {}
+
+    def problem_with(self, method: str, proof: str | None) -> str | None:
+        """What is wrong with ``proof`` for a call of ``method``; None when it is good, which it is once."""
+        if self._token is None:
+            return None
+        if proof is None:
+            return f"the call brings no proof that the caller knows the token; set {TOKEN} for the caller too"
+        stamp, _, rest = proof.partition(" ")
+        nonce, _, mac = rest.partition(" ")
+        if not hmac.compare_digest(_mac(self._token, method, stamp, nonce).encode(), mac.encode()):
+            return f"the caller has another token; set {TOKEN} to the same value for all tasks"
+        # From here on, whoever wrote the proof knows the token.
+        now = self._clock()
+        skew = float(stamp) - now
+        if abs(skew) > MAX_SKEW_S:
+            return f"the clocks of the two machines are {abs(skew):.0f} s apart; {MAX_SKEW_S:.0f} s are allowed"
+        return self._remember(nonce, now)
+
+    def _remember(self, nonce: str, now: float) -> str | None:
+        with self._lock:
+            while self._seen:
+                oldest = next(iter(self._seen))
+                if self._seen[oldest] > now:
+                    break
+                del self._seen[oldest]
+            if nonce in self._seen:
+                return "the proof was used before"
+            if len(self._seen) >= _MAX_REMEMBERED:
+                return "too many calls in a short time"
+            # A proof may be from the future by as much as from the past.
+            self._seen[nonce] = now + 2 * MAX_SKEW_S
+            return None

@@ -1,0 +1,267 @@
+"""The control plane of another task, as a client sees it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any, cast
+
+import grpc
+
+from headwater.cluster.addresses import Address
+from headwater.errors import UNAVAILABLE, CancelledError, OpError, make_error
+from headwater.transport import control_pb2 as messages
+from headwater.transport import control_pb2_grpc
+from headwater.transport.call_proof import PROOF, make_proof
+from headwater.transport.channel import Channel
+from headwater.transport.control_server import COMMON_OPTIONS, OURS
+from headwater.transport.grpc_channel import open_grpc_channel
+from headwater.transport.handlers import DeviceInfo, TaskStatus
+from headwater.transport.handshake import Identity
+from headwater.transport.options import TransportOptions
+from headwater.transport.security import Security
+
+#: A peer that was stopped, or whose machine is gone, answers no ping: asked this often, in ms ...
+_PING_EVERY_MS = 1500
+#: ... and given up after this time without an answer. Without the second option gRPC waits a minute.
+_PING_TIMEOUT_MS = 2500
+_OPTIONS = (
+    *COMMON_OPTIONS,
+    ("grpc.keepalive_time_ms", _PING_EVERY_MS),
+    ("grpc.keepalive_timeout_ms", _PING_TIMEOUT_MS),
+    ("grpc.http2.ping_timeout_ms", _PING_TIMEOUT_MS),
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 1000),
+    ("grpc.max_reconnect_backoff_ms", 2000),
+    # A proxy of the environment is for the outside world, not for a cluster.
+    ("grpc.enable_http_proxy", 0),
+    # Connections are ours alone, so that closing one ends it.
+    ("grpc.use_local_subchannel_pool", 1),
+)
+
+#: How long a call may take that only asks or tells something, in seconds.
+_SHORT_S = 10.0
+#: How long a call may take that lets the other end plan or compile, in seconds.
+_LONG_S = 600.0
+
+
+class ControlClient:
+    """Calls one task. Any thread may use it.
+
+    Args:
+      address: the task's, as in the cluster spec.
+      peer: what messages call it.
+      security: what this end shows and asks for.
+    """
+
+    def __init__(self, address: Address, *, peer: str, security: Security) -> None:
+        self._address = address
+        self._peer = peer
+        self._token = security.token
+        self._channel = _open(address, security)
+        self._lock = threading.Lock()
+        self._stood = False
+        self._broken = False
+        generated = cast(Any, control_pb2_grpc)
+        self._stubs: dict[str, Any] = {
+            "Task": generated.TaskStub(self._channel),
+            "Master": generated.MasterStub(self._channel),
+            "Channels": generated.ChannelsStub(self._channel),
+        }
+        self._channel.subscribe(self._state_changed)
+
+    def lost(self) -> bool:
+        """Whether the connection stood and has broken since: the task ended, was stopped, or its machine is gone. At
+        most about `_PING_EVERY_MS` + `_PING_TIMEOUT_MS` after the event. False again when the connection stands
+        again."""
+        with self._lock:
+            return self._broken
+
+    def close(self) -> None:
+        """Ends the connection; calls that run raise CancelledError."""
+        self._channel.unsubscribe(self._state_changed)
+        self._channel.close()
+
+    # --- the task
+
+    def status(self, *, timeout_s: float = _SHORT_S) -> TaskStatus:
+        """Who the task is and how it fares."""
+        reply = self._call("Task", "GetStatus", messages.GetStatusRequest(), timeout_s)
+        return TaskStatus(
+            task=reply.task,
+            generation=reply.generation,
+            started=reply.started,
+            pid=reply.pid,
+            version=reply.version,
+            details=dict(reply.details),
+        )
+
+    def list_devices(self) -> list[DeviceInfo]:
+        """The task's devices."""
+        reply = self._call("Task", "ListDevices", messages.ListDevicesRequest(), _SHORT_S)
+        return [
+            DeviceInfo(
+                name=device.name,
+                type=device.type,
+                memory_limit=device.memory_limit,
+                incarnation=device.incarnation,
+            )
+            for device in reply.devices
+        ]
+
+    def add_plan(
+        self, session: str, number: int, plan: bytes, *, generation: int = 0, owner: tuple[str, int] = ("", 0)
+    ) -> None:
+        """Gives the task its part of a session's steps; see `TaskHandler.add_plan`.
+
+        Args:
+          session: whose.
+          number: to call it by.
+          plan: packed.
+          generation: that the task must be of; 0 for any.
+          owner: the task whose master has the session, and its generation.
+
+        Raises:
+          AbortedError: the task is of another generation.
+        """
+        request = messages.RegisterPlanRequest(
+            session=session,
+            number=number,
+            plan=plan,
+            generation=generation,
+            owner=owner[0],
+            owner_generation=owner[1],
+        )
+        self._call("Task", "RegisterPlan", request, _LONG_S)
+
+    def release(self, session: str) -> None:
+        """See `TaskHandler.release`."""
+        self._call("Task", "ReleaseSession", messages.ReleaseSessionRequest(session=session), _SHORT_S)
+
+    def cancel_step(self, session: str, step: int, reason: str) -> None:
+        """See `TaskHandler.cancel_step`."""
+        request = messages.CancelStepRequest(session=session, step=step, reason=reason)
+        self._call("Task", "CancelStep", request, _SHORT_S)
+
+    def reset_task(self, containers: Sequence[str]) -> None:
+        """See `TaskHandler.reset`."""
+        self._call("Task", "ResetTask", messages.ResetRequest(containers=containers), _SHORT_S)
+
+    def shutdown(self, reason: str) -> None:
+        """See `TaskHandler.shutdown`."""
+        self._call("Task", "Shutdown", messages.ShutdownRequest(reason=reason), _SHORT_S)
+
+    # --- its master
+
+    def create_session(self, config: bytes, graph_def: bytes) -> str:
+        """See `MasterHandler.create_session`."""
+        request = messages.CreateSessionRequest(config=config, graph=graph_def)
+        return str(self._call("Master", "CreateSession", request, _LONG_S).session)
+
+    def extend_session(self, session: str, graph_def: bytes) -> None:
+        """See `MasterHandler.extend_session`."""
+        request = messages.ExtendSessionRequest(session=session, graph=graph_def)
+        self._call("Master", "ExtendSession", request, _LONG_S)
+
+    def make_callable(
+        self, session: str, feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str], options: bytes
+    ) -> int:
+        """See `MasterHandler.make_callable`."""
+        request = messages.MakeCallableRequest(
+            session=session, feeds=feeds, fetches=fetches, targets=targets, options=options
+        )
+        return int(self._call("Master", "MakeCallable", request, _LONG_S).number)
+
+    def release_callable(self, session: str, number: int) -> None:
+        """See `MasterHandler.release_callable`."""
+        request = messages.ReleaseCallableRequest(session=session, number=number)
+        self._call("Master", "ReleaseCallable", request, _SHORT_S)
+
+    def close_session(self, session: str) -> None:
+        """See `MasterHandler.close_session`."""
+        self._call("Master", "CloseSession", messages.CloseSessionRequest(session=session), _SHORT_S)
+
+    def reset(self, containers: Sequence[str]) -> None:
+        """See `MasterHandler.reset`."""
+        self._call("Master", "Reset", messages.ResetRequest(containers=containers), _LONG_S)
+
+    def session_devices(self, session: str) -> list[str]:
+        """See `MasterHandler.session_devices`."""
+        request = messages.SessionDevicesRequest(session=session)
+        return list(self._call("Master", "SessionDevices", request, _LONG_S).devices)
+
+    # --- channels
+
+    def open_channel(self, *, me: Identity, wanted: Identity, options: TransportOptions) -> Channel:
+        """A channel inside gRPC.
+
+        Args:
+          me: this end.
+          wanted: the task that should be there, ``""`` for any, and its generation, 0 for any.
+          options: limits.
+
+        Raises:
+          UnavailableError: the task cannot be reached.
+          FailedPreconditionError, AbortedError: another task or generation is there.
+        """
+        try:
+            return open_grpc_channel(
+                lambda pieces: self._stubs["Channels"].Open(pieces, metadata=self._metadata("Channels", "Open")),
+                me=me,
+                wanted=wanted,
+                place=str(self._address),
+                options=options,
+            )
+        except grpc.RpcError as error:
+            raise self._error(error) from error
+        except ValueError as error:
+            raise self._is_closed() from error
+
+    def _call(self, service: str, method: str, request: Any, timeout_s: float) -> Any:
+        stub = getattr(self._stubs[service], method)
+        try:
+            return stub(request, timeout=timeout_s, metadata=self._metadata(service, method))
+        except grpc.RpcError as error:
+            raise self._error(error) from error
+        except ValueError as error:  # gRPC's word for a channel that is closed
+            raise self._is_closed() from error
+
+    def _metadata(self, service: str, method: str) -> tuple[tuple[str, str], ...]:
+        if self._token is None:
+            return ()
+        return ((PROOF, make_proof(self._token, f"/headwater.{service}/{method}")),)
+
+    def _is_closed(self) -> OpError:
+        return CancelledError(None, None, f"the connection to {self._peer} was closed at this end")
+
+    def _error(self, error: Any) -> OpError:
+        code = error.code().value[0]
+        details = error.details() or error.code().name
+        if OURS in (error.trailing_metadata() or ()):
+            return make_error(code, details)
+        if code == UNAVAILABLE:
+            return make_error(code, f"{self._peer} at {self._address} cannot be reached: {details}")
+        return make_error(code, f"a call to {self._peer} at {self._address} failed: {details}")
+
+    def _state_changed(self, state: grpc.ChannelConnectivity) -> None:
+        with self._lock:
+            if state is grpc.ChannelConnectivity.READY:
+                self._stood, self._broken = True, False
+            elif self._stood:
+                self._broken = True
+
+
+def _open(address: Address, security: Security) -> grpc.Channel:
+    target = f"dns:///{address}"
+    if not security.tls:
+        return grpc.insecure_channel(target, options=_OPTIONS)
+
+    def content(file: Any) -> bytes | None:
+        return file.read_bytes() if file is not None else None
+
+    credentials = grpc.ssl_channel_credentials(
+        root_certificates=content(security.authority_file),
+        private_key=content(security.key_file),
+        certificate_chain=content(security.certificate_file),
+    )
+    return grpc.secure_channel(target, credentials, options=_OPTIONS)

@@ -1,0 +1,291 @@
+"""The control plane of a task: its gRPC server."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, cast
+
+import grpc
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
+
+from headwater import __version__
+from headwater.errors import AbortedError, InternalError, OpError
+from headwater.transport import control_pb2 as messages
+from headwater.transport import control_pb2_grpc
+from headwater.transport.call_proof import PROOF, ProofChecker
+from headwater.transport.channel import Channel
+from headwater.transport.grpc_channel import serve_channel
+from headwater.transport.handlers import MasterHandler, TaskHandler
+from headwater.transport.handshake import Identity
+from headwater.transport.options import TransportOptions
+from headwater.transport.security import Security
+
+_log = logging.getLogger("headwater")
+
+# One thread for each call at the same time, made when needed; channels inside gRPC are calls that last.
+_MAX_THREADS = 512
+_SERVICES = ("headwater.Task", "headwater.Master", "headwater.Channels")
+_HEALTH = "/grpc.health.v1.Health/"
+#: A status message travels in a header, and headers have limits.
+_MAX_MESSAGE = 6000
+#: Trailing metadata that marks a status as ours, and not one that gRPC made up on the way.
+OURS = ("headwater-error", "1")
+
+_CODES = {code.value[0]: code for code in grpc.StatusCode}
+
+#: gRPC's own limits and habits, at both ends.
+COMMON_OPTIONS: tuple[tuple[str, int], ...] = (
+    ("grpc.max_send_message_length", (1 << 31) - 1),
+    ("grpc.max_receive_message_length", (1 << 31) - 1),
+    ("grpc.max_metadata_size", 1 << 16),
+    ("grpc.absolute_max_metadata_size", 1 << 17),
+    ("grpc.keepalive_permit_without_calls", 1),
+    ("grpc.http2.max_pings_without_data", 0),
+)
+_SERVER_OPTIONS = (
+    *COMMON_OPTIONS,
+    ("grpc.so_reuseport", 0),
+    ("grpc.http2.min_ping_interval_without_data_ms", 500),
+    ("grpc.http2.max_ping_strikes", 0),
+)
+
+
+class ControlServer:
+    """Answers calls.
+
+    Args:
+      path: the Unix socket to listen at; the task's `Listener` passes on to it what comes for it.
+      me: this task.
+      security: who is let in.
+      task: what the task answers.
+      master: what it answers to clients; None when it has no master.
+      on_channel: called with each channel inside gRPC, in a thread of its own.
+      options: limits of those channels.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        *,
+        me: Identity,
+        security: Security,
+        task: TaskHandler,
+        master: MasterHandler | None,
+        on_channel: Callable[[Channel], None],
+        options: TransportOptions,
+    ) -> None:
+        self._threads = ThreadPoolExecutor(_MAX_THREADS, thread_name_prefix=f"{me.task} control")
+        self._server: Any = grpc.server(
+            self._threads, interceptors=[_Guard(me.task, security.token)], options=_SERVER_OPTIONS
+        )
+        generated = cast(Any, control_pb2_grpc)
+        generated.add_TaskServicer_to_server(_Task(me, task), self._server)
+        if master is not None:
+            generated.add_MasterServicer_to_server(_Master(me, master), self._server)
+        generated.add_ChannelsServicer_to_server(_Channels(me, on_channel, options), self._server)
+        self._health: Any = health.HealthServicer()
+        cast(Any, health_pb2_grpc).add_HealthServicer_to_server(self._health, self._server)
+        for service in _SERVICES:
+            self._health.set(service, health_pb2.HealthCheckResponse.SERVING)
+        reflection.enable_server_reflection((*_SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME), self._server)
+        credentials = _credentials(security)
+        if credentials is None:
+            self._server.add_insecure_port(f"unix:{path}")
+        else:
+            self._server.add_secure_port(f"unix:{path}", credentials)
+
+    def start(self) -> None:
+        """Begins to answer."""
+        self._server.start()
+
+    def stop(self, grace_s: float = 0.5) -> None:
+        """Answers no new calls, and gives those that run ``grace_s`` seconds. May be called again."""
+        self._health.enter_graceful_shutdown()
+        self._server.stop(grace_s).wait()
+        self._threads.shutdown(wait=False)
+
+
+def _credentials(security: Security) -> Any:
+    if security.certificate_file is None or security.key_file is None:
+        return None
+    authority = security.authority_file.read_bytes() if security.authority_file is not None else None
+    return grpc.ssl_server_credentials(
+        [(security.key_file.read_bytes(), security.certificate_file.read_bytes())],
+        root_certificates=authority,
+        require_client_auth=authority is not None,
+    )
+
+
+class _Guard(grpc.ServerInterceptor):
+    """Lets in who knows the token. Health may be asked by everybody, as probes cannot know it."""
+
+    def __init__(self, task: str, token: str | None) -> None:
+        self._task = task
+        self._checker = ProofChecker(token)
+
+    def intercept_service(self, continuation: Any, handler_call_details: Any) -> Any:
+        method = str(handler_call_details.method)
+        if method.startswith(_HEALTH):
+            return continuation(handler_call_details)
+        metadata = dict(handler_call_details.invocation_metadata)
+        problem = self._checker.problem_with(method, metadata.get(PROOF))
+        if problem is None:
+            return continuation(handler_call_details)
+        _log.warning("%s refused a call of %s: %s", self._task, method, problem)
+        refusal = f"{self._task} refused the call: {problem}"
+
+        def refuse(_: Any, context: Any) -> Iterator[Any]:
+            context.set_trailing_metadata((OURS,))
+            context.abort(grpc.StatusCode.UNAUTHENTICATED, refusal)
+            return iter(())
+
+        # As a stream, because then nothing of the request is read.
+        return cast(Any, grpc.stream_stream_rpc_method_handler)(refuse)
+
+
+class _Answers:
+    """What all services share: errors go to the caller with their class."""
+
+    def __init__(self, me: Identity) -> None:
+        self._me = me
+
+    def _answer(self, context: Any, call: Callable[[], Any]) -> Any:
+        try:
+            return call()
+        except OpError as error:
+            failure = error
+        except Exception as error:  # noqa: BLE001 - a bug of ours; the caller must hear of it and the server live on
+            _log.exception("%s failed to answer a call", self._me.task)
+            failure = InternalError(None, None, f"{self._me.task}: {type(error).__name__}: {error}")
+        context.set_trailing_metadata((OURS,))
+        context.abort(_CODES.get(failure.error_code, grpc.StatusCode.UNKNOWN), failure.message[:_MAX_MESSAGE])
+
+    def _done(self, context: Any, call: Callable[[], None]) -> Any:
+        self._answer(context, call)
+        return messages.Done()
+
+
+class _Task(_Answers):
+    def __init__(self, me: Identity, handler: TaskHandler) -> None:
+        super().__init__(me)
+        self._handler = handler
+        self._started = time.time()
+
+    def GetStatus(self, request: Any, context: Any) -> Any:
+        return self._answer(
+            context,
+            lambda: messages.GetStatusReply(
+                task=self._me.task,
+                generation=self._me.generation,
+                started=self._started,
+                pid=os.getpid(),
+                version=__version__,
+                details=self._handler.status_details(),
+            ),
+        )
+
+    def ListDevices(self, request: Any, context: Any) -> Any:
+        return self._answer(
+            context,
+            lambda: messages.ListDevicesReply(
+                devices=[
+                    messages.DeviceInfo(
+                        name=device.name,
+                        type=device.type,
+                        memory_limit=device.memory_limit,
+                        incarnation=device.incarnation,
+                    )
+                    for device in self._handler.list_devices()
+                ]
+            ),
+        )
+
+    def RegisterPlan(self, request: Any, context: Any) -> Any:
+        def register() -> None:
+            if request.generation not in (0, self._me.generation):
+                raise AbortedError(
+                    None,
+                    None,
+                    f"{self._me.task} is of generation {self._me.generation:x}, not {request.generation:x}: it was "
+                    "started anew",
+                )
+            owner = request.owner, request.owner_generation
+            self._handler.add_plan(request.session, request.number, request.plan, owner)
+
+        return self._done(context, register)
+
+    def ReleaseSession(self, request: Any, context: Any) -> Any:
+        return self._done(context, lambda: self._handler.release(request.session))
+
+    def CancelStep(self, request: Any, context: Any) -> Any:
+        return self._done(context, lambda: self._handler.cancel_step(request.session, request.step, request.reason))
+
+    def ResetTask(self, request: Any, context: Any) -> Any:
+        return self._done(context, lambda: self._handler.reset(list(request.containers)))
+
+    def Shutdown(self, request: Any, context: Any) -> Any:
+        return self._done(context, lambda: self._handler.shutdown(request.reason))
+
+
+class _Master(_Answers):
+    def __init__(self, me: Identity, handler: MasterHandler) -> None:
+        super().__init__(me)
+        self._handler = handler
+
+    def CreateSession(self, request: Any, context: Any) -> Any:
+        return self._answer(
+            context,
+            lambda: messages.CreateSessionReply(session=self._handler.create_session(request.config, request.graph)),
+        )
+
+    def ExtendSession(self, request: Any, context: Any) -> Any:
+        return self._done(context, lambda: self._handler.extend_session(request.session, request.graph))
+
+    def MakeCallable(self, request: Any, context: Any) -> Any:
+        return self._answer(
+            context,
+            lambda: messages.MakeCallableReply(
+                number=self._handler.make_callable(
+                    request.session,
+                    list(request.feeds),
+                    list(request.fetches),
+                    list(request.targets),
+                    request.options,
+                )
+            ),
+        )
+
+    def ReleaseCallable(self, request: Any, context: Any) -> Any:
+        return self._done(context, lambda: self._handler.release_callable(request.session, request.number))
+
+    def CloseSession(self, request: Any, context: Any) -> Any:
+        return self._done(context, lambda: self._handler.close_session(request.session))
+
+    def Reset(self, request: Any, context: Any) -> Any:
+        return self._done(context, lambda: self._handler.reset(list(request.containers)))
+
+    def SessionDevices(self, request: Any, context: Any) -> Any:
+        return self._answer(
+            context,
+            lambda: messages.SessionDevicesReply(devices=self._handler.session_devices(request.session)),
+        )
+
+
+class _Channels(_Answers):
+    def __init__(self, me: Identity, on_channel: Callable[[Channel], None], options: TransportOptions) -> None:
+        super().__init__(me)
+        self._on_channel = on_channel
+        self._options = options
+
+    def Open(self, request_iterator: Any, context: Any) -> Iterator[Any]:
+        return self._answer(
+            context,
+            lambda: serve_channel(
+                request_iterator, context, me=self._me, on_channel=self._on_channel, options=self._options
+            ),
+        )

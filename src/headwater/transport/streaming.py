@@ -1,0 +1,210 @@
+"""Frames out of and into a stream of bytes: what channels over sockets and over gRPC have in common."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import NoReturn, cast
+
+import numpy as np
+
+from headwater.transport import frames
+from headwater.transport.buffers import BufferPool
+from headwater.transport.channel import ChannelStatistics, closed_here, closed_there, nothing_came
+from headwater.transport.frames import Buffer, Encoded, Frame, Prefix
+
+#: What one call to receive asks for, in bytes. A frame that fits comes with a single call; its tensors are copied out.
+CHUNK_BYTES = 1 << 16
+#: Frames up to this size, in bytes, are joined and sent with a single call.
+_JOIN_BYTES = 1 << 16
+
+
+class ByteStreamChannel(ABC):
+    """A channel over something that carries bytes in order.
+
+    Args:
+      peer: see `Channel.peer`.
+      peer_generation: see `Channel.peer_generation`.
+      max_payload_bytes: refuse frames whose tensors take more than this.
+    """
+
+    #: Prefix flags that `_payload` understands.
+    known_flags = 0
+
+    def __init__(self, *, peer: str, peer_generation: int, max_payload_bytes: int) -> None:
+        self.peer = peer
+        self.peer_generation = peer_generation
+        self.closed = False
+        self._max_payload_bytes = max_payload_bytes
+        self._sending = False
+        self._receiving = False
+        self._chunk = bytearray(CHUNK_BYTES)
+        self._chunk_view = memoryview(self._chunk)
+        self._start: int = 0  # of what was received into the chunk and not used yet
+        self._end: int = 0
+        self._buffers = BufferPool()
+        self._frames_sent = 0
+        self._bytes_sent = 0
+        self._frames_received = 0
+        self._bytes_received = 0
+
+    # What carries the bytes. All but the last three may raise OSError, EOFError or ValueError when it ends.
+
+    @abstractmethod
+    def _send_joined(self, data: bytes) -> None:
+        """Sends a small frame."""
+
+    @abstractmethod
+    def _send_parts(self, parts: list[Buffer]) -> None:
+        """Sends a large frame."""
+
+    @abstractmethod
+    def _receive_into(self, target: memoryview) -> int:
+        """Waits for bytes and puts them at the start of ``target``; how many. EOFError when none will come."""
+
+    @abstractmethod
+    def _wait_readable(self, timeout_s: float) -> bool:
+        """Whether `_receive_into` would not wait, now or within ``timeout_s``."""
+
+    @abstractmethod
+    def peer_gone(self) -> bool: ...
+
+    @abstractmethod
+    def _wake(self) -> None:
+        """Makes threads that wait in this channel return. From any thread, and again."""
+
+    @abstractmethod
+    def _dispose(self) -> None:
+        """Lets go of what carries the bytes, when no thread uses it any more. Perhaps again."""
+
+    # What a channel does
+
+    def send(self, frame: Frame) -> None:
+        self._sending = True
+        try:
+            if self.closed:
+                raise closed_here(self.peer)
+            encoded = frames.encode(frame)
+            try:
+                self._bytes_sent += self._send_encoded(encoded)
+            except BaseException as error:  # noqa: BLE001 - re-raised by _lost, whatever it is
+                self._lost(error)
+            self._frames_sent += 1
+        finally:
+            self._sending = False
+            if self.closed:
+                self.close()
+
+    def _send_encoded(self, encoded: Encoded) -> int:
+        """Sends a frame; how many bytes that took."""
+        head = b"".join((encoded.prefix(), encoded.header, encoded.layout))
+        size = len(head) + encoded.payload_bytes
+        if size <= _JOIN_BYTES:
+            self._send_joined(b"".join((head, *encoded.body)))
+        else:
+            self._send_parts([head, *encoded.body])
+        return size
+
+    def recv(self, timeout_s: float | None = None) -> Frame:
+        self._receiving = True
+        try:
+            if self.closed:
+                raise closed_here(self.peer)
+            try:
+                nothing = timeout_s is not None and self._start == self._end and not self._wait_readable(timeout_s)
+                if not nothing:
+                    return self._recv()
+            except BaseException as error:  # noqa: BLE001 - re-raised by _lost, whatever it is
+                self._lost(error)
+            assert timeout_s is not None
+            raise nothing_came(self.peer, timeout_s)
+        finally:
+            self._receiving = False
+            if self.closed:
+                self.close()
+
+    def _recv(self) -> Frame:
+        self._have(frames.PREFIX_SIZE)
+        prefix = frames.parse_prefix(
+            self._chunk, self._start, max_payload_bytes=self._max_payload_bytes, known_flags=self.known_flags
+        )
+        self._start += frames.PREFIX_SIZE
+        _, kind, header_bytes, layout_bytes, payload_bytes, _ = prefix
+        meta_bytes = header_bytes + layout_bytes
+        if meta_bytes <= CHUNK_BYTES:
+            self._have(meta_bytes)
+            meta = self._chunk_view[self._start : self._start + meta_bytes]
+            self._start += meta_bytes
+        else:
+            meta = memoryview(bytearray(meta_bytes))
+            self._fill(meta)
+        header = frames.parse_header(meta[:header_bytes])
+        layout = frames.parse_layout(bytes(meta[header_bytes:]), payload_bytes)
+        tensors = frames.decode_tensors(layout, self._payload(prefix)) if layout.tensors else ()
+        self._frames_received += 1
+        self._bytes_received += frames.PREFIX_SIZE + meta_bytes + payload_bytes
+        return Frame(kind, header, tensors)
+
+    def _payload(self, prefix: Prefix) -> Buffer:
+        """The payload that follows, in memory that is used for nothing else while an array refers to it."""
+        payload_bytes = prefix.payload_bytes
+        if payload_bytes <= CHUNK_BYTES:
+            self._have(payload_bytes)
+            start = self._start
+            self._start += payload_bytes
+            return bytearray(self._chunk_view[start : start + payload_bytes])
+        buffer = self._buffers.take(payload_bytes)
+        self._fill(as_bytes(buffer)[:payload_bytes])
+        return buffer
+
+    def _have(self, nbytes: int) -> None:
+        """Receives until the chunk holds ``nbytes`` that were not used yet."""
+        if self._end - self._start >= nbytes:
+            return
+        if self._start + nbytes > CHUNK_BYTES or self._start == self._end:
+            unused = self._chunk[self._start : self._end]
+            self._start, self._end = 0, len(unused)
+            self._chunk[: self._end] = unused
+        while self._end - self._start < nbytes:
+            self._end += self._receive_into(self._chunk_view[self._end :])
+
+    def _fill(self, target: memoryview) -> None:
+        """Fills ``target`` with what comes next."""
+        at = min(self._end - self._start, len(target))
+        target[:at] = self._chunk_view[self._start : self._start + at]
+        self._start += at
+        while at < len(target):
+            at += self._receive_into(target[at:])
+
+    def _lost(self, error: BaseException) -> NoReturn:
+        """Closes this end after ``error``: what follows cannot be told from what was cut off."""
+        by_us = self.closed
+        self.close()
+        if by_us and isinstance(error, (OSError, EOFError, ValueError)):
+            raise closed_here(self.peer) from None
+        if isinstance(error, EOFError):
+            raise closed_there(self.peer) from None
+        if isinstance(error, OSError):
+            raise closed_there(self.peer, error.strerror or str(error)) from error
+        raise error
+
+    def close(self) -> None:
+        self.closed = True
+        self._wake()
+        # A thread that is about to use a descriptor must not find a stranger's there: it closes when it has woken up.
+        if not (self._sending or self._receiving):
+            self._dispose()
+
+    def statistics(self) -> ChannelStatistics:
+        return ChannelStatistics(
+            frames_sent=self._frames_sent,
+            bytes_sent=self._bytes_sent,
+            frames_received=self._frames_received,
+            bytes_received=self._bytes_received,
+        )
+
+
+def as_bytes(buffer: Buffer) -> memoryview:
+    """``buffer``, which lies in one piece, as bytes. (`memoryview` alone knows neither bfloat16 nor empty shapes.)"""
+    if isinstance(buffer, (np.ndarray, np.generic)):
+        buffer = cast(Buffer, buffer.reshape(-1).view(np.uint8))
+    return memoryview(buffer)
