@@ -1,0 +1,138 @@
+"""The namespace ``tf`` that programs written for TensorFlow 0.x and 1.x expect: names, and where they live.
+
+Each area has a module of its own here (`headwater.compat.tf.nn` is ``tf.nn``). A name is loaded when it is first used; one
+that is not there raises an AttributeError that says where the list of names is.
+"""
+
+from __future__ import annotations
+
+from headwater.compat.names import namespace
+
+__version__ = VERSION = "1.15.0"
+__git_version__ = GIT_VERSION = "v1.15.0-headwater"
+__compiler_version__ = COMPILER_VERSION = ""
+__cxx11_abi_flag__ = CXX11_ABI_FLAG = 1
+__monolithic_build__ = MONOLITHIC_BUILD = 0
+GRAPH_DEF_VERSION = 134
+GRAPH_DEF_VERSION_MIN_CONSUMER = 0
+GRAPH_DEF_VERSION_MIN_PRODUCER = 0
+
+_NAMES = {
+    # Graphs, sessions, servers
+    "headwater.graph.graph": "Graph",
+    "headwater.graph.operation": "Operation Tensor",
+    "headwater.graph.indexed_slices": "IndexedSlices",
+    "headwater.graph.collections": "GraphKeys",
+    "headwater.graph.constants": "get_static_value=constant_value",
+    "headwater.graph.context": "get_default_graph get_default_session reset_default_graph",
+    "headwater.graph.convert": "constant convert_to_tensor register_tensor_conversion_function",
+    "headwater.graph.importer": "import_graph_def",
+    "headwater.graph.tensor_proto": "make_ndarray make_tensor_proto",
+    "headwater.session.session": "InteractiveSession Session",
+    "headwater.cluster.devices": "DeviceSpec",
+    "headwater.errors": "OpError",
+    "headwater.shapes": "Dimension TensorShape",
+    "headwater.dtypes": """
+        DType as_dtype bfloat16 bool=bool_ complex128 complex64 double float16 float32 float64 half int16 int32 int64
+        int8 qint32 qint8 quint8 resource string uint16 uint32 uint64 uint8 variant""",
+    "headwater.build.default_graph": """
+        add_to_collection add_to_collections colocate_with control_dependencies convert_to_tensor_or_indexed_slices
+        device get_collection get_collection_ref is_tensor name_scope op_scope""",
+    "headwater.build.gradients": """
+        AggregationMethod NoGradient NotDifferentiable RegisterGradient UnconnectedGradients gradients hessians
+        no_gradient=NotDifferentiable""",
+    "headwater.compat.tf.switches": """
+        control_flow_v2_enabled disable_control_flow_v2 disable_eager_execution disable_resource_variables
+        disable_tensor_equality disable_v2_behavior disable_v2_tensorshape executing_eagerly
+        resource_variables_enabled""",
+    "tensorboard.compat.proto.attr_value_pb2": "AttrValue NameAttrList",
+    "tensorboard.compat.proto.config_pb2": """
+        ConfigProto GPUOptions GraphOptions OptimizerOptions RunMetadata RunOptions""",
+    "tensorboard.compat.proto.event_pb2": "Event LogMessage SessionLog",
+    "tensorboard.compat.proto.graph_pb2": "GraphDef",
+    "tensorboard.compat.proto.meta_graph_pb2": "MetaGraphDef TensorInfo",
+    "tensorboard.compat.proto.node_def_pb2": "NodeDef",
+    "tensorboard.compat.proto.summary_pb2": "HistogramProto Summary SummaryMetadata",
+    # Variables
+    "headwater.build.variables": "Variable VariableAggregation VariableSynchronization init_scope",
+    "headwater.build.variable_lists": """
+        all_variables assert_variables_initialized global_variables global_variables_initializer
+        initialize_all_variables initialize_local_variables initialize_variables local_variables
+        local_variables_initializer model_variables moving_average_variables report_uninitialized_variables
+        trainable_variables variables_initializer""",
+    "headwater.build.variable_scope": """
+        AUTO_REUSE VariableScope get_local_variable get_variable get_variable_scope no_regularizer variable_op_scope
+        variable_scope""",
+    "headwater.build.partitioned": """
+        fixed_size_partitioner min_max_variable_partitioner variable_axis_size_partitioner""",
+    "headwater.build.initializers": """
+        constant_initializer=Constant glorot_normal_initializer=GlorotNormal glorot_uniform_initializer=GlorotUniform
+        ones_initializer=Ones orthogonal_initializer=Orthogonal random_normal_initializer=RandomNormal
+        random_uniform_initializer=RandomUniform truncated_normal_initializer=TruncatedNormal
+        uniform_unit_scaling_initializer=UniformUnitScaling variance_scaling_initializer=VarianceScaling
+        zeros_initializer=Zeros""",
+    "headwater.build.state": """
+        assign assign_add assign_sub count_up_to is_variable_initialized scatter_add scatter_div scatter_max
+        scatter_min scatter_mul scatter_nd_add scatter_nd_sub scatter_nd_update scatter_sub scatter_update""",
+    "headwater.build.queues": "FIFOQueue PaddingFIFOQueue PriorityQueue QueueBase RandomShuffleQueue",
+    "headwater.build.accumulators": """
+        ConditionalAccumulator ConditionalAccumulatorBase SparseConditionalAccumulator""",
+    # Operations
+    "headwater.build.control_flow": "group no_op tuple",
+    "headwater.build.math": """
+        abs accumulate_n acos acosh add add_n angle asin asinh atan atan2 atanh betainc bitcast cast ceil complex
+        complex_abs=abs conj cos cosh digamma div div_no_nan divide equal erf erfc exp expm1 floor floor_div floordiv
+        floormod greater greater_equal igamma igammac imag is_finite is_inf is_nan is_non_decreasing
+        is_numeric_tensor is_strictly_increasing less less_equal lgamma log log1p log_sigmoid logical_and logical_not
+        logical_or logical_xor maximum minimum mod=floormod mul=multiply multiply neg=negative negative not_equal
+        polygamma pow real realdiv reciprocal rint round rsqrt saturate_cast scalar_mul sigmoid sign sin sinh sqrt
+        square squared_difference sub=subtract subtract tan tanh to_bfloat16 to_complex128 to_complex64 to_double
+        to_float to_int32 to_int64 truediv truncatediv truncatemod zeta""",
+    "headwater.build.reductions": """
+        arg_max=argmax arg_min=argmin argmax argmin bincount count_nonzero cumprod cumsum reduce_all reduce_any
+        reduce_logsumexp reduce_max reduce_mean reduce_min reduce_prod reduce_sum segment_max segment_mean segment_min
+        segment_prod segment_sum unsorted_segment_max unsorted_segment_mean unsorted_segment_min
+        unsorted_segment_prod unsorted_segment_sqrt_n unsorted_segment_sum""",
+    "headwater.build.arrays": """
+        broadcast_dynamic_shape broadcast_static_shape broadcast_to concat_v2=concat ensure_shape expand_dims fill
+        guarantee_const identity identity_n invert_permutation lin_space linspace=lin_space matrix_transpose meshgrid
+        ones ones_like pad parallel_stack placeholder placeholder_with_default range rank repeat reshape
+        reverse_v2=reverse roll shape shape_n size squeeze stack stop_gradient tile transpose unstack zeros
+        zeros_like""",
+    "headwater.build.indexing": """
+        argsort batch_gather boolean_mask dynamic_partition dynamic_stitch gather gather_nd newaxis one_hot
+        reverse_sequence scatter_nd select sequence_mask setdiff1d slice sort sparse_to_dense strided_slice
+        tensor_scatter_add tensor_scatter_nd_add=tensor_scatter_add tensor_scatter_nd_sub=tensor_scatter_sub
+        tensor_scatter_nd_update=tensor_scatter_update tensor_scatter_sub tensor_scatter_update unique
+        unique_with_counts where where_v2""",
+    "headwater.build.linalg": """
+        cholesky cholesky_solve cross diag diag_part einsum eye matmul matrix_band_part matrix_determinant matrix_diag
+        matrix_diag_part matrix_inverse matrix_set_diag matrix_solve matrix_triangular_solve norm qr
+        self_adjoint_eig self_adjoint_eigvals svd tensordot trace""",
+    "headwater.build.random": """
+        get_seed multinomial random_crop random_gamma random_normal random_poisson random_shuffle random_uniform
+        set_random_seed truncated_normal""",
+    "headwater.build.clip": "clip_by_average_norm clip_by_global_norm clip_by_norm clip_by_value global_norm",
+    "headwater.build.convolution": "depth_to_space space_to_depth",
+    "headwater.build.checks": """
+        Assert assert_equal assert_greater assert_greater_equal assert_integer assert_less assert_less_equal
+        assert_near assert_negative assert_non_negative assert_non_positive assert_none_equal assert_positive
+        assert_rank assert_rank_at_least assert_rank_in assert_scalar assert_type check_numerics
+        verify_tensor_all_finite""",
+    "headwater.compat.tf.old": "batch_matmul concat inv listdiff pack reverse split unpack",
+}
+
+_MODULES = {
+    "app": "headwater.compat.app",
+    "flags": "headwater.compat.flags",
+    "gfile": "headwater.compat.gfile",
+    "logging": "headwater.compat.logging",
+} | {
+    area: f"headwater.compat.tf.{area}"
+    for area in (
+        "bitwise", "compat", "contrib", "debugging", "dtypes", "errors", "initializers", "linalg",
+        "math", "nn", "python_io", "random", "train",
+    )
+}  # fmt: skip
+
+__getattr__, __dir__ = namespace(__name__, _NAMES, _MODULES)

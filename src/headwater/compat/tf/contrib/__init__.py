@@ -1,0 +1,9 @@
+"""``tf.contrib``: what programs take from it most."""
+
+from __future__ import annotations
+
+from headwater.compat.names import namespace
+
+_MODULES = {area: f"headwater.compat.tf.contrib.{area}" for area in ("framework",)}
+
+__getattr__, __dir__ = namespace(__name__, {}, _MODULES)

@@ -1,0 +1,39 @@
+"""``tf.train``: servers, optimizers, checkpoints, and what carries a training loop."""
+
+from __future__ import annotations
+
+from headwater.compat.names import namespace
+
+_NAMES = {
+    "headwater.cluster.spec": "ClusterSpec",
+    "headwater.cluster.server_def": "ServerDef",
+    "headwater.server.server": "Server",
+    "headwater.training.device_setter": "replica_device_setter",
+    "headwater.training.optimizer": "Optimizer",
+    "headwater.training.optimizers.adadelta": "AdadeltaOptimizer",
+    "headwater.training.optimizers.adagrad": "AdagradDAOptimizer AdagradOptimizer ProximalAdagradOptimizer",
+    "headwater.training.optimizers.adam": "AdamOptimizer",
+    "headwater.training.optimizers.descent": """
+        GradientDescentOptimizer MomentumOptimizer ProximalGradientDescentOptimizer""",
+    "headwater.training.optimizers.ftrl": "FtrlOptimizer",
+    "headwater.training.optimizers.rmsprop": "RMSPropOptimizer",
+    "headwater.training.saver": "Saver import_meta_graph",
+    "headwater.training.meta_graph": "export_meta_graph",
+    "headwater.training.checkpoint_reader": """
+        NewCheckpointReader=CheckpointReader list_variables load_checkpoint load_variable""",
+    "headwater.training.checkpoint_state": """
+        checkpoint_exists generate_checkpoint_state_proto get_checkpoint_mtimes get_checkpoint_state latest_checkpoint
+        remove_checkpoint update_checkpoint_state""",
+    "headwater.io.protos.checkpoint_state_pb2": "CheckpointState",
+    "headwater.training.coordinator": "Coordinator LooperThread",
+    "headwater.training.queue_runner": "QueueRunner add_queue_runner start_queue_runners",
+    "headwater.training.session_manager": "SessionManager",
+    "headwater.training.supervisor": "Supervisor",
+    "headwater.training.training_util": """
+        assert_global_step create_global_step get_global_step get_or_create_global_step global_step write_graph""",
+    "headwater.training.file_writer": "SummaryWriter=FileWriter SummaryWriterCache=FileWriterCache",
+    "headwater.io.protos.example_pb2": "Example SequenceExample",
+    "headwater.io.protos.feature_pb2": "BytesList Feature FeatureList FeatureLists Features FloatList Int64List",
+}
+
+__getattr__, __dir__ = namespace(__name__, _NAMES)
