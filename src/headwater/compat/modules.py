@@ -162,7 +162,7 @@ class Finder:
         places = self._places(fullname)
         if places is None:
             raise missing_module(fullname)
-        return importlib.util.spec_from_loader(fullname, _Loader(places), is_package=True)
+        return importlib.util.spec_from_loader(fullname, _Loader(places), origin="Headwater", is_package=True)
 
     def _places(self, fullname: str) -> list[Any] | None:
         """What stands behind ``fullname``: places that exist, an empty list for a mere package; None for no module."""
