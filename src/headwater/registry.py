@@ -162,6 +162,7 @@ def as_outputs(result: Any) -> tuple[Any, ...]:
 
 _table: dict[str, OpDef] = {}
 _gradients: dict[str, Callable[..., Sequence[Any]]] = {}
+_loaded = False
 
 
 def register(definition: OpDef) -> OpDef:
@@ -204,6 +205,11 @@ def lookup_gradient(name: str) -> Callable[..., Sequence[Any]] | None:
 
 
 def _load() -> None:
-    # The operations import JAX; they are loaded when a graph first needs one. Layers below must not name them.
-    if not _table:
+    """Imports the operations when a graph first needs one: they import JAX, and no layer below may name them.
+
+    A second thread waits in the import until the first is through.
+    """
+    global _loaded
+    if not _loaded:
         importlib.import_module("headwater.ops")
+        _loaded = True
