@@ -9,14 +9,14 @@ from __future__ import annotations
 from typing import Any
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
-from tensorboard.compat.proto import cluster_pb2, config_pb2
 
 from headwater.cluster.names import TaskName
 from headwater.cluster.spec import ClusterSpec
+from headwater.tensorboard_protos import cluster_pb2, config_pb2
 
 
 def _message_class() -> type[Any]:
-    parts: list[Any] = [vars(cluster_pb2)["DESCRIPTOR"], vars(config_pb2)["DESCRIPTOR"]]
+    parts = [cluster_pb2.DESCRIPTOR, config_pb2.DESCRIPTOR]
     field = descriptor_pb2.FieldDescriptorProto
     package = parts[0].package
     file = descriptor_pb2.FileDescriptorProto(

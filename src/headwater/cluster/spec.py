@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, SupportsIndex, TypeAlias, cast
-
-from tensorboard.compat.proto import cluster_pb2
 
 from headwater.cluster.addresses import strip_blanks
 from headwater.cluster.names import TaskName
+from headwater.tensorboard_protos import cluster_pb2
 
 #: The tasks of one job: addresses in order, or by index where some are missing.
 Tasks: TypeAlias = Sequence[str] | Mapping[int, str]
@@ -87,7 +86,7 @@ class ClusterSpec:
 
     def as_cluster_def(self) -> Any:
         """This spec as a ``ClusterDef`` message."""
-        message = _new_cluster_def()
+        message = cluster_pb2.ClusterDef()
         for name, tasks in sorted(self._jobs.items()):
             job = message.job.add(name=name)
             for index, address in tasks.items():
@@ -110,9 +109,6 @@ class ClusterSpec:
         if job_name not in self._jobs:
             raise ValueError(f"this cluster has no job {job_name!r}, only {self.jobs}")
         return self._jobs[job_name]
-
-
-_new_cluster_def: Callable[[], Any] = vars(cluster_pb2)["ClusterDef"]
 
 
 def _is_cluster_def(value: Any) -> bool:

@@ -59,7 +59,7 @@ class ControlClient:
         self._peer = peer
         self._token = security.token
         self._channel = _open(address, security)
-        self._lock = threading.Lock()
+        self._changed = threading.Condition()
         self._stood = False
         self._broken = False
         generated = cast(Any, control_pb2_grpc)
@@ -71,11 +71,15 @@ class ControlClient:
         self._channel.subscribe(self._state_changed)
 
     def lost(self) -> bool:
-        """Whether the connection stood and has broken since: the task ended, was stopped, or its machine is gone. At
-        most about `_PING_EVERY_MS` + `_PING_TIMEOUT_MS` after the event. False again when the connection stands
-        again."""
-        with self._lock:
-            return self._broken
+        """Whether the connection stood and has broken since: the task ended, was stopped, or its machine is gone.
+        False again when the connection stands again. It takes 4 s until a stopped task or a vanished machine is
+        noticed."""
+        return self._broken
+
+    def wait_lost(self, timeout_s: float) -> bool:
+        """Waits until `lost`, or for ``timeout_s`` seconds; whether it is."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self._broken, timeout_s)
 
     def close(self) -> None:
         """Ends the connection; calls that run raise CancelledError."""
@@ -220,7 +224,9 @@ class ControlClient:
     def _call(self, service: str, method: str, request: Any, timeout_s: float) -> Any:
         stub = getattr(self._stubs[service], method)
         try:
-            return stub(request, timeout=timeout_s, metadata=self._metadata(service, method))
+            reply = stub(request, timeout=timeout_s, metadata=self._metadata(service, method))
+            self._stands(True)
+            return reply
         except grpc.RpcError as error:
             raise self._error(error) from error
         except ValueError as error:  # gRPC's word for a channel that is closed
@@ -240,15 +246,18 @@ class ControlClient:
         if OURS in (error.trailing_metadata() or ()):
             return make_error(code, details)
         if code == UNAVAILABLE:
+            self._stands(False)
             return make_error(code, f"{self._peer} at {self._address} cannot be reached: {details}")
         return make_error(code, f"a call to {self._peer} at {self._address} failed: {details}")
 
     def _state_changed(self, state: grpc.ChannelConnectivity) -> None:
-        with self._lock:
-            if state is grpc.ChannelConnectivity.READY:
-                self._stood, self._broken = True, False
-            elif self._stood:
-                self._broken = True
+        self._stands(state is grpc.ChannelConnectivity.READY)
+
+    def _stands(self, stands: bool) -> None:
+        with self._changed:
+            self._broken = self._stood and not stands
+            self._stood = self._stood or stands
+            self._changed.notify_all()
 
 
 def _open(address: Address, security: Security) -> grpc.Channel:
