@@ -8,12 +8,13 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from headwater.build.arrays import fill
+from headwater.build.arrays import fill, reshape, transpose
+from headwater.build.linalg import diag_part, qr
+from headwater.build.math import multiply, sign
 from headwater.build.partitioned import PartitionInfo
 from headwater.build.random import random_normal, random_uniform, truncated_normal
 from headwater.dtypes import DType, as_dtype, float32
-from headwater.graph.context import get_default_graph
-from headwater.graph.convert import constant, convert_to_tensor, make_const
+from headwater.graph.convert import constant, convert_to_tensor
 from headwater.graph.operation import Tensor
 from headwater.shapes import as_shape
 
@@ -256,11 +257,12 @@ class Orthogonal(Initializer):
         if len(dims) < 2:
             raise ValueError("The tensor to initialize must be at least two-dimensional")
         rows, columns = math.prod(dims[:-1]), dims[-1]
-        graph = get_default_graph()
-        square = random_normal([max(rows, columns), min(rows, columns)], dtype=kind, seed=self.seed)
-        attrs = {"gain": float(self.gain), "transpose": rows < columns}
-        basis = graph.create_op("OrthonormalBasis", [square], attrs).outputs[0]
-        return graph.create_op("Reshape", [basis, make_const(np.array(dims, np.int32), "shape")]).outputs[0]
+        tall = random_normal([max(rows, columns), min(rows, columns)], dtype=kind, seed=self.seed)
+        q, r = qr(tall)
+        # The decomposition alone prefers some bases; the signs of R's diagonal take that out (Mezzadri, "How to generate
+        # random matrices from the classical compact groups", 2007).
+        basis = multiply(q, sign(diag_part(r)))
+        return multiply(self.gain, reshape(transpose(basis) if rows < columns else basis, dims))
 
 
 class Identity(Initializer):
