@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from headwater.dtypes import DType, as_dtype, float32, from_numpy, int32, int64, string, to_string_array
+from headwater.dtypes import DType, as_dtype, float32, float64, from_numpy, int32, int64, string, to_string_array
 from headwater.graph.context import get_default_graph
 from headwater.graph.operation import Operation, Tensor
 from headwater.registry import FunctionAttr
@@ -33,18 +33,20 @@ def register_tensor_conversion_function(
 
 
 def to_array(value: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:
-    """``value`` as the array that a constant of it holds.
+    """``value`` as the array that a constant of it holds; a copy, so that ``value`` may change afterwards.
 
-    Python numbers become int32 and float32 (int64 where int32 is too small), text becomes bytes.
+    Python numbers, and NumPy's in lists, become int32 and float32 (int64 where int32 is too small), text becomes bytes.
 
     Raises:
       TypeError: ``value`` does not fit ``dtype``, or has no element type.
-      ValueError: nested sequences of unequal length.
+      ValueError: nested sequences of unequal length, a shape that is not fully known, or None.
     """
-    if isinstance(value, Dimension):
-        value = int(value)
-    elif isinstance(value, TensorShape):
-        value = [int(d) for d in value]
+    if value is None:
+        raise ValueError("None values not supported.")
+    if isinstance(value, TensorShape):
+        if not value.is_fully_defined():
+            raise ValueError(f"Cannot convert a partially known TensorShape to a Tensor: {value}")
+        value = value.as_list()
     if dtype is not None and dtype.base_dtype == string:
         return to_string_array(value)
     try:
@@ -55,39 +57,36 @@ def to_array(value: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:
         if dtype is not None:
             raise TypeError(f"Expected {dtype.name}, got {value!r} of type '{type(value).__name__}' instead.")
         return to_string_array(value)
+    if array.dtype == object and any(isinstance(item, Dimension) for item in array.ravel()):
+        array = np.array([int(item) for item in array.ravel()]).reshape(array.shape)
     if array.dtype == object:
         raise TypeError(f"Failed to convert object of type {type(value)} to Tensor. Contents: {value!r}.")
     typed = hasattr(value, "__array__")
     if dtype is None:
-        if array.dtype == np.float64 and not typed and not _has_numpy(value, np.float64):
-            return array.astype(float32.numpy_dtype)
-        if array.dtype == np.int64 and not typed and not _has_numpy(value, np.int64):
-            narrow = array.size == 0 or (array.min() >= int32.min and array.max() <= int32.max)
-            return array.astype((int32 if narrow else int64).numpy_dtype)
-        return np.ascontiguousarray(array).reshape(array.shape)
-    wanted = dtype.base_dtype
-    if not typed and array.size and not _fits(array.dtype, wanted):
-        raise TypeError(f"Expected {wanted.name}, got {value!r} of type '{type(value).__name__}' instead.")
-    return np.ascontiguousarray(array, dtype=wanted.numpy_dtype).reshape(array.shape)
+        wanted = from_numpy(array.dtype)
+        if wanted == float64 and not typed:
+            wanted = float32
+        elif (
+            wanted == int64
+            and not typed
+            and (not array.size or (array.min() >= int32.min and array.max() <= int32.max))
+        ):
+            wanted = int32
+    else:
+        wanted = dtype.base_dtype
+        if not typed and array.size and not _fits(array.dtype, wanted):
+            raise TypeError(f"Expected {wanted.name}, got {value!r} of type '{type(value).__name__}' instead.")
+    with np.errstate(all="ignore"):  # what is too large becomes infinite, as everywhere in a step
+        return np.array(array, dtype=wanted.numpy_dtype, order="C")
 
 
 def _all_text(array: np.ndarray[Any, Any]) -> bool:
     return array.size > 0 and all(isinstance(item, str | bytes) for item in array.ravel())
 
 
-def _has_numpy(value: Any, scalar_type: Any) -> bool:
-    """Whether a nested sequence holds NumPy values of ``scalar_type``, whose element type then counts."""
-    first: Any = value
-    while isinstance(first, list | tuple) and first:
-        first = cast(Sequence[Any], first)[0]
-    return isinstance(first, np.generic | np.ndarray) and cast(Any, first).dtype == np.dtype(scalar_type)
-
-
 def _fits(found: np.dtype[Any], wanted: DType) -> bool:
     if wanted.is_bool:
         return found.kind == "b"
-    if found.kind == "b":
-        return False
     if found.kind == "f":
         return wanted.is_floating or wanted.is_complex
     if found.kind == "c":
@@ -103,7 +102,7 @@ def constant(
     Args:
       value: a number, text, or nested sequence or array of them.
       dtype: element type; found from the value when None.
-      shape: wanted shape; a value with fewer elements is filled up with its last one.
+      shape: wanted shape; a value with fewer elements is filled up with its last one, or with zeros if it has none.
       verify_shape: require that ``value`` has exactly ``shape``.
 
     Raises:
@@ -128,8 +127,10 @@ def _shaped(array: np.ndarray[Any, Any], shape: tuple[int, ...], verify: bool) -
     if verify:
         raise TypeError(f"Expected Tensor's shape: {shape}, got {array.shape}.")
     count = int(np.prod(shape, dtype=np.int64))
-    if array.size > count or (array.size == 0 and count):
+    if array.size > count and count:
         raise ValueError(f"Too many elements provided. Needed at most {count}, but received {array.size}")
+    if not count or (not array.size and array.dtype != object):
+        return np.zeros(shape, array.dtype)
     flat = array.ravel()
     if flat.size < count:
         flat = np.concatenate([flat, np.repeat(flat[-1:], count - flat.size)])
@@ -173,10 +174,12 @@ def convert_to_tensor(
                 return result
     if isinstance(value, Operation):
         raise TypeError(f"Can't convert Operation '{value.name}' to Tensor: it has no value of its own")
-    if value is None:
-        raise ValueError("None values not supported.")
     if isinstance(value, list | tuple) and _holds_tensor(value):
-        return _pack(cast(Sequence[Any], value), wanted, name)
+        return _pack(cast(Sequence[Any], value), wanted, name or "packed")
+    if isinstance(value, TensorShape | Dimension):
+        if wanted not in (None, int32, int64):
+            raise TypeError(f"Cannot convert a {type(value).__name__} to dtype {wanted.name}")
+        return constant(value, wanted, name=name or "shape_as_tensor")
     return constant(value, wanted, name=name or "Const")
 
 
@@ -186,12 +189,28 @@ def _holds_tensor(value: Any) -> bool:
     return isinstance(value, Tensor) or any(isinstance(value, base) for _, base, _ in _conversions)
 
 
-def _pack(value: Sequence[Any], dtype: DType | None, name: str | None) -> Tensor:
-    if dtype is None:
-        dtype = next((found for found in _element_types(value)), None)
-    items = [convert_to_tensor(item, dtype) for item in value]
-    attrs = {"axis": 0, "N": len(items)}
-    return get_default_graph().create_op("Pack", items, attrs, name or "packed").outputs[0]
+def _pack(value: Sequence[Any], dtype: DType | None, name: str) -> Tensor:
+    """A nested sequence in which tensors are as one tensor: of the first one's type, or all cast to ``dtype``."""
+    graph = get_default_graph()
+    found = next(_element_types(value), None)
+    with graph.name_scope(name) as scope:
+        items = [_packed_item(item, found, dtype, str(index)) for index, item in enumerate(value)]
+        return graph.create_op("Pack", items, {"axis": 0, "N": len(items)}, scope).outputs[0]
+
+
+def _packed_item(item: Any, found: DType | None, dtype: DType | None, name: str) -> Tensor:
+    if isinstance(item, list | tuple) and _holds_tensor(item):
+        return _pack(cast(Sequence[Any], item), dtype or found, name)
+    if not _holds_tensor(item):
+        return convert_to_tensor(item, dtype or found, name)
+    tensor = convert_to_tensor(item, name=name)
+    if dtype is not None and tensor.dtype.base_dtype != dtype:
+        if tensor.dtype.base_dtype == string or dtype == string:
+            raise TypeError(f"Cannot convert a list containing {tensor!r} to dtype {dtype.name}")
+        return tensor.graph.create_op("Cast", [tensor], {"DstT": dtype}, "Cast").outputs[0]
+    if dtype is None and found is not None and tensor.dtype.base_dtype != found:
+        raise TypeError(f"Cannot convert a list containing {tensor!r}, whose first tensor is of type {found.name}")
+    return tensor
 
 
 def _element_types(value: Any) -> Iterator[DType]:

@@ -29,7 +29,7 @@ def gather_gradient(op: Operation, grad: Tensor | IndexedSlices) -> Sequence[Any
         bounds = [make_const(np.array([value], np.int32)) for value in (1, 0, 1)]
         tail = op.graph.create_op("StridedSlice", [shape, *bounds], {"end_mask": 1}).outputs[0]
         parts = [make_const(rows), tail, make_const(np.array(0, np.int32), "axis")]
-        values_shape = op.graph.create_op("ConcatV2", parts).outputs[0]
+        values_shape = op.graph.create_op("ConcatV2", parts, {"N": len(parts) - 1}).outputs[0]
     values = op.graph.create_op("Reshape", [to_dense(grad), values_shape]).outputs[0]
     flat = op.graph.create_op("Reshape", [indices, make_const(rows)]).outputs[0]
     return [IndexedSlices(values, flat, shape), *[None] * (len(op.inputs) - 1)]

@@ -156,7 +156,7 @@ class _Backward:
                 parts[:] = [concat_slices(slices)]
             else:
                 dense = [to_dense(part) for part in parts]
-                parts[:] = [self._graph.create_op("AddN", dense, device=tensor.op.device).outputs[0]]
+                parts[:] = [self._graph.create_op("AddN", dense, {"N": len(dense)}, device=tensor.op.device).outputs[0]]
         return parts[0]
 
     def _through(self, op: Operation, outputs: list[Gradient | None]) -> None:

@@ -72,8 +72,8 @@ def concat_slices(parts: list[IndexedSlices]) -> IndexedSlices:
     axis = make_const(np.array(0, np.int32), "axis")
     indices = [_as_type(part.indices, parts[0].indices.dtype) for part in parts]
     return IndexedSlices(
-        graph.create_op("ConcatV2", [*(part.values for part in parts), axis]).outputs[0],
-        graph.create_op("ConcatV2", [*indices, axis]).outputs[0],
+        graph.create_op("ConcatV2", [*(part.values for part in parts), axis], {"N": len(parts)}).outputs[0],
+        graph.create_op("ConcatV2", [*indices, axis], {"N": len(parts)}).outputs[0],
         parts[0].dense_shape,
     )
 
