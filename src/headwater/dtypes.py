@@ -176,8 +176,8 @@ half = float16
 double = float64
 
 VALUE_DTYPES: Final = (
-    float32, float64, int32, uint8, int16, int8, string, complex64, int64, bool_, qint8, quint8, qint32, qint16, quint16,
-    bfloat16, uint16, complex128, float16, resource, variant, uint32, uint64,
+    float32, float64, int32, uint8, int16, int8, string, complex64, int64, bool_, qint8, quint8, qint32, qint16,
+    quint16, bfloat16, uint16, complex128, float16, resource, variant, uint32, uint64,
 )  # fmt: skip
 _REFS: Final = {
     dtype: DType(f"{dtype.name}_ref", dtype.as_datatype_enum + REF_OFFSET, dtype.numpy_dtype, dtype)
