@@ -1,7 +1,7 @@
 """The namespace ``tf`` that programs written for TensorFlow 0.x and 1.x expect: names, and where they live.
 
-Each area has a module of its own here (`headwater.compat.tf.nn` is ``tf.nn``). A name is loaded when it is first used; one
-that is not there raises an AttributeError that says where the list of names is.
+Each area has a module of its own here (`headwater.compat.tf.nn` is ``tf.nn``). A name is loaded when it is first used;
+one that is not there raises an AttributeError that says where the list of names is.
 """
 
 from __future__ import annotations
