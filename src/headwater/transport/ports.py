@@ -171,7 +171,7 @@ def _processes_with(links: set[str]) -> list[psutil.Process]:
 def _holder(process: psutil.Process) -> Holder:
     command, user = "", ""
     with contextlib.suppress(psutil.Error):
-        command = " ".join(process.cmdline())
+        command = " ".join(" ".join(process.cmdline()).split())
         user = process.username()
     if len(command) > _MAX_COMMAND:
         command = command[: _MAX_COMMAND - 3] + "..."
