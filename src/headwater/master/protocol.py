@@ -9,6 +9,7 @@ A master and a task talk in frames of these kinds; the tensors of each are its a
     PUSH     task -> task     (session, step, transfer)                     a transfer between two tasks of which
                                                                             neither is the master
     CALL     client -> master (session, callable, seconds or None)          the feeds; answered by DONE or ERROR
+    HOLD     client -> master (session,)                                    the session lives as long as this channel
 
 A master that gives a step up closes the channel. Frames of a step that is over are passed over by its number.
 """
@@ -26,6 +27,7 @@ DONE: Final = 3
 ERROR: Final = 4
 PUSH: Final = 5
 CALL: Final = 6
+HOLD: Final = 7
 
 _MAX_MESSAGE = 1 << 14
 

@@ -2,75 +2,68 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
+from headwater.cluster.addresses import parse_address
 from headwater.cluster.devices import Device, parse_device
-from headwater.errors import CancelledError, DeadlineExceededError, InternalError, UnavailableError
+from headwater.errors import CancelledError, DeadlineExceededError, InternalError, OpError, UnavailableError
 from headwater.graph.graph import Graph
 from headwater.graph.graph_def import graph_def
+from headwater.master.links import Link, client_wiring
 from headwater.master.master import SessionOptions
-from headwater.master.protocol import CALL, DONE, ERROR, raise_error
+from headwater.master.protocol import CALL, DONE, ERROR, HOLD, raise_error
 from headwater.master.targets import OpenSession, Runnable
 from headwater.passes.prune import Request
 from headwater.transport.channel import Channel
 from headwater.transport.frames import Frame
 
+_log = logging.getLogger("headwater")
+
+SCHEME = "grpc://"
+
 _LOOK_AGAIN_S = 1.0
-
-
-class MasterClient(Protocol):
-    """The control plane of a master elsewhere, as `headwater.transport.control` gives it."""
-
-    def create_session(self, config: bytes, graph_def: bytes) -> str: ...
-
-    def extend_session(self, session: str, graph_def: bytes) -> None: ...
-
-    def make_callable(
-        self, session: str, feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str], options: bytes
-    ) -> int: ...
-
-    def close_session(self, session: str) -> None: ...
-
-    def reset(self, containers: Sequence[str]) -> None: ...
-
-    def session_devices(self, session: str) -> Sequence[str]: ...
-
-    def take(self) -> Channel: ...
-
-    def give_back(self, channel: Channel, usable: bool) -> None: ...
 
 
 class RemoteMaster:
     """The master at another address.
 
     Args:
-      target: as the program wrote it, for messages.
-      client: its control plane and channels.
+      target: ``grpc://host:port``.
     """
 
-    def __init__(self, target: str, client: MasterClient) -> None:
+    def __init__(self, target: str) -> None:
         self._target = target
-        self._client = client
+        self._address = parse_address(target.removeprefix(SCHEME))
+
+    def _link(self) -> Link:
+        return Link(client_wiring(), None, self._address)
 
     def open(self, graph: Graph, options: SessionOptions) -> OpenSession:
-        return RemoteSession(self._target, self._client, graph, options)
+        return RemoteSession(self._target, self._link(), graph, options)
 
     def reset(self, containers: Sequence[str]) -> None:
-        self._client.reset(containers)
+        link = self._link()
+        try:
+            link.reach()
+            link.control.reset(containers)
+        finally:
+            link.close()
 
 
 class RemoteSession:
     """A session whose master is elsewhere. The graph is sent when the first step is prepared, its growth later."""
 
-    def __init__(self, target: str, client: MasterClient, graph: Graph, options: SessionOptions) -> None:
+    def __init__(self, target: str, link: Link, graph: Graph, options: SessionOptions) -> None:
         self._target = target
-        self._client = client
+        self._link = link
         self._graph = graph
         self._options = options
         self._lock = threading.Lock()
         self._handle: str | None = None
+        self._lifeline: Channel | None = None
         self._sent = 0
         self._closed = False
 
@@ -81,46 +74,56 @@ class RemoteSession:
                 raise CancelledError(None, None, "Session has been closed.")
             version = self._graph.version
             if self._handle is None:
+                self._link.reach()
                 data = graph_def(self._graph).SerializeToString()
-                self._handle = self._client.create_session(self._options.encode(), data)
+                self._handle = self._link.control.create_session(self._options.encode(), data)
+                self._lifeline = self._link.take()
+                self._lifeline.send(Frame(HOLD, (self._handle,), ()))
             elif version > self._sent:
                 data = graph_def(self._graph, from_version=self._sent).SerializeToString()
-                self._client.extend_session(self._handle, data)
+                self._link.control.extend_session(self._handle, data)
             self._sent = version
             return self._handle
 
     def devices(self) -> list[Device]:
-        return [parse_device(name) for name in self._client.session_devices(self._session())]
+        return [parse_device(name) for name in self._link.control.session_devices(self._session())]
 
     def prepare(self, request: Request) -> Runnable:
         session = self._session()
-        number = self._client.make_callable(
+        number = self._link.control.make_callable(
             session,
             [t.name for t in request.feeds],
             [t.name for t in request.fetches],
             [op.name for op in request.targets],
             b"",
         )
-        return RemoteCallable(self._target, self._client, session, number)
+        return RemoteCallable(self._target, self._link, session, number)
 
     def close(self) -> None:
         with self._lock:
             handle, self._handle, self._closed = self._handle, None, True
+            lifeline, self._lifeline = self._lifeline, None
         if handle is not None:
-            self._client.close_session(handle)
+            try:
+                self._link.control.close_session(handle)
+            except OpError as error:
+                _log.debug("%s did not hear that a session ended: %s", self._target, error.message)
+        if lifeline is not None:
+            self._link.give_back(lifeline, False)
+        self._link.close()
 
 
 class RemoteCallable:
     """A request that a master elsewhere has planned."""
 
-    def __init__(self, target: str, client: MasterClient, session: str, number: int) -> None:
+    def __init__(self, target: str, link: Link, session: str, number: int) -> None:
         self._target = target
-        self._client = client
+        self._link = link
         self._session = session
         self._number = number
 
     def run(self, feeds: Sequence[Any], timeout_s: float | None = None) -> list[Any]:
-        channel = self._client.take()
+        channel = self._link.take()
         usable = False
         try:
             channel.send(Frame(CALL, (self._session, self._number, timeout_s), feeds))
@@ -137,7 +140,7 @@ class RemoteCallable:
                 None, None, f"the master at {self._target} was lost during a step: {error.message}"
             ) from error
         finally:
-            self._client.give_back(channel, usable)
+            self._link.give_back(channel, usable)
 
     def _wait(self, channel: Channel) -> Frame:
         while True:

@@ -23,6 +23,11 @@ def local_devices() -> dict[str, Any]:
     return found
 
 
+def use_cpu_only() -> None:
+    """Keeps this process off all GPUs, as a parameter server has it. To be called before anything is computed."""
+    cast(Any, jax).config.update("jax_platforms", "cpu")
+
+
 def _devices(backend: str | None = None) -> list[Any]:
     return cast(Any, jax).local_devices(backend=backend)
 

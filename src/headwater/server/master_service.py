@@ -43,6 +43,7 @@ class MasterService:
         self._runtime = runtime
         self._peers = peers
         self._clients: dict[str, _ClientSession] = {}
+        self._held: dict[Channel, list[str]] = {}
         self._lock = threading.Lock()
 
     # For this process -------------------------------------------------------------------------------------------
@@ -108,6 +109,19 @@ class MasterService:
     def close(self) -> None:
         """Ends all sessions."""
         for session in list(self._clients):
+            self.close_session(session)
+
+    def hold(self, channel: Channel, frame: Frame) -> None:
+        """Takes a HOLD frame: the session ends when `let_go` is called for the channel."""
+        match frame.header:
+            case (str(session),):
+                self._held.setdefault(channel, []).append(session)
+            case _:
+                raise InvalidArgumentError(None, None, f"not the header of a hold: {str(frame.header)[:80]}")
+
+    def let_go(self, channel: Channel) -> None:
+        """Ends the sessions whose client is gone: ``channel`` has closed."""
+        for session in self._held.pop(channel, ()):
             self.close_session(session)
 
     def call(self, channel: Channel, frame: Frame) -> None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import signal
 import threading
-import time
-from collections.abc import Callable, Sequence
+from types import FrameType
 from typing import Any
 
-from headwater.cluster.addresses import Address, parse_address
+from headwater.cluster.addresses import parse_address
 from headwater.cluster.names import TaskName
 from headwater.cluster.server_def import ServerDef, make_server_def
 from headwater.cluster.spec import ClusterSpec
@@ -84,13 +83,17 @@ class Server:
         in_main = threading.current_thread() is threading.main_thread()
         old: Any = None
         if in_main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-            old = signal.signal(signal.SIGTERM, lambda *_: self._ended.set())
+            old = signal.signal(signal.SIGTERM, self._on_signal)
         try:
             self._ended.wait()
         finally:
             if old is not None:
                 signal.signal(signal.SIGTERM, old)
         self.stop()
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        del number, frame
+        self._ended.set()
 
     def stop(self) -> None:
         """Stops the server and frees its port. Its state is gone."""

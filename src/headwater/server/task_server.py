@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
 from headwater.cluster.addresses import Address, parse_address
 from headwater.cluster.names import TaskName
 from headwater.cluster.spec import ClusterSpec
-from headwater.errors import OpError
+from headwater.master.links import STEPS_DETAIL, TaskLink, Wiring
 from headwater.master.peers import ClusterPeers, PeerLink
-from headwater.master.protocol import CALL
+from headwater.master.protocol import CALL, HOLD
 from headwater.master.targets import forget_master, register_master
 from headwater.passes.plan import decode_plan
-from headwater.runtime.devices import use_cpu_only
+from headwater.runtime.devices import memory_bytes, use_cpu_only
 from headwater.runtime.task import TaskRuntime
-from headwater.server.links import ADMIN, TaskLink
 from headwater.server.master_service import MasterService
 from headwater.server.steps import StepService
 from headwater.transport.channel import Channel
+from headwater.transport.control_server import ControlServer
 from headwater.transport.frames import Frame
+from headwater.transport.handlers import DeviceInfo
 from headwater.transport.handshake import Identity, new_generation
 from headwater.transport.listener import Listener
-from headwater.transport.options import TransportOptions
-from headwater.transport.security import Security
-from headwater.transport.waiting import Waiter
 from headwater.transport.workplace import Workplace
 
 _log = logging.getLogger("headwater")
@@ -35,10 +33,14 @@ class TaskServer:
 
     Args:
       cluster: all tasks.
-      task: this one.
+      task: this one. Job ``ps`` stays off GPUs.
       address: where it listens; with port 0 the system chooses.
       inside_grpc: keep tensors inside gRPC.
       on_shutdown: called when somebody who may asks the task to end.
+
+    Attributes:
+      address: where it listens.
+      runtime: its state and plans.
     """
 
     def __init__(
@@ -53,56 +55,97 @@ class TaskServer:
         if task.job == "ps":
             use_cpu_only()
         self._cluster = cluster
-        self._options = TransportOptions()
-        self._security = Security.from_environment()
-        self._identity = Identity(task=str(task), generation=new_generation())
-        self._waiter = Waiter()
+        self._generation = new_generation()
+        self._wiring = Wiring(me=Identity(task=str(task), generation=self._generation), inside_grpc=inside_grpc)
+        self._on_shutdown = on_shutdown
+        self._links: list[TaskLink] = []
         self.runtime = TaskRuntime(task.device_prefix)
-        self.peers = ClusterPeers(cluster, task, self.runtime.devices, self._link)
-        self._steps = StepService(self.runtime, self.peers.push)
-        self.master = MasterService(self.runtime, self.peers)
+        self._peers = ClusterPeers(cluster, task, self.runtime.devices, self._link)
+        self._steps = StepService(self.runtime, self._peers.push)
+        self._master = MasterService(self.runtime, self._peers)
         self._workplace = Workplace()
+        try:
+            self._start(address)
+        except BaseException:
+            self._workplace.close()
+            raise
+        self._target = f"grpc://{self.address}"
+        register_master(self._target, self._master)
+        _log.info("%s serves at %s", task, self.address)
+
+    def _start(self, address: Address) -> None:
+        wiring = self._wiring
+        control_path = str(self._workplace.path / "control")
         self._listener = Listener(
-            address, me=self._identity, security=self._security, on_channel=self._serve, options=self._options,
-            workplace=self._workplace,
+            address, me=wiring.me, security=wiring.security, on_channel=self._serve, options=wiring.options,
+            workplace=self._workplace, control_path=control_path,
         )  # fmt: skip
         self.address = self._listener.address
+        self._control = ControlServer(
+            control_path, me=wiring.me, security=wiring.security, task=self, master=self._master,
+            on_channel=self._serve, options=wiring.options,
+        )  # fmt: skip
+        self._control.start()
         self._listener.start()
-        register_master(f"grpc://{self.address}", self.master)
-        _log.info("%s serves at %s", task, self.address)
 
     def _link(self, task: TaskName) -> PeerLink:
         address = parse_address(self._cluster.task_address(task.job, task.index))
-        return TaskLink(self._identity, task, address, self._security, self._options, self._waiter)
+        link = TaskLink(self._wiring, task, address, self.runtime.task)
+        self._links.append(link)
+        return link
 
     def _serve(self, channel: Channel) -> None:
         def other(frame: Frame) -> bool:
             if frame.kind == CALL:
-                self.master.call(channel, frame)
-                return True
-            if frame.kind == ADMIN:
-                try:
-                    channel.send(Frame(ADMIN, (0, self._admin(*frame.header)), ()))
-                except OpError as e:
-                    channel.send(Frame(ADMIN, (e.error_code, e.message), ()))
-                return True
-            return False
+                self._master.call(channel, frame)
+            elif frame.kind == HOLD:
+                self._master.hold(channel, frame)
+            return frame.kind in (CALL, HOLD)
 
-        self._steps.serve(channel, other)
-
-    def _admin(self, what, *args):
-        if what == "status":
-            return [self._identity.generation, [d.name() for d in self.runtime.devices()], self._steps.steps]
-        if what == "add_plan":
-            self.runtime.add_plan(args[0], args[1], decode_plan(args[2]), ("/job:worker/replica:0/task:0", 1))
-        if what == "release":
-            self.runtime.release(args[0])
-        if what == "reset":
-            self.runtime.reset(list(args[0]))
+        try:
+            self._steps.serve(channel, other)
+        finally:
+            self._master.let_go(channel)
 
     def stop(self) -> None:
-        forget_master(f"grpc://{self.address}")
-        self._waiter.cancel()
-        self.master.close()
+        """Ends everything and frees the port. May be called again."""
+        forget_master(self._target)
+        self._wiring.waiter.cancel()
+        self._master.close()
         self._listener.stop()
+        self._control.stop()
+        for link in self._links:
+            link.close()
         self._workplace.close()
+
+    # What the control plane asks (`headwater.transport.handlers.TaskHandler`) -----------------------------------------
+
+    def status_details(self) -> Mapping[str, bytes]:
+        return {STEPS_DETAIL: str(self._steps.steps).encode()}
+
+    def list_devices(self) -> Sequence[DeviceInfo]:
+        return [
+            DeviceInfo(
+                name=device.name(),
+                type=device.device_type or "",
+                memory_limit=memory_bytes(f"{device.device_type}:{device.device_index}"),
+                incarnation=self._generation,
+            )
+            for device in self.runtime.devices()
+        ]
+
+    def add_plan(self, session: str, number: int, plan: bytes, owner: tuple[str, int]) -> None:
+        self.runtime.add_plan(session, number, decode_plan(plan), owner)
+
+    def release(self, session: str) -> None:
+        self.runtime.release(session)
+
+    def cancel_step(self, session: str, step: int, reason: str) -> None:
+        self.runtime.cancel(session, step, reason)
+
+    def reset(self, containers: Sequence[str]) -> None:
+        self.runtime.reset(list(containers))
+
+    def shutdown(self, reason: str) -> None:
+        _log.info("%s was asked to end: %s", self._wiring.me.task, reason)
+        self._on_shutdown()

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from headwater.cluster.devices import canonical_device_name
-from headwater.errors import OpError
+from headwater.errors import NotFoundError, OpError
 from headwater.graph import context
 from headwater.graph.graph import Graph
 from headwater.master.master import SessionOptions, error_with_op
+from headwater.master.remote import SCHEME, RemoteMaster
 from headwater.master.targets import Master, OpenSession, Runnable, local_master
 from headwater.session.fetches import Feed, Fetches, cache_key, expand_feeds, make_request, to_result
 from headwater.tensorboard_protos import config_pb2
@@ -259,6 +260,8 @@ def _options(config: Any) -> SessionOptions:
 
 def _master(target: str) -> Master:
     found = local_master(target)
-    if found is None:
-        raise ValueError(f"no server of this process has the target {target!r}")
-    return found
+    if found is not None:
+        return found
+    if target.startswith(SCHEME):
+        return RemoteMaster(target)
+    raise NotFoundError(None, None, f"a session's target is empty, or {SCHEME}host:port, and not {target!r}")

@@ -1,0 +1,144 @@
+"""Links: how a task reaches the others, and how a client reaches a master that is elsewhere."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from headwater.cluster.addresses import Address
+from headwater.cluster.names import TaskName
+from headwater.master.peers import PeerStatus
+from headwater.transport.channel import Channel
+from headwater.transport.connect import connect
+from headwater.transport.control_client import ControlClient
+from headwater.transport.handshake import Identity
+from headwater.transport.options import TransportOptions
+from headwater.transport.pool import ChannelPool
+from headwater.transport.problems import ConnectFailure
+from headwater.transport.security import Security
+from headwater.transport.waiting import Waiter
+
+STEPS_DETAIL = "steps"
+"""Key of the status detail that counts the steps a task has run for masters elsewhere."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Wiring:
+    """What all links of a process have in common.
+
+    Attributes:
+      me: this task, or client.
+      security: what it shows and asks for.
+      options: limits of channels.
+      waiter: how long it waits for others.
+      inside_grpc: keep tensors inside gRPC.
+    """
+
+    me: Identity
+    security: Security = field(default_factory=Security.from_environment)
+    options: TransportOptions = field(default_factory=TransportOptions)
+    waiter: Waiter = field(default_factory=Waiter)
+    inside_grpc: bool = False
+
+
+def client_wiring() -> Wiring:
+    """For a client that is no task of the cluster."""
+    return Wiring(me=Identity(task=f"client {os.getpid()} on {socket.gethostname()}", generation=0))
+
+
+class Link:
+    """A way to one task: its control plane, made when first needed, and channels.
+
+    Args:
+      wiring: see `Wiring`.
+      peer: the task, or None for whichever has the address.
+      address: where it is.
+    """
+
+    def __init__(self, wiring: Wiring, peer: TaskName | None, address: Address) -> None:
+        self._wiring = wiring
+        self._peer = peer or TaskName("master", 0)
+        self._wanted = Identity(task=str(peer) if peer else "", generation=0)
+        self._called = str(peer) if peer else "the master"
+        self._address = address
+        self._control: ControlClient | None = None
+        self._pool = ChannelPool(lambda _: self._open())
+
+    @property
+    def control(self) -> ControlClient:
+        """The task's control plane."""
+        if self._control is None:
+            self._control = ControlClient(self._address, peer=self._called, security=self._wiring.security)
+        return self._control
+
+    def _attempt(self) -> Channel:
+        wiring = self._wiring
+        if wiring.inside_grpc:
+            return self.control.open_channel(me=wiring.me, wanted=self._wanted, options=wiring.options)
+        return connect(
+            self._address, me=wiring.me, wanted=self._wanted, security=wiring.security, options=wiring.options
+        )
+
+    def _open(self) -> Channel:
+        try:
+            return self._attempt()
+        except ConnectFailure as failure:
+            raise failure.as_error(
+                f"{self._wiring.me.task} cannot reach {self._called} at {self._address}"
+            ) from failure
+
+    def reach(self, deadline_s: float | None = None) -> None:
+        """Waits until the task can be reached, saying so now and then; see `Waiter.connect` for what it raises."""
+        channel = self._wiring.waiter.connect(
+            self._attempt, me=self._wiring.me.task, peer=self._called, address=self._address, deadline_s=deadline_s
+        )
+        channel.close()
+
+    def take(self) -> Channel:
+        """A channel for one conversation; end it with `give_back`."""
+        return self._pool.take(self._peer)
+
+    def give_back(self, channel: Channel, usable: bool) -> None:
+        """Ends a conversation; ``usable`` says that both ends expect a new one."""
+        if usable:
+            self._pool.give_back(channel)
+        else:
+            self._pool.discard(channel)
+
+    def close(self) -> None:
+        """Closes everything."""
+        self._pool.close()
+        if self._control is not None:
+            self._control.close()
+
+
+class TaskLink(Link):
+    """A link to another task of the cluster, for this task's master.
+
+    Args:
+      owner: full name of this task.
+    """
+
+    def __init__(self, wiring: Wiring, peer: TaskName, address: Address, owner: str) -> None:
+        super().__init__(wiring, peer, address)
+        self._owner = (owner, wiring.me.generation)
+
+    def wait(self, deadline_s: float | None = None) -> PeerStatus:
+        self.reach(deadline_s)
+        status = self.control.status()
+        return PeerStatus(
+            generation=status.generation,
+            devices=tuple(device.name for device in self.control.list_devices()),
+            steps=int(status.details.get(STEPS_DETAIL, b"0")),
+        )
+
+    def add_plan(self, session: str, number: int, plan: bytes, generation: int) -> None:
+        self.control.add_plan(session, number, plan, generation=generation, owner=self._owner)
+
+    def release(self, session: str) -> None:
+        self.control.release(session)
+
+    def reset(self, containers: Sequence[str]) -> None:
+        self.control.reset_task(containers)
