@@ -74,10 +74,11 @@ class Server:
             )
 
     def join(self) -> None:
-        """Waits until the job is over or the process is told to end (SIGTERM), and then returns.
+        """Waits until the job is over or the process is told to end (SIGTERM).
 
         In the main thread SIGTERM ends the wait rather than the process, so that a parameter server's program ends
-        orderly. Ctrl-C raises KeyboardInterrupt.
+        orderly: by SystemExit with code 0, for programs are written as if this never returned, and what follows may be
+        a worker's. In another thread it returns. Ctrl-C raises KeyboardInterrupt.
         """
         self._require_running()
         in_main = threading.current_thread() is threading.main_thread()
@@ -90,6 +91,8 @@ class Server:
             if old is not None:
                 signal.signal(signal.SIGTERM, old)
         self.stop()
+        if in_main:
+            raise SystemExit(0)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         del number, frame
