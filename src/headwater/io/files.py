@@ -31,7 +31,7 @@ from headwater.errors import (
 
 Path = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 
-BUFFER_BYTES: Final = 1 << 20
+BUFFER_BYTES: Final = 256 << 10
 """Size of the buffer behind a file that is written or read from start to end."""
 
 _ERROR_OF_ERRNO: Final[dict[int, Callable[[Any, Any, str], OpError]]] = {
@@ -287,8 +287,10 @@ class AtomicFile:
 
     def write(self, data: Any) -> None:
         """Appends ``data``, any C-contiguous buffer of bytes."""
-        with translated(self.path):
+        try:
             self.stream.write(data)
+        except OSError as error:  # `translated` would take longer than a small write
+            raise as_op_error(error, self.path) from error
 
     def sync(self) -> None:
         """Writes what there is so far to the disk."""

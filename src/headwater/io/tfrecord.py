@@ -14,104 +14,28 @@ from typing import Any, BinaryIO, Final
 
 from headwater.errors import DataLossError, FailedPreconditionError
 from headwater.io import crc32c
-from headwater.io.files import BUFFER_BYTES, Path, as_path, open_file, translated
+from headwater.io.files import BUFFER_BYTES, Path, as_op_error, as_path, open_file, translated
+from headwater.io.record_compression import Inflater, TFRecordCompressionType, TFRecordOptions
+
+__all__ = [
+    "TFRecordCompressionType",
+    "TFRecordOptions",
+    "TFRecordReader",
+    "TFRecordWriter",
+    "tf_record_iterator",
+]
 
 _HEADER_BYTES: Final = 12
 _FOOTER_BYTES: Final = 4
 _HEADER: Final = struct.Struct("<QI")
 _CRC: Final = struct.Struct("<I")
 _ITERATED_BLOCK: Final = 256
+_PIECE_BYTES: Final = 16 << 20
+"""At most so many bytes are asked of the file at once."""
+_LARGE_BYTES: Final = 64 << 10
+"""Records from this size on are written without a copy."""
 _KNOWN_LENGTHS: Final = 4096
 """How many headers are remembered, so that a length that comes again is not checked or computed again."""
-
-_GZIP_WINDOW: Final = 16
-"""What zlib adds to the window bits to mean gzip's framing instead of its own."""
-
-
-class TFRecordCompressionType:
-    """How a file of records is compressed."""
-
-    NONE = 0
-    ZLIB = 1
-    GZIP = 2
-
-
-class TFRecordOptions:
-    """How to write or read a file of records.
-
-    Args:
-      compression_type: ``""``, ``"GZIP"``, ``"ZLIB"``, a number of `TFRecordCompressionType`, or None for none.
-      flush_mode: how zlib flushes (``zlib.Z_SYNC_FLUSH`` ...).
-      input_buffer_size: bytes read at once.
-      output_buffer_size: bytes collected before they are written.
-      window_bits: zlib's window, 8 to 15.
-      compression_level: 0 (none) to 9 (most), -1 for zlib's choice.
-      compression_method: ``zlib.DEFLATED``.
-      mem_level: zlib's memory, 1 to 9.
-      compression_strategy: zlib's strategy.
-
-    Raises:
-      ValueError: an unknown ``compression_type``.
-    """
-
-    compression_type_map: Final[dict[Any, str]] = {
-        TFRecordCompressionType.NONE: "",
-        TFRecordCompressionType.ZLIB: "ZLIB",
-        TFRecordCompressionType.GZIP: "GZIP",
-    }
-
-    def __init__(
-        self,
-        compression_type: Any = None,
-        flush_mode: int | None = None,
-        input_buffer_size: int | None = None,
-        output_buffer_size: int | None = None,
-        window_bits: int | None = None,
-        compression_level: int | None = None,
-        compression_method: int | None = None,
-        mem_level: int | None = None,
-        compression_strategy: int | None = None,
-    ) -> None:
-        self.compression_type: Any = compression_type
-        self.get_compression_type_string(compression_type)
-        self.flush_mode = flush_mode
-        self.input_buffer_size = input_buffer_size
-        self.output_buffer_size = output_buffer_size
-        self.window_bits = window_bits
-        self.compression_level = compression_level
-        self.compression_method = compression_method
-        self.mem_level = mem_level
-        self.compression_strategy = compression_strategy
-
-    @classmethod
-    def get_compression_type_string(cls, options: Any) -> str:
-        """``""``, ``"GZIP"`` or ``"ZLIB"`` for options, a name, a number or None."""
-        if isinstance(options, TFRecordOptions):
-            return cls.get_compression_type_string(options.compression_type)
-        if not options:
-            return ""
-        name: Any = cls.compression_type_map.get(options, options)
-        if name not in cls.compression_type_map.values():
-            raise ValueError(f'Not a valid compression_type: "{options}", must be "", "GZIP" or "ZLIB"')
-        return name
-
-    @classmethod
-    def of(cls, options: Any) -> TFRecordOptions:
-        """``options``, or new ones of that compression type."""
-        return options if isinstance(options, TFRecordOptions) else cls(options)
-
-    def compressor(self) -> Any:
-        """A fresh compression object of `zlib`, or None without compression."""
-        name = self.get_compression_type_string(self)
-        if not name:
-            return None
-        return zlib.compressobj(
-            level=-1 if self.compression_level is None else self.compression_level,
-            method=self.compression_method or zlib.DEFLATED,
-            wbits=(self.window_bits or zlib.MAX_WBITS) + (_GZIP_WINDOW if name == "GZIP" else 0),
-            memLevel=self.mem_level or zlib.DEF_MEM_LEVEL,
-            strategy=self.compression_strategy or zlib.Z_DEFAULT_STRATEGY,
-        )
 
 
 class TFRecordWriter:
@@ -144,7 +68,13 @@ class TFRecordWriter:
             header = packed + _CRC.pack(crc32c.masked(packed))
             if len(self._headers) < _KNOWN_LENGTHS:
                 self._headers[length] = header
-        self._append(b"%b%b%b" % (header, record, _CRC.pack(crc32c.masked(record))))
+        footer = _CRC.pack(crc32c.masked(record))
+        if length < _LARGE_BYTES:
+            self._append(b"%b%b%b" % (header, record, footer))
+        else:
+            self._append(header)
+            self._append(record)
+            self._append(footer)
 
     def write_all(self, records: Iterable[bytes]) -> None:
         """Appends records."""
@@ -158,8 +88,10 @@ class TFRecordWriter:
 
     def _append(self, data: bytes) -> None:
         stream = self._open_stream()
-        with translated(self._path):
+        try:
             stream.write(data if self._compressor is None else self._compressor.compress(data))
+        except OSError as error:  # `translated` would take as long as the rest
+            raise as_op_error(error, self._path) from error
 
     def flush(self) -> None:
         """Hands all records to the operating system, so that a reader finds them."""
@@ -189,45 +121,6 @@ class TFRecordWriter:
         self.close()
 
 
-class _Inflater:
-    """The decompressed bytes of a file, which may be several compressed streams one after the other."""
-
-    def __init__(self, stream: BinaryIO, path: str, window_bits: int) -> None:
-        self._stream = stream
-        self._path = path
-        self._window_bits = window_bits
-        self._inflater: Any = None
-        self._input = b""
-
-    def read(self, count: int) -> bytes:
-        """At most ``count`` bytes; empty only at the end of the file."""
-        while True:
-            if not self._input:
-                self._input = self._stream.read(BUFFER_BYTES)
-            if self._inflater is None:
-                if not self._input:
-                    return b""
-                self._inflater = zlib.decompressobj(self._window_bits)
-            if not self._input:
-                raise self._damage("the compressed data is cut off")
-            try:
-                output = self._inflater.decompress(self._input, count)
-            except zlib.error as error:
-                raise self._damage(f"the compressed data is damaged ({error})") from error
-            if self._inflater.eof:
-                self._input, self._inflater = self._inflater.unused_data, None
-            else:
-                self._input = self._inflater.unconsumed_tail
-            if output:
-                return output
-
-    def _damage(self, what: str) -> DataLossError:
-        return DataLossError(None, None, f"{self._path}: {what} at offset {self._stream.tell() - len(self._input)}")
-
-    def close(self) -> None:
-        self._stream.close()
-
-
 class TFRecordReader:
     """Reads the records of a file one after the other; also an iterator over them.
 
@@ -248,12 +141,9 @@ class TFRecordReader:
         self._path = as_path(path)
         stream = open_file(path, "rb")
         parsed = TFRecordOptions.of(options)
-        compression = TFRecordOptions.get_compression_type_string(parsed)
         self._chunk = parsed.input_buffer_size or BUFFER_BYTES
-        self._stream: BinaryIO | _Inflater = stream
-        if compression:
-            bits = (parsed.window_bits or zlib.MAX_WBITS) + (_GZIP_WINDOW if compression == "GZIP" else 0)
-            self._stream = _Inflater(stream, self._path, bits)
+        bits = parsed.zlib_window_bits
+        self._stream: BinaryIO | Inflater = stream if bits is None else Inflater(stream, self._path, bits)
         self._buffer = b""
         self._position = 0
         self._buffer_offset = 0
@@ -267,13 +157,29 @@ class TFRecordReader:
         """The next ``count`` records; fewer where the file ends or is damaged, none at its end."""
         records: list[bytes] = []
         try:
-            needed = self._take(records, count)
-            while needed and self._fill(needed):
-                needed = self._take(records, count)
+            while len(records) < count and self._advance(records, count):
+                pass
         except DataLossError:
             if not records:
                 raise
         return records
+
+    def _advance(self, records: list[bytes], count: int) -> bool:
+        """Adds records of the buffer, up to ``count``, or one larger than it, or else fills it; False at the end."""
+        before = len(records)
+        try:
+            needed = self._take(records, count)
+        except DataLossError:
+            if len(records) == before:
+                raise
+            needed = 0
+        if len(records) > before:
+            return True
+        missing = needed - (len(self._buffer) - self._position)
+        if needed > _HEADER_BYTES and missing > max(self._chunk, _FOOTER_BYTES):
+            records.append(self._read_large(needed))
+            return True
+        return self._fill(needed)
 
     def _take(self, records: list[bytes], count: int) -> int:
         """Adds records that lie whole in the buffer, up to ``count``.
@@ -316,12 +222,7 @@ class TFRecordReader:
     def _fill(self, needed: int) -> bool:
         """Reads until ``needed`` bytes lie in the buffer; False when the file ends here."""
         parts = [self._buffer[self._position :]]
-        have = len(parts[0])
-        with translated(self._path):
-            # Piece by piece: what a file says about its lengths allocates nothing before the bytes are there.
-            while have < needed and (part := self._stream.read(self._chunk)):
-                parts.append(part)
-                have += len(part)
+        have = self._read(parts, len(parts[0]), needed, at_least=self._chunk)
         self._buffer_offset += self._position
         self._position = 0
         self._buffer = b"".join(parts)
@@ -330,6 +231,40 @@ class TFRecordReader:
         if have:
             raise self._damage("the record is cut off", 0)
         return False
+
+    def _read_large(self, needed: int) -> bytes:
+        """Reads the next record, which takes ``needed`` bytes, without a copy of it in the buffer."""
+        start = self._position + _HEADER_BYTES
+        parts = [self._buffer[start:]]
+        held = len(parts[0])
+        body = needed - _HEADER_BYTES - _FOOTER_BYTES
+        if self._read(parts, held, body, at_least=0) == body:
+            footer: list[bytes] = []
+            self._read(footer, 0, _FOOTER_BYTES, at_least=0)
+            record = b"".join(parts)
+            if b"".join(footer) == _CRC.pack(crc32c.masked(record)):
+                self._buffer_offset += self._position + needed
+                self._position = 0
+                self._buffer = b""
+                return record
+            parts += footer
+        self._buffer = b"".join((self._buffer[:start], *parts))
+        raise self._damage(
+            "the record is damaged" if len(self._buffer) >= self._position + needed else "the record is cut off",
+            self._position,
+        )
+
+    def _read(self, parts: list[bytes], have: int, needed: int, at_least: int) -> int:
+        """Appends what comes next of the file to ``parts``, until they are ``needed`` bytes; how many they are."""
+        with translated(self._path):
+            while have < needed:
+                # Piece by piece: what a file says about its lengths allocates nothing before the bytes are there.
+                part = self._stream.read(max(at_least, min(needed - have, _PIECE_BYTES)))
+                if not part:
+                    break
+                parts.append(part)
+                have += len(part)
+        return have
 
     def _damage(self, what: str, position: int) -> DataLossError:
         return DataLossError(None, None, f"{self._path}: {what} at offset {self._buffer_offset + position}")
@@ -345,8 +280,10 @@ class TFRecordReader:
         self.close()
 
     def __iter__(self) -> Iterator[bytes]:
-        while block := self.read_block(_ITERATED_BLOCK):
-            yield from block
+        records: list[bytes] = []
+        while self._advance(records, _ITERATED_BLOCK):
+            yield from records
+            records.clear()
 
 
 def tf_record_iterator(path: Path, options: Any = None) -> Iterator[bytes]:

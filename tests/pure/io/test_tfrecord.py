@@ -80,10 +80,11 @@ def test_flushed_records_can_be_read_before_the_end(tmp_path: Path) -> None:
                 assert reader.read_block(1) == [b"first"]
 
 
-def test_a_growing_file_is_read_on(tmp_path: Path) -> None:
+@pytest.mark.parametrize("size", [None, 5])
+def test_a_growing_file_is_read_on(tmp_path: Path, size: int | None) -> None:
     path = tmp_path / "r"
     path.write_bytes(GOLDEN[:20])
-    with TFRecordReader(path) as reader:
+    with TFRecordReader(path, TFRecordOptions(input_buffer_size=size)) as reader:
         assert reader.read_block(10) == [b"abc"]
         with pytest.raises(DataLossError, match="cut off at offset 19"):
             reader.read_block(10)
@@ -129,7 +130,11 @@ def test_a_giant_length_allocates_nothing(tmp_path: Path) -> None:
         reader.read_block(1)
 
 
-def test_every_flipped_bit_is_found(tmp_path: Path) -> None:
+BUFFERS = [None, TFRecordOptions(input_buffer_size=5)]  # records within the buffer, and larger than it
+
+
+@pytest.mark.parametrize("options", BUFFERS)
+def test_every_flipped_bit_is_found(tmp_path: Path, options: TFRecordOptions | None) -> None:
     path = tmp_path / "r"
     for bit in range(len(GOLDEN) * 8):
         damaged = bytearray(GOLDEN)
@@ -137,19 +142,20 @@ def test_every_flipped_bit_is_found(tmp_path: Path) -> None:
         path.write_bytes(damaged)
         read: list[bytes] = []
         with pytest.raises(DataLossError, match=rf"{path}.* at offset (0|19|35)$"):
-            read.extend(tf_record_iterator(path))
+            read.extend(tf_record_iterator(path, options))
         assert read == RECORDS[: len(read)]
 
 
-def test_every_truncation_is_found(tmp_path: Path) -> None:
+@pytest.mark.parametrize("options", BUFFERS)
+def test_every_truncation_is_found(tmp_path: Path, options: TFRecordOptions | None) -> None:
     path = tmp_path / "r"
     for size in range(len(GOLDEN)):
         path.write_bytes(GOLDEN[:size])
         if size in (0, 19, 35):
-            assert len(list(tf_record_iterator(path))) == (0, 19, 35).index(size)
+            assert len(list(tf_record_iterator(path, options))) == (0, 19, 35).index(size)
         else:
             with pytest.raises(DataLossError, match="cut off at offset"):
-                list(tf_record_iterator(path))
+                list(tf_record_iterator(path, options))
 
 
 @pytest.mark.parametrize("compression", ["GZIP", "ZLIB"])
