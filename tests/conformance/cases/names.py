@@ -9,10 +9,10 @@ ODD_NAMES = [
 def cases(tf):
     found = {name[5:]: case for name, case in globals().items() if name.startswith("case_")}
     for odd in ODD_NAMES:
-        found["operation %r" % odd] = lambda tf, odd=odd: op(tf, odd)
-        found["operation %r in a scope" % odd] = lambda tf, odd=odd: in_scope(tf, "s", lambda: op(tf, odd))
-        found["scope %r" % odd] = lambda tf, odd=odd: in_scope(tf, odd, lambda: op(tf, "x"))
-        found["scope %r in a scope" % odd] = lambda tf, odd=odd: in_scope(
+        found[f"operation {odd!r}"] = lambda tf, odd=odd: op(tf, odd)
+        found[f"operation {odd!r} in a scope"] = lambda tf, odd=odd: in_scope(tf, "s", lambda: op(tf, odd))
+        found[f"scope {odd!r}"] = lambda tf, odd=odd: in_scope(tf, odd, lambda: op(tf, "x"))
+        found[f"scope {odd!r} in a scope"] = lambda tf, odd=odd: in_scope(
             tf, "o", lambda: in_scope(tf, odd, lambda: op(tf, "x"))
         )
     return found
@@ -74,9 +74,8 @@ def case_unique_name(tf):
 
 def case_current_scope(tf):
     graph = tf.get_default_graph()
-    with tf.name_scope("x"):
-        with tf.name_scope("y"):
-            found = [graph.get_name_scope()]
+    with tf.name_scope("x"), tf.name_scope("y"):
+        found = [graph.get_name_scope()]
     found += [op(tf, "x"), op(tf, "x/y")]
     with tf.name_scope("x/y/"):
         found += [op(tf, "z"), graph.get_name_scope()]

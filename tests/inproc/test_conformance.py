@@ -1,0 +1,25 @@
+"""What a session gives: the same calls give what TensorFlow 1.15 gives. See ``tests/conformance``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.conformance.namespace import tf
+from tests.conformance.run import outcome
+from tests.conformance.stored import Case, stored_cases
+
+
+@pytest.mark.parametrize("case", stored_cases("gradients"), ids=str)
+def test_as_tensorflow(case: Case) -> None:
+    assert _rounded(outcome(case.run, tf)) == _rounded(case.expected)
+
+
+def _rounded(value: Any) -> Any:
+    """``value`` with its numbers to five digits, as far as float32 goes in both."""
+    if isinstance(value, float):
+        return float(f"{value:.5g}")
+    if isinstance(value, list):
+        return [_rounded(item) for item in value]
+    return value
