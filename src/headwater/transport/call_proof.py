@@ -72,7 +72,7 @@ class ProofChecker:
         with self._lock:
             while self._seen:
                 oldest = next(iter(self._seen))
-                if self._seen[oldest] > now:
+                if self._seen[oldest] >= now:
                     break
                 del self._seen[oldest]
             if nonce in self._seen:

@@ -32,8 +32,10 @@ SHARED_FROM_BYTES = 1 << 15
 
 #: Prefix flag: the slot is new, and its descriptor waits in the lane.
 _NEW_SLOT = 2
+#: Prefix flag: bit n of ``slot``, from bit 8 on, says that slot n is used no more.
+_DROPS_SLOTS = 4
 _MAX_SLOTS = 4
-#: A slot that this many frames did not use is given back.
+#: A slot that this many frames did not use is given back; looked at once in as many frames.
 _IDLE_FRAMES = 256
 #: A slot serves a payload if it is at most this many times as long.
 _MAX_WASTE = 4
@@ -66,7 +68,7 @@ class SharedMemoryChannel(SocketChannel):
       max_payload_bytes: refuse frames whose tensors take more than this.
     """
 
-    known_flags = IN_SHARED_MEMORY | _NEW_SLOT
+    known_flags = IN_SHARED_MEMORY | _NEW_SLOT | _DROPS_SLOTS
 
     def __init__(
         self,
@@ -86,14 +88,28 @@ class SharedMemoryChannel(SocketChannel):
 
     # --- sending
 
-    def _send_encoded(self, encoded: Encoded) -> int:
-        if encoded.payload_bytes < SHARED_FROM_BYTES:
-            return super()._send_encoded(encoded)
-        found = self._slot_for(encoded.payload_bytes)
+    def _send_encoded(self, encoded: Encoded, flags: int = 0, slot: int = 0) -> int:
+        if self._slots and self._frames_sent % _IDLE_FRAMES == 0:
+            dropped = self._drop_idle()
+            if dropped:
+                flags, slot = _DROPS_SLOTS, dropped << _DROPPED_SHIFT
+        found = self._slot_for(encoded.payload_bytes) if encoded.payload_bytes >= SHARED_FROM_BYTES else None
         if found is None:
-            return super()._send_encoded(encoded)
+            return super()._send_encoded(encoded, flags, slot)
         number, descriptor = found
-        slot = self._slots[number]
+        self._fill_slot(self._slots[number], encoded)
+        flags |= IN_SHARED_MEMORY
+        if descriptor is not None:
+            flags |= _NEW_SLOT
+            try:
+                socket.send_fds(self._lane, [b"\0"], [descriptor])
+            finally:
+                os.close(descriptor)
+        head = b"".join((encoded.prefix(flags, slot | number), encoded.header, encoded.layout))
+        self._socket.sendall(head)
+        return len(head) + encoded.payload_bytes
+
+    def _fill_slot(self, slot: _Slot, encoded: Encoded) -> None:
         slot.last_frame = self._frames_sent
         slot.memory[0] = _TAKEN
         at = 0
@@ -101,19 +117,9 @@ class SharedMemoryChannel(SocketChannel):
             data = np.frombuffer(as_bytes(part), np.uint8)
             slot.payload[at : at + len(data)] = data
             at += len(data)
-        flags = IN_SHARED_MEMORY
-        if descriptor is not None:
-            flags |= _NEW_SLOT
-            try:
-                socket.send_fds(self._lane, [b"\0"], [descriptor])
-            finally:
-                os.close(descriptor)
-        head = encoded.prefix(flags, number | self._drop_idle() << _DROPPED_SHIFT)
-        self._socket.sendall(b"".join((head, encoded.header, encoded.layout)))
-        return len(head) + len(encoded.header) + len(encoded.layout) + encoded.payload_bytes
 
     def _slot_for(self, nbytes: int) -> tuple[int, int | None] | None:
-        """A free slot's number, and its descriptor if it is new; None if all slots are taken."""
+        """A free slot's number, and its descriptor if it is new; None if none can be had."""
         fitting = [
             (len(slot.payload), number)
             for number, slot in self._slots.items()
@@ -125,7 +131,10 @@ class SharedMemoryChannel(SocketChannel):
         numbers += [number for number, slot in self._slots.items() if slot.free()]
         if not numbers:
             return None
-        descriptor, memory = _new_memory(_PAGE + nbytes)
+        try:
+            descriptor, memory = _new_memory(_PAGE + nbytes)
+        except OSError:  # no descriptors or no memory left: the socket needs neither
+            return None
         payload = np.ndarray((nbytes,), np.uint8, memory, _PAGE)
         self._slots[numbers[0]] = _Slot(memory, payload, self._frames_sent)
         return numbers[0], descriptor
@@ -143,13 +152,16 @@ class SharedMemoryChannel(SocketChannel):
 
     # --- receiving
 
+    def _heed_flags(self, prefix: Prefix) -> None:
+        if prefix.flags & _DROPS_SLOTS:
+            for number in list(self._peer_slots):
+                if prefix.slot >> _DROPPED_SHIFT >> number & 1:
+                    del self._peer_slots[number]
+
     def _payload(self, prefix: Prefix) -> Buffer:
         if not prefix.flags & IN_SHARED_MEMORY:
             return super()._payload(prefix)
-        number, dropped = prefix.slot & (1 << _DROPPED_SHIFT) - 1, prefix.slot >> _DROPPED_SHIFT
-        for known in list(self._peer_slots):
-            if dropped >> known & 1:
-                del self._peer_slots[known]
+        number = prefix.slot & (1 << _DROPPED_SHIFT) - 1
         if prefix.flags & _NEW_SLOT:
             self._peer_slots[number] = self._receive_slot(number, prefix.payload_bytes)
         memory = self._peer_slots.get(number)
@@ -189,7 +201,11 @@ def _new_memory(nbytes: int) -> tuple[int, mmap.mmap]:
     descriptor = os.memfd_create("headwater", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     os.ftruncate(descriptor, nbytes)
     fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
-    return descriptor, _mapped(descriptor, nbytes)
+    try:
+        return descriptor, _mapped(descriptor, nbytes)
+    except OSError:
+        os.close(descriptor)
+        raise
 
 
 def _mapped(descriptor: int, nbytes: int) -> mmap.mmap:

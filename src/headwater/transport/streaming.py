@@ -27,7 +27,7 @@ class ByteStreamChannel(ABC):
       max_payload_bytes: refuse frames whose tensors take more than this.
     """
 
-    #: Prefix flags that `_payload` understands.
+    #: Prefix flags that this kind of channel understands.
     known_flags = 0
 
     def __init__(self, *, peer: str, peer_generation: int, max_payload_bytes: int) -> None:
@@ -94,9 +94,9 @@ class ByteStreamChannel(ABC):
             if self.closed:
                 self.close()
 
-    def _send_encoded(self, encoded: Encoded) -> int:
+    def _send_encoded(self, encoded: Encoded, flags: int = 0, slot: int = 0) -> int:
         """Sends a frame; how many bytes that took."""
-        head = b"".join((encoded.prefix(), encoded.header, encoded.layout))
+        head = b"".join((encoded.prefix(flags, slot), encoded.header, encoded.layout))
         size = len(head) + encoded.payload_bytes
         if size <= _JOIN_BYTES:
             self._send_joined(b"".join((head, *encoded.body)))
@@ -128,6 +128,8 @@ class ByteStreamChannel(ABC):
             self._chunk, self._start, max_payload_bytes=self._max_payload_bytes, known_flags=self.known_flags
         )
         self._start += frames.PREFIX_SIZE
+        if prefix.flags:
+            self._heed_flags(prefix)
         _, kind, header_bytes, layout_bytes, payload_bytes, _ = prefix
         meta_bytes = header_bytes + layout_bytes
         if meta_bytes <= CHUNK_BYTES:
@@ -143,6 +145,9 @@ class ByteStreamChannel(ABC):
         self._frames_received += 1
         self._bytes_received += frames.PREFIX_SIZE + meta_bytes + payload_bytes
         return Frame(kind, header, tensors)
+
+    def _heed_flags(self, prefix: Prefix) -> None:  # noqa: B027 - most kinds of channel know no such flag
+        """Does what flags ask for, beyond what concerns the payload."""
 
     def _payload(self, prefix: Prefix) -> Buffer:
         """The payload that follows, in memory that is used for nothing else while an array refers to it."""
