@@ -130,6 +130,31 @@ def tensorboard(
 
 
 @app.command()
+def doctor(
+    ps_hosts: Annotated[str, typer.Option("--ps_hosts", metavar="HOST:PORT,...", help="Parameter servers.")] = "",
+    worker_hosts: Annotated[str, typer.Option("--worker_hosts", metavar="HOST:PORT,...", help="Workers.")] = "",
+    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds to wait at each step of connecting.")] = 5.0,
+) -> None:
+    """Tries to reach every task of a cluster from this machine, and says what is wrong with those it cannot reach.
+
+    The cluster is what the two options say or, without them, TF_CONFIG. The exit code is 1 when anything is wrong.
+    """
+    from headwater.cli.doctor import cluster_to_examine, examine, show  # noqa: PLC0415  gRPC takes 100 ms
+
+    try:
+        cluster = cluster_to_examine(ps_hosts, worker_hosts)
+    except ValueError as error:
+        _usage_error("doctor", str(error))
+    try:
+        examined = examine(cluster, timeout_s=timeout)
+    except OpError as error:
+        _usage_error("doctor", str(error))
+    show(examined)
+    if not all(entry.diagnosis.ok for entry in examined):
+        raise typer.Exit(1)
+
+
+@app.command()
 def certs(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where to put them; made for its owner only.")],
     hosts: Annotated[str, typer.Option(metavar="HOST,HOST...", help="Where tasks are reached, without ports.")] = "",

@@ -19,13 +19,13 @@ from headwater.cli.launcher.job import (
     Phase,
     Signal,
     Start,
-    Task,
     Tick,
     begin,
     decide,
 )
+from headwater.cluster.names import TaskName
 
-PS, FIRST, SECOND = Task("ps", 0), Task("worker", 0), Task("worker", 1)
+PS, FIRST, SECOND = TaskName("ps", 0), TaskName("worker", 0), TaskName("worker", 1)
 TASKS = (PS, FIRST, SECOND)
 GRACE_S = 4.0
 
@@ -40,7 +40,7 @@ def after(state: JobState, *events: Event, now: float = 0.0) -> JobState:
     return state
 
 
-def terminate(tasks: Sequence[Task], signum: signal.Signals = signal.SIGTERM) -> tuple[Signal, ...]:
+def terminate(tasks: Sequence[TaskName], signum: signal.Signals = signal.SIGTERM) -> tuple[Signal, ...]:
     return tuple(Signal(task, signum) for task in tasks)
 
 
@@ -139,7 +139,7 @@ NOISE = st.sampled_from([Tick(), OutputLost(), Interrupted(signal.SIGINT), Inter
 
 @given(st.permutations(TASKS), st.lists(RETURNCODES, min_size=3, max_size=3), st.lists(st.none() | NOISE, max_size=6))
 def test_a_job_is_over_exactly_when_nothing_runs(
-    order: list[Task], returncodes: list[int], noise: list[Event | None]
+    order: list[TaskName], returncodes: list[int], noise: list[Event | None]
 ) -> None:
     ends: list[Event] = [Ended(task, code) for task, code in zip(order, returncodes, strict=True)]
     events: list[Event] = []

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from headwater.cli.launcher.job import Task
 from headwater.cli.launcher.output import MAX_LINE, LineBuffer, PlainView, TaskLog, make_view
+from headwater.cluster.names import TaskName
 
-WORKER = Task("worker", 0)
+WORKER = TaskName("worker", 0)
 
 
 def test_lines_are_put_together_from_pieces() -> None:

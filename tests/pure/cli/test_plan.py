@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from headwater.cli.arguments import Invocation
-from headwater.cli.launcher.job import Task
+from headwater.cli.launcher.job import label
 from headwater.cli.launcher.plan import LaunchSettings, TaskPlan, find_gpus, plan_tasks, reserve_address
+from headwater.cluster.names import TaskName
 
 PROGRAM = Invocation(options=("-O",), kind="file", program="train.py", arguments=("--rate=1",))
 
@@ -27,7 +28,7 @@ def plan() -> Iterator[Any]:
 
         def plan(
             settings: LaunchSettings, env: dict[str, str] | None = None, gpus: Sequence[str] = ()
-        ) -> dict[Task, TaskPlan]:
+        ) -> dict[TaskName, TaskPlan]:
             sockets = {task: stack.enter_context(reserve_address()) for task in settings.tasks}
             plans = plan_tasks(settings, sockets, job_id="j0b", status_address="/run/s", base_env=env or {}, gpus=gpus)
             return {plan.task: plan for plan in plans}
@@ -38,7 +39,7 @@ def plan() -> Iterator[Any]:
 def test_every_task_gets_the_cluster_and_its_place(plan: Any) -> None:
     plans = plan(settings(chief=True))
     addresses = [p.address for p in plans.values()]
-    assert [str(task) for task in plans] == ["ps 0", "chief 0", "worker 0", "worker 1"]
+    assert [label(task) for task in plans] == ["ps 0", "chief 0", "worker 0", "worker 1"]
     assert len(set(addresses)) == 4
     for task, p in plans.items():
         assert json.loads(p.env["TF_CONFIG"]) == {
@@ -50,7 +51,7 @@ def test_every_task_gets_the_cluster_and_its_place(plan: Any) -> None:
 
 
 def test_programs_run_under_exec_with_their_own_arguments(plan: Any) -> None:
-    command = plan(settings())[Task("worker", 0)].command
+    command = plan(settings())[TaskName("worker", 0)].command
     assert command[1] == "-O"
     assert Path(command[2]).name == "__main__.py"
     assert command[3:] == ("exec", "train.py", "--rate=1")
@@ -59,7 +60,7 @@ def test_programs_run_under_exec_with_their_own_arguments(plan: Any) -> None:
 def test_flags_come_after_the_arguments(plan: Any) -> None:
     plans = plan(settings(flags=True))
     addresses = [p.address for p in plans.values()]
-    assert plans[Task("worker", 1)].command[-5:] == (
+    assert plans[TaskName("worker", 1)].command[-5:] == (
         "--rate=1",
         f"--ps_hosts={addresses[0]}",
         f"--worker_hosts={addresses[1]},{addresses[2]}",
@@ -80,8 +81,8 @@ def test_variables_reach_every_task_and_win(plan: Any) -> None:
 
 
 def test_a_job_within_a_job_carries_both_marks(plan: Any) -> None:
-    assert plan(settings(), env={"HEADWATER_JOB": "outer"})[Task("ps", 0)].env["HEADWATER_JOB"] == "outer:j0b"
-    assert plan(settings())[Task("ps", 0)].env["HEADWATER_JOB"] == "j0b"
+    assert plan(settings(), env={"HEADWATER_JOB": "outer"})[TaskName("ps", 0)].env["HEADWATER_JOB"] == "outer:j0b"
+    assert plan(settings())[TaskName("ps", 0)].env["HEADWATER_JOB"] == "j0b"
 
 
 @pytest.mark.parametrize(
@@ -99,16 +100,16 @@ def test_workers_share_the_gpus_and_a_ps_takes_none(
     plan: Any, workers: int, gpus: tuple[str, ...], visible: list[str | None], share: str | None
 ) -> None:
     plans = plan(settings(workers=workers), gpus=gpus)
-    assert plans[Task("ps", 0)].env["CUDA_VISIBLE_DEVICES"] == ""
-    assert "XLA_PYTHON_CLIENT_MEM_FRACTION" not in plans[Task("ps", 0)].env
-    found = [plans[Task("worker", index)].env for index in range(workers)]
+    assert plans[TaskName("ps", 0)].env["CUDA_VISIBLE_DEVICES"] == ""
+    assert "XLA_PYTHON_CLIENT_MEM_FRACTION" not in plans[TaskName("ps", 0)].env
+    found = [plans[TaskName("worker", index)].env for index in range(workers)]
     assert [env.get("CUDA_VISIBLE_DEVICES") for env in found] == visible
     assert found[0].get("XLA_PYTHON_CLIENT_MEM_FRACTION") == share
 
 
 def test_a_memory_share_that_is_set_stays(plan: Any) -> None:
     plans = plan(settings(), env={"XLA_PYTHON_CLIENT_MEM_FRACTION": ".2"}, gpus=("0",))
-    assert plans[Task("worker", 0)].env["XLA_PYTHON_CLIENT_MEM_FRACTION"] == ".2"
+    assert plans[TaskName("worker", 0)].env["XLA_PYTHON_CLIENT_MEM_FRACTION"] == ".2"
 
 
 def test_finds_the_gpus_that_may_be_used(tmp_path: Path) -> None:

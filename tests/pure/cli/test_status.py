@@ -4,11 +4,11 @@ import math
 
 import pytest
 
-from headwater.cli.launcher.job import Task
 from headwater.cli.launcher.status import PrintedProgress, StatusBoard, read_line
+from headwater.cluster.names import TaskName
 from headwater.telemetry.progress import Progress
 
-TASKS = (Task("worker", 0), Task("worker", 1))
+TASKS = (TaskName("worker", 0), TaskName("worker", 1))
 
 
 @pytest.mark.parametrize(

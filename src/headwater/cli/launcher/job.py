@@ -19,6 +19,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from headwater.cluster.names import TaskName
+
 PS = "ps"
 CANNOT_START = 127
 
@@ -26,20 +28,9 @@ CANNOT_START = 127
 _AS_ASKED = (0, -signal.SIGTERM, 128 + signal.SIGTERM, -signal.SIGKILL)
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Task:
-    """One task of the cluster, e.g. number 0 of job ``worker``."""
-
-    job: str
-    index: int
-
-    def __str__(self) -> str:
-        return f"{self.job} {self.index}"
-
-    @property
-    def device(self) -> str:
-        """The task as a device name, e.g. ``/job:worker/task:0``."""
-        return f"/job:{self.job}/task:{self.index}"
+def label(task: TaskName) -> str:
+    """The task's name for people, e.g. ``worker 0``."""
+    return f"{task.job} {task.index}"
 
 
 class Phase(Enum):
@@ -60,7 +51,7 @@ class Failure:
       reason: in words, e.g. ``killed by SIGSEGV``.
     """
 
-    task: Task
+    task: TaskName
     exit_code: int
     reason: str
 
@@ -80,8 +71,8 @@ class JobState:
       killed: whether that was done.
     """
 
-    running: frozenset[Task]
-    working: frozenset[Task]
+    running: frozenset[TaskName]
+    working: frozenset[TaskName]
     phase: Phase = Phase.RUNNING
     exit_code: int = 0
     failure: Failure | None = None
@@ -94,7 +85,7 @@ class JobState:
 class Ended:
     """The process of ``task`` ended; ``returncode`` is -n for one killed by signal n."""
 
-    task: Task
+    task: TaskName
     returncode: int
 
 
@@ -102,7 +93,7 @@ class Ended:
 class CouldNotStart:
     """No process could be made for ``task``."""
 
-    task: Task
+    task: TaskName
     error: str
 
 
@@ -130,14 +121,14 @@ Event = Ended | CouldNotStart | Interrupted | OutputLost | Tick
 class Start:
     """Start the process of ``task``."""
 
-    task: Task
+    task: TaskName
 
 
 @dataclass(frozen=True, slots=True)
 class Signal:
     """Send ``signum`` to ``task``: SIGTERM to its process, SIGKILL to all processes of its group."""
 
-    task: Task
+    task: TaskName
     signum: signal.Signals
 
 
@@ -153,7 +144,7 @@ class Decision:
     reason: str = ""
 
 
-def begin(tasks: Iterable[Task], *, grace_s: float) -> Decision:
+def begin(tasks: Iterable[TaskName], *, grace_s: float) -> Decision:
     """A job of ``tasks``, all to be started."""
     order = tuple(tasks)
     state = JobState(
@@ -181,13 +172,15 @@ def decide(state: JobState, event: Event, now: float) -> Decision:
             return _kill(state, f"not ended {state.grace_s:g} s after being asked to")
 
 
-def _ended(state: JobState, task: Task, failure: Failure | None, returncode: int, now: float) -> Decision:
+def _ended(state: JobState, task: TaskName, failure: Failure | None, returncode: int, now: float) -> Decision:
     state = replace(state, running=state.running - {task}, working=state.working - {task})
     decision = Decision(state)
     if state.phase is Phase.RUNNING:
         if failure is not None:
             state = replace(state, failure=failure)
-            decision = _end(state, failure.exit_code, f"{task} failed ({failure.reason}): ending the others", now)
+            decision = _end(
+                state, failure.exit_code, f"{label(task)} failed ({failure.reason}): ending the others", now
+            )
         elif not state.working:
             decision = _end(state, 0, "all workers are done", now)
     elif failure is not None and state.exit_code == 0 and returncode not in _AS_ASKED:
@@ -217,11 +210,11 @@ def _kill(state: JobState, reason: str) -> Decision:
     return Decision(
         replace(state, kill_at=None, killed=True),
         tuple(Signal(task, signal.SIGKILL) for task in tasks),
-        f"killing {', '.join(map(str, tasks))}: {reason}",
+        f"killing {', '.join(map(label, tasks))}: {reason}",
     )
 
 
-def _failure(task: Task, returncode: int) -> Failure | None:
+def _failure(task: TaskName, returncode: int) -> Failure | None:
     if returncode == 0:
         return None
     if returncode > 0:

@@ -15,7 +15,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, Any, Protocol
 
-from headwater.cli.launcher.job import Task
+from headwater.cli.launcher.job import label
+from headwater.cluster.names import TaskName
 
 STREAMS = ("stdout", "stderr")
 # Longer lines are cut into pieces, so that a task that never ends a line cannot fill the launcher's memory.
@@ -49,7 +50,7 @@ class LineBuffer:
 class TaskLog:
     """The last lines of one task, and its log file if there is one."""
 
-    def __init__(self, task: Task, directory: Path | None) -> None:
+    def __init__(self, task: TaskName, directory: Path | None) -> None:
         self._last: deque[str] = deque(maxlen=_LAST_LINES)
         self.path = directory / f"{task.job}-{task.index}.log" if directory is not None else None
         self._file: IO[bytes] | None = self.path.open("wb") if self.path is not None else None
@@ -95,7 +96,7 @@ class View(Protocol):
 
     live: bool
 
-    def line(self, task: Task, stream: str, text: str) -> None:
+    def line(self, task: TaskName, stream: str, text: str) -> None:
         """Shows a line that ``task`` printed to ``stream``."""
         ...
 
@@ -121,8 +122,8 @@ class PlainView:
 
     live = False
 
-    def line(self, task: Task, stream: str, text: str) -> None:
-        print(f"[{task}] {text}", file=sys.stdout if stream == "stdout" else sys.stderr)
+    def line(self, task: TaskName, stream: str, text: str) -> None:
+        print(f"[{label(task)}] {text}", file=sys.stdout if stream == "stdout" else sys.stderr)
 
     def note(self, text: str) -> None:
         sys.stdout.flush()
@@ -148,7 +149,7 @@ class TerminalView(PlainView):
 
     live = True
 
-    def __init__(self, tasks: Sequence[Task]) -> None:
+    def __init__(self, tasks: Sequence[TaskName]) -> None:
         # rich takes 50 ms to import, which is for terminals only.
         from rich.console import Console  # noqa: PLC0415
         from rich.live import Live  # noqa: PLC0415
@@ -158,7 +159,7 @@ class TerminalView(PlainView):
         self._terminals = {name for name in STREAMS if getattr(sys, name).isatty()}
         self._console = Console(file=sys.stdout if "stdout" in self._terminals else sys.stderr, highlight=False)
         self._styles = {task: _COLOURS[place % len(_COLOURS)] for place, task in enumerate(tasks)}
-        self._width = max(len(str(task)) for task in tasks)
+        self._width = max(len(label(task)) for task in tasks)
         self._live = Live(
             console=self._console,
             auto_refresh=False,
@@ -169,11 +170,11 @@ class TerminalView(PlainView):
         )
         self._live.start()
 
-    def line(self, task: Task, stream: str, text: str) -> None:
+    def line(self, task: TaskName, stream: str, text: str) -> None:
         if stream not in self._terminals:
             super().line(task, stream, text)
             return
-        prefix = (f"{task!s:<{self._width}} │ ", self._styles[task])
+        prefix = (f"{label(task):<{self._width}} │ ", self._styles[task])
         self._print(self._text.assemble(prefix, self._text.from_ansi(text)))
 
     def note(self, text: str) -> None:
@@ -213,7 +214,7 @@ class Outlet:
         """Whether anybody sees a status line."""
         return self._view.live and not self.lost
 
-    def line(self, task: Task, stream: str, text: str) -> None:
+    def line(self, task: TaskName, stream: str, text: str) -> None:
         """See `View.line`."""
         self._show(lambda: self._view.line(task, stream, text))
 
@@ -258,7 +259,7 @@ class Outlet:
             self._since = None
 
 
-def make_view(tasks: Sequence[Task]) -> View:
+def make_view(tasks: Sequence[TaskName]) -> View:
     """The view that suits the standard streams of this process."""
     if os.environ.get("TERM") != "dumb" and any(getattr(sys, name).isatty() for name in STREAMS):
         return TerminalView(tasks)

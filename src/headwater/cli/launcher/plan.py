@@ -13,7 +13,8 @@ from headwater.cli.arguments import Invocation
 from headwater.cli.child import LISTEN_FDS, PARENT
 from headwater.cli.execute import interpreter_command
 from headwater.cli.launcher.guard import JOB
-from headwater.cli.launcher.job import PS, Task
+from headwater.cli.launcher.job import PS
+from headwater.cluster.names import TaskName
 from headwater.telemetry.progress import STATUS_VARIABLE
 
 HOST = "127.0.0.1"
@@ -59,10 +60,10 @@ class LaunchSettings:
             raise ValueError(f"--grace must not be negative, but is {self.grace_s:g}")
 
     @property
-    def tasks(self) -> tuple[Task, ...]:
+    def tasks(self) -> tuple[TaskName, ...]:
         """All tasks, in the order in which they are started."""
         jobs = ((PS, self.ps), ("chief", int(self.chief)), ("worker", self.workers))
-        return tuple(Task(job, index) for job, count in jobs for index in range(count))
+        return tuple(TaskName(job, index) for job, count in jobs for index in range(count))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -77,7 +78,7 @@ class TaskPlan:
       listening: the descriptor of a socket that is bound to ``address`` and listens; the process inherits it.
     """
 
-    task: Task
+    task: TaskName
     address: str
     command: tuple[str, ...]
     env: Mapping[str, str]
@@ -99,7 +100,7 @@ def reserve_address() -> socket.socket:
 
 def plan_tasks(
     settings: LaunchSettings,
-    sockets: Mapping[Task, socket.socket],
+    sockets: Mapping[TaskName, socket.socket],
     *,
     job_id: str,
     status_address: str,
@@ -161,7 +162,7 @@ def find_gpus(env: Mapping[str, str], driver: Path = _NVIDIA_GPUS) -> tuple[str,
 
 
 def _accelerators(
-    task: Task, workers: Sequence[Task], gpus: Sequence[str], base_env: Mapping[str, str]
+    task: TaskName, workers: Sequence[TaskName], gpus: Sequence[str], base_env: Mapping[str, str]
 ) -> dict[str, str]:
     """Which GPUs ``task`` sees: none for a ``ps``; for a worker its share of them, or one of them to share."""
     if task.job == PS:
@@ -179,7 +180,7 @@ def _accelerators(
     return env
 
 
-def _flags(task: Task, cluster: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+def _flags(task: TaskName, cluster: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
     return (
         f"--ps_hosts={','.join(cluster.get(PS, ()))}",
         f"--worker_hosts={','.join(cluster.get('worker', ()))}",

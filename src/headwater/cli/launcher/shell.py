@@ -35,14 +35,15 @@ from headwater.cli.launcher.job import (
     Phase,
     Signal,
     Start,
-    Task,
     Tick,
     begin,
     decide,
+    label,
 )
 from headwater.cli.launcher.output import STREAMS, LineBuffer, Outlet, TaskLog, make_view
 from headwater.cli.launcher.plan import LaunchSettings, TaskPlan, find_gpus, plan_tasks, reserve_address
 from headwater.cli.launcher.status import StatusBoard
+from headwater.cluster.names import TaskName
 from headwater.telemetry.progress import MAX_DATAGRAM, Progress
 
 _ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -57,7 +58,7 @@ _GUARD_WAIT_S = 5.0
 class _Pipe:
     """One end of a task's output."""
 
-    task: Task
+    task: TaskName
     stream: str
     descriptor: int
     lines: LineBuffer
@@ -86,7 +87,7 @@ def launch(settings: LaunchSettings) -> int:
 
 
 @contextmanager
-def _prepare(settings: LaunchSettings, logs: Mapping[Task, TaskLog], outlet: Outlet) -> Generator[_Shell]:
+def _prepare(settings: LaunchSettings, logs: Mapping[TaskName, TaskLog], outlet: Outlet) -> Generator[_Shell]:
     """A job that is ready to run. Afterwards nothing of it is left but what its processes wrote."""
     with ExitStack() as stack:
         sockets = {task: stack.enter_context(reserve_address()) for task in settings.tasks}
@@ -115,9 +116,9 @@ class _Shell:
     def __init__(
         self,
         plans: Sequence[TaskPlan],
-        sockets: Mapping[Task, socket.socket],
+        sockets: Mapping[TaskName, socket.socket],
         status_socket: socket.socket,
-        logs: Mapping[Task, TaskLog],
+        logs: Mapping[TaskName, TaskLog],
         outlet: Outlet,
         *,
         grace_s: float,
@@ -127,7 +128,7 @@ class _Shell:
         self._status_socket = status_socket
         self._logs = logs
         self._outlet = outlet
-        self._processes: dict[Task, subprocess.Popen[bytes]] = {}
+        self._processes: dict[TaskName, subprocess.Popen[bytes]] = {}
         self._pipes: dict[int, _Pipe] = {}
         self._selector = selectors.DefaultSelector()
         self._board = StatusBoard(tuple(self._plans), time.monotonic())
@@ -177,7 +178,7 @@ class _Shell:
             where = f" (all of them in {log.path})" if log.path is not None else ""
             last = log.last_lines()
             self._outlet.note(
-                f"{failure.task} failed: {failure.reason}" + (f"; its last lines{where}:" if last else "")
+                f"{label(failure.task)} failed: {failure.reason}" + (f"; its last lines{where}:" if last else "")
             )
             for line in last:
                 self._outlet.line(failure.task, "stderr", line)
@@ -207,7 +208,7 @@ class _Shell:
                 case Signal(task, signum):
                     self._signal(task, signum)
 
-    def _start(self, task: Task) -> None:
+    def _start(self, task: TaskName) -> None:
         plan = self._plans[task]
         try:
             process = subprocess.Popen(
@@ -234,7 +235,7 @@ class _Shell:
             self._pipes[pipe.descriptor] = pipe
             self._selector.register(pipe.descriptor, selectors.EVENT_READ, partial(self._read_pipe, pipe))
 
-    def _signal(self, task: Task, signum: signal.Signals) -> None:
+    def _signal(self, task: TaskName, signum: signal.Signals) -> None:
         process = self._processes.get(task)
         if process is None or process.poll() is not None:
             return
@@ -286,7 +287,7 @@ class _Shell:
         try:
             log.write(data)
         except OSError as error:
-            self._outlet.note(f"the output of {pipe.task} is no longer written to {log.path}: {error.strerror}")
+            self._outlet.note(f"the output of {label(pipe.task)} is no longer written to {log.path}: {error.strerror}")
         self._show_lines(pipe, pipe.lines.feed(data))
         if not data:
             self._close_pipe(pipe)

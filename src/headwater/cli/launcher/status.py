@@ -7,7 +7,8 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from headwater.cli.launcher.job import Task
+from headwater.cli.launcher.job import label
+from headwater.cluster.names import TaskName
 from headwater.telemetry.progress import Progress
 
 # The speed of the whole job is measured over the latest reports of this many seconds.
@@ -53,10 +54,10 @@ class StatusBoard:
       started: when the job started.
     """
 
-    def __init__(self, tasks: Sequence[Task], started: float) -> None:
-        self._tasks = {task.device: task for task in tasks}
+    def __init__(self, tasks: Sequence[TaskName], started: float) -> None:
+        self._tasks = {str(task): task for task in tasks}
         self._started = started
-        self._speeds: dict[Task, _TaskProgress] = {}
+        self._speeds: dict[TaskName, _TaskProgress] = {}
         self._steps: deque[tuple[float, int]] = deque()
         self._loss: float | None = None
         self._reported = False
@@ -85,7 +86,7 @@ class StatusBoard:
         if self._steps:
             parts.append(f"step {self._steps[-1][1]:,}")
         speeds = {task: entry.steps_per_s for task, entry in self._speeds.items() if now - entry.at < _STALE_S}
-        each = ", ".join(f"{task} {speeds[task]:,.0f}" for task in sorted(speeds))
+        each = ", ".join(f"{label(task)} {speeds[task]:,.0f}" for task in sorted(speeds))
         total = sum(speeds.values()) if speeds else self._total_speed()
         if total is not None:
             parts.append(f"{total:,.0f} steps/s" + (f" ({each})" if len(speeds) > 1 else ""))

@@ -1,0 +1,79 @@
+"""``headwater doctor``: reaches for every task of a cluster from this machine, and shows what is wrong with each."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from headwater.cli.launcher.job import label
+from headwater.cluster.config import ClusterConfigError, check_cluster, parse_hosts, task_config_from_environment
+from headwater.cluster.names import TaskName
+from headwater.cluster.spec import ClusterSpec
+from headwater.transport.doctor import Diagnosis, diagnose
+from headwater.transport.security import Security
+
+_AT_ONCE = 64
+# Where there is no terminal, lines are for other programs and are not to be broken.
+_WIDTH_WITHOUT_TERMINAL = 1000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Examined:
+    """How it stands with one task."""
+
+    task: TaskName
+    diagnosis: Diagnosis
+
+
+def cluster_to_examine(ps_hosts: str, worker_hosts: str) -> ClusterSpec:
+    """The cluster that the flags describe or, without flags, ``TF_CONFIG``.
+
+    Raises:
+      ClusterConfigError: neither describes one, or wrongly.
+    """
+    jobs = {"ps": parse_hosts(ps_hosts, "--ps_hosts"), "worker": parse_hosts(worker_hosts, "--worker_hosts")}
+    cluster = ClusterSpec({job: hosts for job, hosts in jobs.items() if hosts})
+    if not cluster:
+        config = task_config_from_environment()
+        if config is None or not config.cluster:
+            raise ClusterConfigError("--ps_hosts", "and --worker_hosts are missing, and TF_CONFIG describes no cluster")
+        return config.cluster
+    check_cluster(cluster, "the flags'")
+    return cluster
+
+
+def examine(cluster: ClusterSpec, *, timeout_s: float) -> list[Examined]:
+    """Tries to reach every task of ``cluster``, many at once.
+
+    Args:
+      cluster: whose tasks.
+      timeout_s: for each step of connecting to one, in seconds.
+    """
+    security = Security.from_environment()
+    tasks = list(cluster.tasks())
+
+    def examine_one(entry: tuple[TaskName, str]) -> Examined:
+        task, address = entry
+        diagnosis = diagnose(address, timeout_s=timeout_s, security=security, task=str(task))
+        return Examined(task=task, diagnosis=diagnosis)
+
+    with ThreadPoolExecutor(min(_AT_ONCE, len(tasks))) as pool:
+        return list(pool.map(examine_one, tasks))
+
+
+def show(examined: Sequence[Examined]) -> None:
+    """Prints a table of what was found."""
+    table = Table(box=None, pad_edge=False)
+    for heading in ("task", "address", "state", "what to do"):
+        table.add_column(heading, overflow="fold")
+    for entry in examined:
+        diagnosis = entry.diagnosis
+        state = Text("ok", "green") if diagnosis.ok else Text(diagnosis.problem, "red")
+        table.add_row(label(entry.task), Text(diagnosis.address), state, Text(diagnosis.hint))
+    Console(highlight=False, width=None if sys.stdout.isatty() else _WIDTH_WITHOUT_TERMINAL).print(table)
