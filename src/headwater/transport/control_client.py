@@ -9,16 +9,26 @@ from typing import Any, cast
 import grpc
 
 from headwater.cluster.addresses import Address
-from headwater.errors import UNAVAILABLE, CancelledError, OpError, make_error
+from headwater.errors import (
+    ABORTED,
+    FAILED_PRECONDITION,
+    UNAUTHENTICATED,
+    UNAVAILABLE,
+    CancelledError,
+    OpError,
+    make_error,
+)
 from headwater.transport import control_pb2 as messages
 from headwater.transport import control_pb2_grpc
 from headwater.transport.call_proof import PROOF, make_proof
 from headwater.transport.channel import Channel
+from headwater.transport.connect import dial
 from headwater.transport.control_server import COMMON_OPTIONS, OURS
 from headwater.transport.grpc_channel import open_grpc_channel
 from headwater.transport.handlers import DeviceInfo, TaskStatus
 from headwater.transport.handshake import Identity
 from headwater.transport.options import TransportOptions
+from headwater.transport.problems import ConnectFailure, Problem, failure_of
 from headwater.transport.security import Security
 
 #: A peer that was stopped, or whose machine is gone, answers no ping: asked this often, in ms ...
@@ -41,8 +51,12 @@ _OPTIONS = (
 
 #: How long a call may take that only asks or tells something, in seconds.
 _SHORT_S = 10.0
+#: How long to look what is wrong with an address, in seconds.
+_DIAL_S = 5.0
 #: How long a call may take that lets the other end plan or compile, in seconds.
 _LONG_S = 600.0
+
+_PROBLEMS = {UNAUTHENTICATED: Problem.TOKEN, FAILED_PRECONDITION: Problem.OTHER_TASK, ABORTED: Problem.GENERATION}
 
 
 class ControlClient:
@@ -205,8 +219,8 @@ class ControlClient:
           options: limits.
 
         Raises:
-          UnavailableError: the task cannot be reached.
-          FailedPreconditionError, AbortedError: another task or generation is there.
+          ConnectFailure: it did not work, and why.
+          CancelledError: `close` was called.
         """
         try:
             return open_grpc_channel(
@@ -217,9 +231,22 @@ class ControlClient:
                 options=options,
             )
         except grpc.RpcError as error:
-            raise self._error(error) from error
+            raise self._failure(error) from error
         except ValueError as error:
             raise self._is_closed() from error
+
+    def _failure(self, error: Any) -> ConnectFailure:
+        details = str(error.details() or error.code().name)
+        if OURS in (error.trailing_metadata() or ()):
+            return ConnectFailure(_PROBLEMS.get(error.code().value[0], Problem.OTHER), details)
+        if "handshake" in details.lower():
+            return ConnectFailure(Problem.CERTIFICATE, f"no TLS connection: {details}")
+        try:
+            # gRPC words differ from release to release; a plain connection tells what is wrong.
+            dial(self._address, timeout_s=_DIAL_S).close()
+        except OSError as reason:
+            return failure_of(reason)
+        return ConnectFailure(Problem.CLOSED, details)
 
     def _call(self, service: str, method: str, request: Any, timeout_s: float) -> Any:
         stub = getattr(self._stubs[service], method)

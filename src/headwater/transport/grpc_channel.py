@@ -28,6 +28,7 @@ from headwater.transport.channel import Channel
 from headwater.transport.frames import Buffer
 from headwater.transport.handshake import Identity
 from headwater.transport.options import TransportOptions
+from headwater.transport.problems import ConnectFailure, Problem
 from headwater.transport.streaming import ByteStreamChannel, as_bytes
 
 _log = logging.getLogger("headwater")
@@ -173,21 +174,18 @@ def open_grpc_channel(
 
     Raises:
       grpc.RpcError: the call failed.
-      UnavailableError: the other end did not introduce itself.
+      ConnectFailure: the other end did not introduce itself.
     """
     pieces = _Pieces()
     call = open_stream(_outgoing(frames.pack((me.task, me.generation, wanted.task, wanted.generation)), pieces))
-    try:
-        match frames.parse_header(next(call).data):
+    with contextlib.ExitStack() as on_failure:
+        on_failure.callback(pieces.end)
+        first = next(call, None)
+        match frames.parse_header(first.data) if first is not None else ():
             case (str(task), int(generation)):
-                pass
+                on_failure.pop_all()
             case _:
-                raise InvalidArgumentError(None, None, f"what listens at {place} is not Headwater")
-    except BaseException as error:
-        pieces.end()
-        if isinstance(error, StopIteration):
-            raise UnavailableError(None, None, f"{place} ended the channel at once") from None
-        raise
+                raise ConnectFailure(Problem.CLOSED, "it ended the channel at once")
     channel = GrpcChannel(
         peer=f"{task} ({place})",
         peer_generation=generation,

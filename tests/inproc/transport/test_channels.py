@@ -8,7 +8,9 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
+import msgpack
 import numpy as np
+import psutil
 import pytest
 
 from headwater.errors import (
@@ -239,6 +241,22 @@ def test_a_frame_larger_than_memory_is_refused_before_it_comes() -> None:
         raw.sendall(frames.PREFIX.pack(frames.MAGIC, frames.VERSION, 0, 0, 1, 1, 1 << 60, 0))
         with pytest.raises(ResourceExhaustedError):
             channel.recv()
+
+
+def test_memory_is_taken_as_bytes_come_and_not_before() -> None:
+    layout = msgpack.packb([[1, [1 << 28]]])
+    rss = psutil.Process().memory_info().rss
+    channels: list[SocketChannel] = []
+    for _ in range(4):
+        raw, channel = raw_and_channel()
+        with raw:
+            lengths = 1, len(layout), 1 << 30
+            raw.sendall(frames.PREFIX.pack(frames.MAGIC, frames.VERSION, 0, 0, *lengths, 0) + b"\x90" + layout)
+            raw.sendall(bytes(100_000))
+        with pytest.raises(UnavailableError):
+            channel.recv()
+        channels.append(channel)
+    assert psutil.Process().memory_info().rss - rss < 64 << 20
 
 
 def test_bytes_come_one_at_a_time(elsewhere: ThreadPoolExecutor) -> None:

@@ -30,6 +30,7 @@ from headwater.transport.handlers import DeviceInfo
 from headwater.transport.handshake import Identity
 from headwater.transport.listener import Listener
 from headwater.transport.options import TransportOptions
+from headwater.transport.problems import ConnectFailure, Problem
 from headwater.transport.security import Security
 from headwater.transport.workplace import Workplace
 
@@ -252,8 +253,9 @@ def test_tokens_that_differ(
     assert server.recorder.asked == []
     assert "refused a call of /headwater.Task/RegisterPlan" in caplog.text
     assert "secret" not in caplog.text
-    with pytest.raises(errors.UnauthenticatedError, match=why):
+    with pytest.raises(ConnectFailure, match=why) as caught:
         client.open_channel(me=WORKER, wanted=PS, options=OPTIONS)
+    assert caught.value.problem is Problem.TOKEN
 
 
 def test_certificates_that_do_not_fit(serve: Serve, tls: Security, tmp_path: Path) -> None:
@@ -343,7 +345,25 @@ def test_a_channel_inside_grpc_ends_with_its_task(serve: Serve) -> None:
 
 def test_a_channel_inside_grpc_to_somebody_else(serve: Serve) -> None:
     _, client = serve()
-    with pytest.raises(errors.FailedPreconditionError, match="it is /job:ps/task:0, not /job:ps/task:1"):
+    with pytest.raises(ConnectFailure, match="it is /job:ps/task:0, not /job:ps/task:1") as caught:
         client.open_channel(me=WORKER, wanted=Identity(task="/job:ps/task:1", generation=0), options=OPTIONS)
-    with pytest.raises(errors.AbortedError, match="not 5"):
+    assert caught.value.problem is Problem.OTHER_TASK
+    with pytest.raises(ConnectFailure, match="not 5") as caught:
         client.open_channel(me=WORKER, wanted=Identity(task="", generation=5), options=OPTIONS)
+    assert caught.value.problem is Problem.GENERATION
+
+
+def test_a_channel_inside_grpc_to_nobody(tls: Security, serve: Serve) -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        client = ControlClient(Address(*unused.getsockname()), peer=PS.task, security=Security())
+        with pytest.raises(ConnectFailure) as caught:
+            client.open_channel(me=WORKER, wanted=PS, options=OPTIONS)
+        assert caught.value.problem is Problem.REFUSED
+        client.close()
+        with pytest.raises(errors.CancelledError):
+            client.open_channel(me=WORKER, wanted=PS, options=OPTIONS)
+    for theirs, ours in ((tls, Security()), (Security(), tls)):
+        _, client = serve(theirs, ours)
+        with pytest.raises(ConnectFailure):
+            client.open_channel(me=WORKER, wanted=PS, options=OPTIONS)
