@@ -63,13 +63,15 @@ def get_default_session() -> Any:
     return _stacks.sessions[-1] if _stacks.sessions else None
 
 
-def require_session(session: Any, what: str) -> Any:
-    """``session``, or the default one; ValueError when there is neither."""
+def require_session(session: Any, graph: Graph, what: str) -> Any:
+    """``session``, or the default one; ValueError when there is neither, or when it runs another graph."""
     session = session or get_default_session()
     if session is None:
         raise ValueError(
             f"Cannot {what}: No default session is registered. Use `with sess.as_default()` or pass the session."
         )
+    if session.graph is not graph:
+        raise ValueError(f"Cannot {what}: the session runs another graph. Pass one that was made for this graph.")
     return session
 
 

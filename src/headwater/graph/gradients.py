@@ -222,7 +222,7 @@ def _vjp(op: Operation, outputs: Iterable[Gradient | None], wanted: list[bool]) 
             "Register one with tf.RegisterGradient, or stop gradients before it."
         )
     static = definition.static_positions(op.attrs, len(op.inputs))
-    wanted = [want and index not in static for index, want in enumerate(wanted)]
+    wanted = [want and index not in static and index not in definition.constants for index, want in enumerate(wanted)]
     if not any(wanted):
         return [None] * len(op.inputs)
     grads = [None if grad is None else to_dense(grad) for grad in outputs]

@@ -143,7 +143,7 @@ class Operation:
 
     def run(self, feed_dict: Any = None, session: Any = None) -> None:
         """Runs this operation in ``session``, or in the default one."""
-        context.require_session(session, "execute operation using `run()`").run(self, feed_dict)
+        context.require_session(session, self._graph, "execute operation using `run()`").run(self, feed_dict)
 
     def _set_device(self, device: str) -> None:
         self._device = canonical_device_name(device)
@@ -239,7 +239,7 @@ class Tensor:
 
     def eval(self, feed_dict: Any = None, session: Any = None) -> Any:
         """The value of this tensor in ``session``, or in the default one."""
-        return context.require_session(session, "evaluate tensor using `eval()`").run(self, feed_dict)
+        return context.require_session(session, self.graph, "evaluate tensor using `eval()`").run(self, feed_dict)
 
     def __iter__(self) -> Iterator[Any]:
         raise OperatorNotAllowedInGraphError(

@@ -142,7 +142,7 @@ class PreparedStep:
         if self.remote:
             return self._run_everywhere(feeds, step)
         if self.local is None:
-            return list(feeds)
+            return [feeds[index] for _, index in self._sources]
         results = self._owner.runtime.execute(self.local, [feeds[i] for i in self._local_feeds], step)
         return [results[index] if task is None else feeds[index] for task, index in self._sources]
 

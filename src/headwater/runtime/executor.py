@@ -35,7 +35,9 @@ class CompiledPlan:
         for name in plan.feeds:
             self._slot(name)
         for name, value in plan.constants.items():
-            self._template[self._slot(name)] = value
+            constant = value.view()
+            constant.flags.writeable = False  # whoever fetches it gets a copy
+            self._template[self._slot(name)] = constant
         actions = [self._action(item) for item in plan.instructions]
         self._fetches = [self._index[name] for name in plan.fetches]
         self._actions = list(zip(actions, self._dead_after(), strict=True))

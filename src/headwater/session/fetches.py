@@ -174,13 +174,16 @@ class Feed:
             )
         if self._dtype == string:
             return to_string_array(value)
-        if isinstance(value, int) and not isinstance(value, bool) and self._dtype.is_integer:
-            if not self._dtype.min <= value <= self._dtype.max:
-                raise TypeError(
-                    f"Type of feed value {value} with type {type(value)} is not compatible with Tensor type "
-                    f"{self._dtype.name}. Try explicitly setting the type of the feed tensor to a larger type."
-                )
-        return np.asarray(value, self._numpy)
+        try:
+            with np.errstate(all="ignore"):  # what is too large becomes infinite, as everywhere in a step
+                return np.asarray(value, self._numpy)
+        except OverflowError as error:
+            raise TypeError(
+                f"Type of feed value {value} with type {type(value)} is not compatible with Tensor type "
+                f"{self._dtype.name}. Try explicitly setting the type of the feed tensor to a larger type."
+            ) from error
+        except NotImplementedError as error:  # there are tensors in it
+            raise TypeError(f"The value of a feed cannot hold tensors: {value!r}") from error
 
     def _check_shape(self, shape: tuple[int, ...]) -> None:
         if not self.tensor.shape.is_compatible_with(TensorShape(shape)):
@@ -190,21 +193,18 @@ class Feed:
             )
 
 
-def expand_feeds(graph: Graph, feed_dict: Mapping[Any, Any]) -> list[tuple[Tensor, Any]]:
-    """The tensors that ``feed_dict`` feeds, with their values.
+def expand_feeds(graph: Graph, feed_dict: Mapping[Any, Any]) -> dict[Tensor, Any]:
+    """The tensors that ``feed_dict`` feeds, with their values. Of two values for one tensor the last one counts.
 
     Raises:
-      TypeError: a key that is no tensor.
-      ValueError: a tensor that may not be fed.
+      TypeError: not a mapping, or a key that is no tensor.
+      ValueError: a tensor that may not be fed, or a tuple of tensors with a value of another structure.
     """
-    found: list[tuple[Tensor, Any]] = []
+    if not isinstance(feed_dict, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(f"feed_dict must be a dictionary, not {feed_dict!r}")
+    found: dict[Tensor, Any] = {}
     for key, value in feed_dict.items():
-        pairs: list[tuple[Any, Any]] = [(key, value)]
-        for kind, (_, expand) in _expansions:
-            if isinstance(key, kind) and expand is not None:
-                pairs = expand(key, value)
-                break
-        for target, item in pairs:
+        for target, item in _feed_pairs(key, value):
             try:
                 tensor = graph.as_graph_element(target, allow_operation=False)
             except (TypeError, ValueError, KeyError) as error:
@@ -212,8 +212,21 @@ def expand_feeds(graph: Graph, feed_dict: Mapping[Any, Any]) -> list[tuple[Tenso
                 raise TypeError(f"Cannot interpret feed_dict key as Tensor: {message}") from None
             if not graph.is_feedable(tensor):
                 raise ValueError(f"Tensor {tensor} may not be fed.")
-            found.append((tensor, item))
+            found[tensor] = item
     return found
+
+
+def _feed_pairs(key: Any, value: Any) -> list[tuple[Any, Any]]:
+    """What stands for one tensor each in a key of a feed_dict and its value."""
+    if isinstance(key, tuple):
+        keys = cast(Sequence[Any], key)
+        if not isinstance(value, list | tuple) or len(cast(Sequence[Any], value)) != len(keys):
+            raise ValueError(f"feed_dict has {len(keys)} tensors in a tuple, and a value of another structure for it")
+        return [pair for k, v in zip(keys, cast(Sequence[Any], value), strict=True) for pair in _feed_pairs(k, v)]
+    for kind, (_, expand) in _expansions:
+        if isinstance(key, kind) and expand is not None:
+            return expand(key, value)
+    return [(key, value)]
 
 
 def make_request(fetches: Fetches, feeds: Sequence[Feed]) -> Request:

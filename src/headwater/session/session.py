@@ -35,13 +35,18 @@ class DeviceAttributes:
 
 
 class _Runner:
-    """A structure of fetches and a set of feeds, ready to run again and again."""
+    """A structure of fetches and a set of feeds, ready to run again and again.
 
-    __slots__ = ("feeds", "fetches", "prepared")
+    Attributes:
+      one_each: whether the values of such a feed_dict are the feeds' values, in order, as they are.
+    """
 
-    def __init__(self, fetches: Fetches, feeds: Sequence[Feed], prepared: Runnable | None) -> None:
+    __slots__ = ("feeds", "fetches", "one_each", "prepared")
+
+    def __init__(self, fetches: Fetches, feeds: Sequence[Feed], one_each: bool, prepared: Runnable | None) -> None:
         self.fetches = fetches
         self.feeds = feeds
+        self.one_each = one_each
         self.prepared = prepared
 
 
@@ -112,9 +117,7 @@ class BaseSession:
             runner = self._make_runner(fetches, feed_dict or {})
             self._runners[key] = runner
         if feed_dict:
-            values = list(feed_dict.values())
-            if len(values) != len(runner.feeds):
-                values = [value for _, value in expand_feeds(self._graph, feed_dict)]
+            values = feed_dict.values() if runner.one_each else expand_feeds(self._graph, feed_dict).values()
             arrays = [feed.array(value) for feed, value in zip(runner.feeds, values, strict=True)]
         else:
             arrays = ()
@@ -146,11 +149,13 @@ class BaseSession:
         if not self._graph.version:
             raise RuntimeError("The Session graph is empty. Add operations to the graph before calling run().")
         wanted = Fetches(self._graph, fetches)
-        feeds = [Feed(tensor) for tensor, _ in expand_feeds(self._graph, feed_dict)]
+        expanded = expand_feeds(self._graph, feed_dict)
+        feeds = [Feed(tensor) for tensor in expanded]
+        one_each = [id(value) for value in expanded.values()] == [id(value) for value in feed_dict.values()]
         if not wanted.tensors and not wanted.targets:
-            return _Runner(wanted, feeds, None)
+            return _Runner(wanted, feeds, one_each, None)
         try:
-            return _Runner(wanted, feeds, opened.prepare(make_request(wanted, feeds)))
+            return _Runner(wanted, feeds, one_each, opened.prepare(make_request(wanted, feeds)))
         except OpError as error:
             raise error_with_op(error, self._graph) from None
 
