@@ -37,11 +37,13 @@ MODULES: Mapping[str, Sequence[str]] = {
     "tensorflow.python.framework.errors": ("tf.errors",),
     "tensorflow.python.framework.errors_impl": ("tf.errors",),
     "tensorflow.python.framework.graph_util": ("tf.graph_util",),
+    "tensorflow.python.framework.tensor_shape": ("tf", "headwater.shapes"),
     "tensorflow.python.framework.*": _FRAMEWORK,
     "tensorflow.python.keras": ("tf.keras",),
     "tensorflow.python.layers.*": ("tf.layers",),
     "tensorflow.python.lib.io.python_io": ("tf.python_io",),
     "tensorflow.python.lib.io.tf_record": ("tf.io", "tf.python_io"),
+    "tensorflow.python.ops.control_flow_ops": ("tf", "headwater.build.control_flow"),
     "tensorflow.python.ops.losses": ("tf.losses",),
     "tensorflow.python.ops.losses.*": ("tf.losses",),
     "tensorflow.python.ops.metrics": ("tf.metrics",),
@@ -52,6 +54,7 @@ MODULES: Mapping[str, Sequence[str]] = {
     "tensorflow.python.ops.rnn": ("tf.nn",),
     "tensorflow.python.ops.rnn_cell": ("tf.nn.rnn_cell",),
     "tensorflow.python.ops.rnn_cell_impl": ("tf.nn.rnn_cell",),
+    "tensorflow.python.ops.variables": ("tf", "headwater.build.partitioned"),
     "tensorflow.python.ops.*": _OPS,
     "tensorflow.python.platform.app": ("tf.app",),
     "tensorflow.python.platform.flags": ("tf.flags",),
@@ -61,12 +64,14 @@ MODULES: Mapping[str, Sequence[str]] = {
     "tensorflow.python.pywrap_tensorflow": ("tf.train", "tf"),
     "tensorflow.python.summary.*": ("tf.summary", "tf.train", "tf"),
     "tensorflow.python.summary.writer.*": ("tf.summary",),
+    "tensorflow.python.training.slot_creator": ("headwater.training.slot_creator",),
     "tensorflow.python.training.*": ("tf.train", "tf"),
     "tensorflow.python.util.compat": ("tf.compat",),
     "tensorflow.python.util.nest": ("tf.nest",),
     # The messages: TensorBoard carries those that event files need, Headwater the rest.
     "tensorflow.core.example.*": ("headwater.io.protos.*",),
     "tensorflow.core.framework.*": ("tensorboard.compat.proto.*", "headwater.io.protos.*"),
+    "tensorflow.core.protobuf.tensorflow_server_pb2": ("headwater.cluster.server_def",),
     "tensorflow.core.protobuf.*": ("tensorboard.compat.proto.*", "headwater.io.protos.*"),
     "tensorflow.core.util.*": ("tensorboard.compat.proto.*", "headwater.io.protos.*"),
     # TensorBoard would take "tensorflow" for TensorFlow and use what Headwater does not have. It looks for this module
@@ -116,14 +121,12 @@ class CompatModule(ModuleType):
                 continue
             if isinstance(value, ModuleType) and len(places) == 1:
                 # As a module of its own, so that it, too, says by TensorFlow's name what it lacks.
-                value = _import(f"{self.__name__}.{name}")
+                value = _import_if_known(f"{self.__name__}.{name}") or value
             self.__dict__[name] = value
             return value
-        if not name.startswith("__"):
-            try:
-                return _import(f"{self.__name__}.{name}")
-            except ModuleNotFoundError:
-                pass
+        submodule = None if name.startswith("__") else _import_if_known(f"{self.__name__}.{name}")
+        if submodule is not None:
+            return submodule
         raise missing_attribute(self.__name__, name)
 
     def __dir__(self) -> list[str]:
@@ -220,6 +223,15 @@ def _import(name: str) -> ModuleType:
     # Not importlib.import_module, whose frames would stand in the tracebacks of programs.
     __import__(name)
     return sys.modules[name]
+
+
+def _import_if_known(name: str) -> ModuleType | None:
+    try:
+        return _import(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None:  # not ours: a module that is there needs one that is not
+            raise
+        return None
 
 
 def _module_exists(name: str) -> bool:

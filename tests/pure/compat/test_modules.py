@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import pytest
@@ -163,3 +164,14 @@ def test_a_second_installation_changes_nothing() -> None:
     before = list(sys.meta_path)
     assert install() is present
     assert sys.meta_path == before
+
+
+def test_a_dependency_that_is_missing_is_not_taken_for_a_missing_attribute(
+    namespace: ModuleType, tmp_path: Path
+) -> None:
+    import tensorflow as tf
+
+    (tmp_path / "needy.py").write_text("import not_installed\n")
+    namespace.__dict__["__path__"] = [str(tmp_path)]
+    with pytest.raises(ModuleNotFoundError, match="not_installed"):
+        _ = tf.needy
