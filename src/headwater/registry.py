@@ -119,6 +119,7 @@ class OpDef:
       gradient: ``gradient(op, *output_gradients)`` gives one tensor, IndexedSlices or None per input. None in place of
         the function, or NotImplemented from it, means the vector-Jacobian product of the lowering.
       differentiable: False when no gradient ever flows through it.
+      constants: positions of inputs that the vector-Jacobian product gives no gradient.
       refs: positions of inputs that are variables.
       reads: those of ``refs`` that must have a value before.
       updates: those of ``refs`` that get a new value.
@@ -138,6 +139,7 @@ class OpDef:
     static_of: Callable[[Attrs, int], frozenset[int]] | None = None
     gradient: Callable[..., Sequence[Any]] | None = None
     differentiable: bool = True
+    constants: tuple[int, ...] = ()
     refs: tuple[int, ...] = ()
     reads: tuple[int, ...] = ()
     updates: tuple[int, ...] = ()

@@ -171,7 +171,7 @@ def matrix_transpose(a: Any, name: str = "matrix_transpose", conjugate: bool = F
     Raises:
       ValueError: ``a`` has fewer than two.
     """
-    with name_scope(name, None, [a]) as scope:
+    with name_scope(name, None, [a]):
         a = convert_to_tensor(a, name="a")
         if a.dims is None:
             count = rank(a)
@@ -180,7 +180,7 @@ def matrix_transpose(a: Any, name: str = "matrix_transpose", conjugate: bool = F
             raise ValueError(f"Argument 'a' should be a (batch) matrix, with rank >= 2, got shape {a.shape}")
         else:
             order = [*_count_to(len(a.dims) - 2), len(a.dims) - 1, len(a.dims) - 2]
-        return transpose(a, order, name=scope, conjugate=conjugate)
+        return transpose(a, order, conjugate=conjugate)
 
 
 def _count_to(count: int) -> list[int]:

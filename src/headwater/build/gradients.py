@@ -130,16 +130,6 @@ RegisterGradient("SegmentMax")(_segment_extreme)
 RegisterGradient("SegmentMin")(_segment_extreme)
 
 
-@RegisterGradient("SparseToDense")
-def _sparse_to_dense(op: Operation, grad: Tensor) -> Any:
-    indices = op.inputs[0]
-    if indices.dims is None:
-        raise ValueError("the gradient of SparseToDense needs indices of known rank")
-    values = indexing.gather_nd(grad, indices if len(indices.dims) == 2 else arrays.expand_dims(indices, -1))
-    rest = reductions.reduce_sum(grad) - reductions.reduce_sum(values)
-    return [None, None, arrays.reshape(values, arrays.shape(op.inputs[2])), rest]
-
-
 @RegisterGradient("Print")
 def _print(op: Operation, grad: Any) -> Any:
     return [grad, *[None] * (len(op.inputs) - 1)]

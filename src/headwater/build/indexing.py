@@ -338,7 +338,8 @@ def sequence_mask(lengths: Any, maxlen: Any = None, dtype: Any = dtypes.bool_, n
     with name_scope(name, "SequenceMask", [lengths, maxlen]):
         lengths = convert_to_tensor(lengths)
         if maxlen is None:
-            maxlen = math.maximum(0, reductions.reduce_max(lengths, list(_axes(lengths))))
+            longest = reductions.reduce_max(lengths, list(_axes(lengths)))
+            maxlen = math.maximum(constant(0, longest.dtype), longest)
         maxlen = convert_to_tensor(maxlen)
         if maxlen.dims not in (None, ()):
             raise ValueError("maxlen must be scalar for sequence_mask")

@@ -11,7 +11,6 @@ import numpy as np
 from headwater import dtypes
 from headwater.build import arrays, math, reductions
 from headwater.build.apply import apply, one
-from headwater.dtypes import as_dtype
 from headwater.graph.constants import constant_value
 from headwater.graph.convert import constant, convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
@@ -152,17 +151,19 @@ def eye(
     """The identity matrix, or a batch of them; with other than ``num_rows`` columns cut or filled with zeros."""
     with name_scope(name, "eye", [num_rows, num_columns, batch_shape]):
         columns = num_rows if num_columns is None else num_columns
-        wanted = as_dtype(dtype)
-        if all(isinstance(n, int | np.integer) for n in (num_rows, columns)) and not isinstance(batch_shape, Tensor):
-            batch = tuple(int(n) for n in batch_shape or ())
-            matrix = np.eye(num_rows, columns, dtype=wanted.numpy_dtype)
-            return constant(np.broadcast_to(matrix, (*batch, *matrix.shape)), wanted, name="MatrixDiag")
-        rows, columns = math.cast(num_rows, dtypes.int32), math.cast(columns, dtypes.int32)
-        hit = math.equal(arrays.expand_dims(arrays.range(rows), 1), arrays.range(columns))
-        matrix = math.cast(hit, wanted)
-        if batch_shape is None:
-            return matrix
-        return arrays.broadcast_to(matrix, arrays.concat([batch_shape, [rows], [columns]], 0))
+        computed = isinstance(num_rows, Tensor) or isinstance(columns, Tensor)
+        length: Any = math.minimum(num_rows, columns) if computed else min(num_rows, columns)
+        if columns is num_rows:
+            return matrix_diag(arrays.ones(_batched(batch_shape, length), dtype))
+        whole = arrays.zeros(_batched(batch_shape, num_rows, columns), dtype)
+        return matrix_set_diag(whole, arrays.ones(_batched(batch_shape, length), dtype))
+
+
+def _batched(batch_shape: Any, *sizes: Any) -> Any:
+    """The shape of a batch of tensors of ``sizes``."""
+    if isinstance(batch_shape, Tensor):
+        return arrays.concat([batch_shape, arrays.stack(list(sizes))], 0)
+    return [*(batch_shape or ()), *sizes]
 
 
 def diag(diagonal: Any, name: str | None = None) -> Tensor:
@@ -175,11 +176,17 @@ def diag_part(input: Any, name: str | None = None) -> Tensor:
     return one("DiagPart", input, name=name)
 
 
+def _is_number(value: Any, number: int) -> bool:
+    return isinstance(value, int) and value == number
+
+
 def matrix_diag(
     diagonal: Any, name: str = "diag", k: Any = 0, num_rows: Any = -1, num_cols: Any = -1, padding_value: Any = 0
 ) -> Tensor:
     """Matrices with the given diagonals; ``k`` is a number or the lowest and highest, counted up from the main one."""
     diagonal = convert_to_tensor(diagonal)
+    if _is_number(k, 0) and _is_number(num_rows, -1) and _is_number(num_cols, -1):
+        return one("MatrixDiag", diagonal, name=name)
     padding = convert_to_tensor(padding_value, diagonal.dtype.base_dtype)
     return one("MatrixDiagV2", diagonal, k, num_rows, num_cols, padding, name=name)
 
@@ -187,11 +194,15 @@ def matrix_diag(
 def matrix_diag_part(input: Any, name: str = "diag_part", k: Any = 0, padding_value: Any = 0) -> Tensor:
     """Diagonals of matrices; shorter ones of a band filled with ``padding_value``."""
     input = convert_to_tensor(input)
+    if _is_number(k, 0):
+        return one("MatrixDiagPart", input, name=name)
     return one("MatrixDiagPartV2", input, k, convert_to_tensor(padding_value, input.dtype.base_dtype), name=name)
 
 
 def matrix_set_diag(input: Any, diagonal: Any, name: str = "set_diag", k: Any = 0) -> Tensor:
     """Matrices with the given diagonals replaced."""
+    if _is_number(k, 0):
+        return one("MatrixSetDiag", input, diagonal, name=name)
     return one("MatrixSetDiagV2", input, diagonal, k, name=name)
 
 

@@ -342,13 +342,12 @@ def add_n(inputs: Sequence[Any], name: str | None = None) -> Tensor:
     """The sum of tensors of one shape and type.
 
     Raises:
-      ValueError: no inputs, or inputs of different shapes or types.
+      ValueError: no inputs, or inputs of different shapes.
+      TypeError: inputs of different types.
     """
     if not inputs or not isinstance(inputs, list | tuple):
         raise ValueError("inputs must be a list of at least one Tensor/IndexedSlices with the same dtype and shape")
     tensors = [convert_to_tensor(item) for item in inputs]
-    if any(tensor.dtype.base_dtype != tensors[0].dtype.base_dtype for tensor in tensors):
-        raise ValueError("inputs must be a list of at least one Tensor/IndexedSlices with the same dtype and shape")
     if len(tensors) == 1:
         if name:
             return one("Identity", tensors[0], name=name)

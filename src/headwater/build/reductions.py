@@ -190,18 +190,16 @@ def _rows_per_segment(data: Tensor, ids: Tensor, count: Any) -> Tensor:
 
 def unsorted_segment_mean(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
     """The mean of the rows with equal ids; negative ids are left out."""
-    with name_scope(name, "UnsortedSegmentMean") as scope:
+    with name_scope(name, "UnsortedSegmentMean"):
         data, ids = convert_to_tensor(data), convert_to_tensor(segment_ids)
-        total = unsorted_segment_sum(data, ids, num_segments)
-        return math.realdiv(total, _rows_per_segment(data, ids, num_segments), name=scope)
+        return unsorted_segment_sum(data, ids, num_segments) / _rows_per_segment(data, ids, num_segments)
 
 
 def unsorted_segment_sqrt_n(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
     """The sum of the rows with equal ids, divided by the root of their number; negative ids are left out."""
-    with name_scope(name, "UnsortedSegmentSqrtN") as scope:
+    with name_scope(name, "UnsortedSegmentSqrtN"):
         data, ids = convert_to_tensor(data), convert_to_tensor(segment_ids)
-        total = unsorted_segment_sum(data, ids, num_segments)
-        return math.realdiv(total, math.sqrt(_rows_per_segment(data, ids, num_segments)), name=scope)
+        return unsorted_segment_sum(data, ids, num_segments) / math.sqrt(_rows_per_segment(data, ids, num_segments))
 
 
 # Histograms -------------------------------------------------------------------------------------------------------
@@ -211,11 +209,13 @@ def bincount(
     arr: Any, weights: Any = None, minlength: Any = None, maxlength: Any = None, dtype: Any = dtypes.int32
 ) -> Tensor:
     """How often each of 0, 1, 2 … occurs, or the sum of its weights; at least ``minlength``, at most ``maxlength``."""
-    arr = convert_to_tensor(arr, dtypes.int32, name="arr")
-    length = math.cast(reduce_prod(one("Shape", arr)) > 0, dtypes.int32) * (reduce_max(arr) + 1)
-    if minlength is not None:
-        length = math.maximum(convert_to_tensor(minlength, dtypes.int32, name="minlength"), length)
-    if maxlength is not None:
-        length = math.minimum(convert_to_tensor(maxlength, dtypes.int32, name="maxlength"), length)
-    none = make_const(np.zeros(0, as_dtype(dtype).numpy_dtype))
-    return one("Bincount", arr, length, none if weights is None else convert_to_tensor(weights, name="weights"))
+    with name_scope(None, "bincount"):
+        arr = convert_to_tensor(arr, dtypes.int32, name="arr")
+        length = math.cast(reduce_prod(one("Shape", arr)) > 0, dtypes.int32) * (reduce_max(arr) + 1)
+        if minlength is not None:
+            length = math.maximum(convert_to_tensor(minlength, dtypes.int32, name="minlength"), length)
+        if maxlength is not None:
+            length = math.minimum(convert_to_tensor(maxlength, dtypes.int32, name="maxlength"), length)
+        if weights is not None:
+            return unsorted_segment_sum(convert_to_tensor(weights, name="weights"), arr, length)
+        return one("Bincount", arr, length, make_const(np.zeros(0, as_dtype(dtype).numpy_dtype)))

@@ -43,7 +43,23 @@ def _sign(x: Any) -> Any:
     return array_module(x).sign(x)
 
 
-_unary("Abs", "abs", "numeric")
+@jax.custom_jvp
+def _float_abs(x: Any) -> Any:
+    return jnp.abs(x)
+
+
+@_float_abs.defjvp
+def _float_abs_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
+    # The slope at 0 is 0.
+    return jnp.abs(primals[0]), tangents[0] * jnp.sign(primals[0])
+
+
+def _abs(x: Any) -> Any:
+    """|x|."""
+    return array_module(x).abs(x) if x.dtype.kind in "iu" else _float_abs(x)
+
+
+_unary("Abs", _abs, "numeric")
 _unary("Neg", "negative", "numeric")
 _unary("Square", "square", "numeric")
 _unary("Sign", _sign, "numeric")
@@ -149,9 +165,17 @@ def _div_no_nan(x: Any, y: Any) -> Any:
     return _where_nonzero(y != 0, x, lambda: x / jnp.where(y == 0, 1, y))
 
 
+@jax.custom_jvp
 def _mul_no_nan(x: Any, y: Any) -> Any:
     """x y, and 0 where y is 0 even if x is not finite."""
     return _where_nonzero(y != 0, x, lambda: jnp.where(y == 0, 0, x) * y)
+
+
+@_mul_no_nan.defjvp
+def _mul_no_nan_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[Any, Any]:
+    # The slope for y is x where y is 0, too.
+    x, y = primals
+    return _mul_no_nan(x, y), y * tangents[0] + x * tangents[1]
 
 
 def _xdivy(x: Any, y: Any) -> Any:
@@ -186,8 +210,8 @@ _binary("Xlogy", _xlogy, "inexact")
 _binary("Atan2", jnp.arctan2, "floating", inputs="y:T|floating, x:T")
 _binary("Igamma", special.gammainc, "floating", inputs="a:T|floating, x:T")
 _binary("Igammac", special.gammaincc, "floating", inputs="a:T|floating, x:T")
-_binary("Zeta", special.zeta, "floating", inputs="x:T|floating, q:T")
-_binary("Polygamma", lambda a, x: special.polygamma(a, x), "floating", inputs="a:T|floating, x:T")
+_binary("Zeta", special.zeta, "floating", inputs="x:T|floating, q:T", constants=(0,))
+_binary("Polygamma", lax.polygamma, "floating", inputs="a:T|floating, x:T", constants=(0,))
 for _type, _name in {
     "BitwiseAnd": "bitwise_and", "BitwiseOr": "bitwise_or", "BitwiseXor": "bitwise_xor", "LeftShift": "left_shift",
     "RightShift": "right_shift",
@@ -249,7 +273,7 @@ def _betainc_spec(inference: Inference) -> Sequence[Spec]:
     return [Spec(inference.inputs[0].dtype.base_dtype, dims)]
 
 
-@pure("Betainc", inputs="a:T|floating, b:T, x:T", infer=_betainc_spec)
+@pure("Betainc", inputs="a:T|floating, b:T, x:T", infer=_betainc_spec, constants=(0, 1))
 def betainc(a: Any, b: Any, x: Any) -> Any:
     """The regularised incomplete beta function I_x(a, b)."""
     return special.betainc(a, b, x)

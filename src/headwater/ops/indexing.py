@@ -367,7 +367,17 @@ def select_v2(condition: Any, t: Any, e: Any) -> Any:
 # Put together -----------------------------------------------------------------------------------------------------
 
 
-@pure("ReverseSequence", inputs="input:T, seq_lengths:Tlen|index=int64", infer=_like_first)
+def _reversed_spec(inference: Inference) -> Sequence[Spec]:
+    dims, lengths = inference.inputs[0].dims, inference.inputs[1].dims
+    if dims is None or lengths is None:
+        return output(inference, dims)
+    batch = normal_axis(inference.attrs.get("batch_dim", 0), len(dims))
+    size = merge_dims(dims[batch : batch + 1], lengths)
+    assert size is not None
+    return output(inference, (*dims[:batch], *size, *dims[batch + 1 :]))
+
+
+@pure("ReverseSequence", inputs="input:T, seq_lengths:Tlen|index=int64", infer=_reversed_spec)
 def reverse_sequence(input: Any, seq_lengths: Any, *, seq_dim: int, batch_dim: int = 0) -> Any:
     """The first ``seq_lengths[b]`` elements along ``seq_dim`` backwards, for each ``b`` of ``batch_dim``."""
     steps = jnp.arange(input.shape[seq_dim])
@@ -377,6 +387,22 @@ def reverse_sequence(input: Any, seq_lengths: Any, *, seq_dim: int, batch_dim: i
     shape[batch_dim], shape[seq_dim] = order.shape
     order = order.reshape(shape) if batch_dim < seq_dim else order.T.reshape(shape)
     return jnp.take_along_axis(input, order, axis=seq_dim)
+
+
+def _to_dense_spec(inference: Inference) -> Sequence[Spec]:
+    return output(inference, inference.partial(1), 2)
+
+
+@pure("SparseToDense", inputs="sparse_indices:Tindices|index, output_shape:Tindices, sparse_values:T, default_value:T",
+      static=(1,), infer=_to_dense_spec)  # fmt: skip
+def sparse_to_dense(
+    sparse_indices: Any, output_shape: Any, sparse_values: Any, default_value: Any, *, validate_indices: bool = True
+) -> Any:
+    """A tensor of one value but for some elements: one value for all these or one for each."""
+    del validate_indices
+    shape = as_ints(output_shape)
+    places = jnp.reshape(sparse_indices, (-1, len(shape)))
+    return jnp.full(shape, default_value, sparse_values.dtype).at[_places(places)].set(sparse_values, mode="drop")
 
 
 def _stitch_static(attrs: Attrs, count: int) -> frozenset[int]:

@@ -12,7 +12,7 @@ from jax.scipy import linalg
 from headwater.ops.common import as_ints, output
 from headwater.ops.define import by_evaluation, pure
 from headwater.registry import Inference, Spec
-from headwater.shapes import Dims, broadcast_dims
+from headwater.shapes import Dims, broadcast_dims, merge_dims
 
 # Products ---------------------------------------------------------------------------------------------------------
 
@@ -83,7 +83,25 @@ def _einsum(*inputs: Any, equation: str) -> Any:
     return jnp.einsum(equation, *inputs)
 
 
-pure("Einsum", inputs="inputs:T|numeric*", infer=by_evaluation(_einsum))(_einsum)
+def _einsum_spec(inference: Inference) -> Sequence[Spec]:
+    left, arrow, right = inference.attrs["equation"].partition("->")
+    terms = left.split(",")
+    if "." in left or len(terms) != len(inference.inputs) or any(spec.dims is None for spec in inference.inputs):
+        return output(inference, None)
+    if not arrow:
+        right = "".join(letter for letter in sorted(set(left) - {","}) if left.count(letter) == 1)
+    sizes: dict[str, int | None] = {}
+    for term, spec in zip(terms, inference.inputs, strict=True):
+        if len(term) != len(spec.dims or ()):
+            raise ValueError(f"{term!r} in {left!r} does not fit an input of rank {len(spec.dims or ())}")
+        for letter, size in zip(term, spec.dims or (), strict=True):
+            known = sizes.get(letter)
+            _contracted(known, size)
+            sizes[letter] = size if known is None else known
+    return output(inference, tuple(sizes[letter] for letter in right))
+
+
+pure("Einsum", inputs="inputs:T|numeric*", infer=_einsum_spec)(_einsum)
 
 
 def _cross(a: Any, b: Any) -> Any:
@@ -91,7 +109,14 @@ def _cross(a: Any, b: Any) -> Any:
     return jnp.cross(a, b)
 
 
-pure("Cross", inputs="a:T|numeric, b:T", infer=lambda inference: output(inference, inference.inputs[0].dims))(_cross)
+def _cross_spec(inference: Inference) -> Sequence[Spec]:
+    dims = merge_dims(inference.inputs[0].dims, inference.inputs[1].dims)
+    if dims is not None and (not dims or dims[-1] not in (None, 3)):
+        raise ValueError(f"Dimension must be 3 but is {dims[-1] if dims else 'absent'}")
+    return output(inference, dims)
+
+
+pure("Cross", inputs="a:T|numeric, b:T", infer=_cross_spec)(_cross)
 
 # Diagonals and bands ----------------------------------------------------------------------------------------------
 

@@ -87,9 +87,24 @@ def _cross_entropy_spec(inference: Inference) -> Sequence[Spec]:
 
 @pure("SoftmaxCrossEntropyWithLogits", inputs="features:T|floating, labels:T", infer=_cross_entropy_spec)
 def softmax_cross_entropy(features: Any, labels: Any) -> Any:
-    """-Σⱼ labelsⱼ log softmax(features)ⱼ of each row, and its gradient softmax(features) - labels."""
+    """-Σⱼ labelsⱼ log softmax(features)ⱼ of each row, and its gradient softmax(features) - labels.
+
+    That gradient takes it that the labels of a row add up to 1, as TensorFlow does even where they do not.
+    """
+    return _cross_entropy(features, labels), jax.nn.softmax(features, axis=-1) - labels
+
+
+@jax.custom_jvp
+def _cross_entropy(features: Any, labels: Any) -> Any:
+    return -jnp.sum(labels * jax.nn.log_softmax(features, axis=-1), axis=-1)
+
+
+@_cross_entropy.defjvp
+def _cross_entropy_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[Any, Any]:
+    features, labels = primals
     log_p = jax.nn.log_softmax(features, axis=-1)
-    return -jnp.sum(labels * log_p, axis=-1), jnp.exp(log_p) - labels
+    slope = (jnp.exp(log_p) - labels) * tangents[0] - log_p * tangents[1]
+    return -jnp.sum(labels * log_p, axis=-1), jnp.sum(slope, axis=-1)
 
 
 def _sparse_cross_entropy_spec(inference: Inference) -> Sequence[Spec]:
@@ -284,4 +299,4 @@ for _type, _function, _other in (
     ("FusedBatchNormV2", _fused_batch_norm, "U"),
     ("FusedBatchNormV3", _fused_batch_norm_v3, "U"),
 ):
-    pure(_type, inputs=_NORM_INPUTS.format(_other), infer=by_evaluation(_function))(_function)
+    pure(_type, inputs=_NORM_INPUTS.format(_other), constants=(3, 4), infer=by_evaluation(_function))(_function)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import jax
@@ -46,9 +47,25 @@ def _unsorted_spec(inference: Inference) -> Sequence[Spec]:
 
 
 _segments("UnsortedSegmentSum", lambda rows, ids, count: jax.ops.segment_sum(rows, ids, count))
-_segments("UnsortedSegmentProd", lambda rows, ids, count: jax.ops.segment_prod(rows, ids, count))
+_segments("UnsortedSegmentProd", lambda rows, ids, count: _product(rows, ids, count))
 _segments("UnsortedSegmentMax", lambda rows, ids, count: _bounded(jax.ops.segment_max, rows, ids, count, "min"))
 _segments("UnsortedSegmentMin", lambda rows, ids, count: _bounded(jax.ops.segment_min, rows, ids, count, "max"))
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(1, 2))
+def _product(rows: Any, ids: Any, count: int) -> Any:
+    return jax.ops.segment_prod(rows, ids, count)
+
+
+@_product.defjvp
+def _product_jvp(ids: Any, count: int, primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
+    # The slope for a row is the product of the others: of the whole by the row, unless there are zeros.
+    rows = primals[0]
+    zero = rows == 0
+    zeros = jax.ops.segment_sum(zero.astype(np.int32), ids, count)[ids]
+    rest = jax.ops.segment_prod(jnp.where(zero, 1, rows), ids, count)[ids]
+    others = jnp.where(zeros == 0, rest / jnp.where(zero, 1, rows), jnp.where(zero & (zeros == 1), rest, 0))
+    return _product(rows, ids, count), jax.ops.segment_sum(others * tangents[0], ids, count)
 
 
 def _bounded(compute: Callable[..., Any], rows: Any, ids: Any, count: int, bound: str) -> Any:
@@ -71,15 +88,15 @@ def _sorted_spec(inference: Inference) -> Sequence[Spec]:
     return output(inference, dims)
 
 
-def _sorted_segments(op_type: str, reduce: Any, mean: bool = False) -> None:
-    """Rows of ``data`` combined where ``segment_ids`` are equal; segments without rows give zeros."""
+def _sorted_segments(op_type: str, reduce: Any, mean: bool = False, empty: int = 0) -> None:
+    """Rows of ``data`` combined where ``segment_ids`` are equal; segments without rows give ``empty``."""
 
     def lower(context: Any, data: Any, segment_ids: Any) -> Any:
         del context
         if np.any(np.diff(segment_ids) < 0) or np.any(segment_ids[:1] < 0):
             raise ValueError(f"segment ids are not increasing: {segment_ids.tolist()}")
         count = int(segment_ids[-1]) + 1 if segment_ids.size else 0
-        result = np.zeros((count, *data.shape[1:]), data.dtype)
+        result = np.full((count, *data.shape[1:]), empty, data.dtype)
         if count:
             filled, starts, sizes = np.unique(segment_ids, return_index=True, return_counts=True)
             result[filled] = reduce.reduceat(data, starts, axis=0)
@@ -92,6 +109,6 @@ def _sorted_segments(op_type: str, reduce: Any, mean: bool = False) -> None:
 
 _sorted_segments("SegmentSum", np.add)
 _sorted_segments("SegmentMean", np.add, mean=True)
-_sorted_segments("SegmentProd", np.multiply)
+_sorted_segments("SegmentProd", np.multiply, empty=1)
 _sorted_segments("SegmentMax", np.maximum)
 _sorted_segments("SegmentMin", np.minimum)

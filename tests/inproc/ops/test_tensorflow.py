@@ -1,0 +1,86 @@
+"""Graphs, values and gradients of the operations beside those of TensorFlow 1.15, which are stored."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from headwater import tf
+from tests.inproc.ops import cases, evaluate
+
+STORED = json.loads((Path(__file__).parents[2] / "data" / "tf1" / "ops.json").read_text())
+
+# Where other operations, mostly fewer, do the same; their names differ.
+OTHER_NAMES = {
+    "tf.nn.swish(x)", "tf.einsum('ij,jk->ik', x, c)", "tf.einsum('bij,bjk->bik', s, r)", "tf.repeat([1, 2, 3], 2)",
+    "tf.repeat(y, [1, 2, 0], axis=1)", "tf.batch_gather(y, [[0, 1], [2, 0]])", "tf.sequence_mask(k, 2, tf.float32)",
+    "tf.sort(y)", "tf.sort(x, 1, 'DESCENDING')", "tf.argsort(w)",
+    "tf.nn.softmax_cross_entropy_with_logits(labels=o, logits=l)",
+    "tf.nn.softmax_cross_entropy_with_logits_v2(labels=o, logits=l)",
+    "tf.nn.softmax_cross_entropy_with_logits_v2(labels=c, logits=o, axis=0)",
+    "tf.nn.sparse_softmax_cross_entropy_with_logits(labels=k, logits=o)",
+    "tf.nn.depthwise_conv2d(e, h, [1, 1, 1, 1], 'SAME')", "tf.nn.embedding_lookup([c, o], [0, 5, 3, 0])",
+    "tf.nn.embedding_lookup([c, o], [[0, 5], [3, 0]], 'div')",
+}  # fmt: skip
+# Where more is known of the static shape.
+OTHER_SHAPES = {"tf.segment_min(c, [0, 0, 1])", "tf.repeat(y, [1, 2, 0], axis=1)"}
+# Where gradients differ.
+OTHER_GRADIENTS = {
+    "tf.math.reduce_euclidean_norm(x, 1)",  # TensorFlow has none
+    "tf.self_adjoint_eigvals(q)",  # TensorFlow's is for the lower triangle alone
+    "tf.dynamic_stitch([k, [2]], [c, c[:1]])",  # rows that others replace get none
+}
+
+
+def _decode(encoded: list[Any]) -> np.ndarray[Any, Any]:
+    dtype, shape, flat = encoded
+    if dtype == "string":
+        array = np.empty(len(flat), object)
+        array[:] = [item.encode("latin1") for item in flat]
+        return array.reshape(shape)
+    if dtype.startswith("complex"):
+        flat = [complex(*pair) for pair in flat]
+    return np.array(flat, dtype).reshape(shape)
+
+
+def _close(ours: list[Any], theirs: list[Any], what: str) -> None:
+    assert ours[:2] == theirs[:2], what
+    mine, other = _decode(ours), _decode(theirs)
+    if mine.dtype.kind in "fc":
+        tolerance = {"float16": 2e-3, "float32": 2e-5, "complex64": 2e-5}.get(ours[0], 1e-10)
+        np.testing.assert_allclose(mine, other, rtol=tolerance, atol=tolerance, err_msg=what)
+    else:
+        np.testing.assert_array_equal(mine, other, err_msg=what)
+
+
+@pytest.mark.parametrize("expression", cases.CASES)
+def test_graph_values_and_gradients(expression: str) -> None:
+    theirs = STORED["values"][expression]
+    ours = evaluate.record(tf, expression, cases)
+    assert "error" not in ours, ours
+    assert ours.get("run_error") == theirs.get("run_error")
+    found = [(name, dtype) for name, dtype, _ in ours["outputs"]]
+    wanted = [(name, dtype) for name, dtype, _ in theirs["outputs"]]
+    if expression in OTHER_NAMES:
+        found, wanted = [dtype for _, dtype in found], [dtype for _, dtype in wanted]
+    assert found == wanted
+    if expression not in OTHER_SHAPES:
+        assert [shape for _, _, shape in ours["outputs"]] == [shape for _, _, shape in theirs["outputs"]]
+    if expression not in OTHER_NAMES and sum(op != "Const" for _, op, _ in theirs["nodes"]) == 1:
+        assert sorted(ours["nodes"]) == sorted(theirs["nodes"])
+    for index, (mine, other) in enumerate(zip(ours.get("values", ()), theirs.get("values", ()), strict=True)):
+        _close(mine, other, f"output {index}")
+    if "gradient_error" not in theirs and expression not in OTHER_GRADIENTS:
+        mine, other = ours.get("gradients", {}), theirs.get("gradients", {})
+        assert sorted(mine) == sorted(other)
+        for name, value in other.items():
+            _close(mine[name], value, f"gradient of {name}")
+
+
+@pytest.mark.parametrize("expression", cases.ERRORS)
+def test_errors(expression: str) -> None:
+    assert evaluate.record(tf, expression, cases).get("error") == STORED["errors"][expression]["error"]
