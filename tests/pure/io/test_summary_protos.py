@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as hnp
 from PIL import Image
 
 from headwater.errors import InvalidArgumentError
-from headwater.training import summary_protos
+from headwater.io import summary_protos
 
 
 def pixels(value: object) -> list[object]:

@@ -16,7 +16,7 @@ from google.protobuf.message import DecodeError
 from PIL import Image
 
 from headwater.errors import InvalidArgumentError
-from headwater.graph.tensor_proto import make_tensor_proto
+from headwater.io.tensor_proto import make_tensor_proto
 from headwater.tensorboard_protos import summary_pb2
 
 _FLOAT_MAX: Final = float(np.finfo(np.float64).max)
