@@ -46,7 +46,11 @@ def update_op(
     references = [as_reference(ref, op_type) for ref in refs]
     graph = references[0].graph
     with graph.as_default(), graph.name_scope(name or op_type) as scope:
-        inputs = [convert_to_tensor(value, dtype, name=argument) for argument, value, dtype in values]
+        # What has a type of its own keeps it: the operation says where it does not fit.
+        inputs = [
+            convert_to_tensor(value, None if isinstance(getattr(value, "dtype", None), DType) else dtype, name=argument)
+            for argument, value, dtype in values
+        ]
         with graph.colocate_with(references[0].op):
             return graph.create_op(op_type, [*references, *inputs], attrs, name=scope).outputs[0]
 

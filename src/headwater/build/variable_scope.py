@@ -12,10 +12,10 @@ from typing import Any
 
 from headwater.build.variable_store import VariableStore, default_store
 from headwater.build.variables import VariableAggregation, VariableSynchronization
-from headwater.dtypes import DType, as_dtype, float32
+from headwater.dtypes import DType, as_dtype, float32, from_numpy
 from headwater.graph.collections import GraphKeys
 from headwater.graph.context import get_default_graph
-from headwater.graph.convert import convert_to_tensor
+from headwater.graph.convert import to_array
 from headwater.graph.graph import Graph
 from headwater.graph.operation import Operation, Tensor
 
@@ -182,14 +182,12 @@ class VariableScope:
         full_name = f"{self._name}/{name}" if self._name else name
         # Names of variables depend on variable scopes only.
         with get_default_graph().name_scope(None):
-            if dtype is not None and initializer is not None and not callable(initializer):
-                found = convert_to_tensor(initializer).dtype.base_dtype
-                if found != as_dtype(dtype).base_dtype:
-                    raise ValueError(
-                        f"Initializer type '{found.name}' and explicit dtype '{as_dtype(dtype).name}' don't match."
-                    )
             given = (initializer, self._initializer)
-            value_dtype = _value_dtype(given[0] if given[0] is not None else given[1])
+            value_dtype = _value_dtype(_first(*given))
+            if dtype is not None and value_dtype not in (None, as_dtype(dtype).base_dtype):
+                raise ValueError(
+                    f"Initializer type '{value_dtype}' and explicit dtype '{as_dtype(dtype).name}' don't match."
+                )
             return var_store.get_variable(
                 full_name,
                 shape=shape,
@@ -218,7 +216,12 @@ def _value_dtype(initializer: Any) -> DType | None:
     """The element type of an initializer that is a value."""
     if initializer is None or callable(initializer):
         return None
-    return convert_to_tensor(initializer).dtype.base_dtype
+    if isinstance(getattr(initializer, "dtype", None), DType):
+        return initializer.dtype.base_dtype
+    try:
+        return from_numpy(to_array(initializer).dtype)
+    except (TypeError, ValueError):  # a list with tensors in it: seen when it becomes one
+        return None
 
 
 class _ScopeState(threading.local):

@@ -11,7 +11,7 @@ from headwater.build.initializers import GlorotUniform, Zeros
 from headwater.build.partitioned import PartitionedVariable, PartitionInfo, call_partitioner, slices
 from headwater.build.save_slice import SaveSliceInfo
 from headwater.build.variables import Variable, VariableAggregation, VariableSynchronization, init_scope
-from headwater.dtypes import DType, as_dtype, float32
+from headwater.dtypes import DType, as_dtype, float32, string
 from headwater.graph.collections import GraphKeys
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor, make_const
@@ -247,7 +247,7 @@ def default_initializer(name: str, dtype: DType) -> Any:
     """
     if dtype.is_floating:
         return GlorotUniform()
-    if dtype.is_integer or dtype.is_bool:
+    if dtype.is_integer or dtype.is_bool or dtype == string:
         return Zeros()
     raise ValueError(f"An initializer for variable {name} of {dtype!r} is required")
 

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from headwater.build import state
+from headwater.build.initial_values import with_initialized_values
 from headwater.build.save_slice import SaveSliceInfo
 from headwater.dtypes import DType, as_dtype
 from headwater.graph.collections import GraphKeys
@@ -132,7 +133,8 @@ class Variable:
             raise ValueError(f"initial_value must have a shape specified: {initial}")
         self._initial_value: Tensor | None = initial
         self._variable = state.variable_op(dims, initial.dtype.base_dtype, scope)
-        self._initializer_op: Operation = state.assign(self._variable, initial, validate_shape, name="Assign").op
+        start = with_initialized_values(initial, self._variable.op.name)
+        self._initializer_op: Operation = state.assign(self._variable, start, validate_shape, name="Assign").op
         with self._beside() if caching_device is None else graph.device(caching_device):
             self._snapshot = graph.create_op("Identity", [self._variable], name="read").outputs[0]
 

@@ -145,6 +145,8 @@ class _Chooser:
         if op.device and not self._merge:
             return op.device
         asked: Device = parse_device(op.device)
-        if self._has_ps and op.type in self._ps_ops and self._ps.job and asked.job in (None, self._ps.job):
+        if not self._has_ps or op.type not in self._ps_ops:
+            return asked.over(self._worker).name()
+        if self._ps.job and asked.job in (None, self._ps.job):
             return asked.over(self._ps._replace(task=self._strategy(op))).name()
-        return asked.over(self._worker).name()
+        return asked.over(self._ps).name()

@@ -118,7 +118,7 @@ class ExponentialMovingAverage:
         with name_scope(self._name) as scope:
             decay = convert_to_tensor(self._decay, name="decay")
             if self._num_updates is not None:
-                count = ops.cast(self._num_updates, decay.dtype, name="num_updates")
+                count = ops.cast(_now(self._num_updates), decay.dtype, name="num_updates")
                 decay = ops.minimum(decay, (1.0 + count) / (10.0 + count))
             updates = [
                 assign_moving_average(self._averages[value], value, decay, zero_debias=value in from_zero)

@@ -144,7 +144,8 @@ def case_assign(tf):
 def case_names_of_updates(tf):
     v = tf.Variable([1.0, 2.0], name="v")
     updates = [
-        v.assign([1.0, 1.0]), tf.assign(v, [1.0, 1.0], name="set"), v.assign_add([1.0, 1.0]), tf.assign_sub(v, [1.0, 1.0]),
+        v.assign([1.0, 1.0]), tf.assign(v, [1.0, 1.0], name="set"), v.assign_add([1.0, 1.0]),
+        tf.assign_sub(v, [1.0, 1.0]),
         tf.scatter_update(v, [0], [1.0]), tf.scatter_add(v, 0, 1.0), v.scatter_sub(tf.IndexedSlices([1.0], [0])),
         v.scatter_nd_update([[0]], [1.0]), tf.is_variable_initialized(v),
     ]  # fmt: skip

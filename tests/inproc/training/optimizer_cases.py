@@ -1,7 +1,7 @@
 """A small model that every optimizer trains for 100 steps, in the API of TensorFlow 1.x.
 
-Runs under TensorFlow's Python 3.7 too. A weight matrix gets dense gradients, a table of embeddings sparse ones with equal
-indices; both exist in float32 and float64.
+Runs under TensorFlow's Python 3.7 too. A weight matrix gets dense gradients, a table of embeddings sparse ones with
+equal indices; both exist in float32 and float64.
 """
 
 import numpy as np
@@ -75,7 +75,8 @@ def run(tf, optimizer, arguments, dtype):
                 sess.run(train, {x: x_value, y: y_value, rows: row_value})
                 if number in RECORDED:
                     values = sess.run(kept)
-                    result[str(number)] = {v.name: np.asarray(a).tolist() for v, a in zip(kept, values)}
+                    names = [variable.name for variable in kept]
+                    result[str(number)] = dict(zip(names, (np.asarray(a).tolist() for a in values)))  # noqa: B905 - 3.7
         return result
 
 

@@ -17,6 +17,10 @@ _NAMES = {
         GradientDescentOptimizer MomentumOptimizer ProximalGradientDescentOptimizer""",
     "headwater.training.optimizers.ftrl": "FtrlOptimizer",
     "headwater.training.optimizers.rmsprop": "RMSPropOptimizer",
+    "headwater.training.learning_rate": """
+        cosine_decay cosine_decay_restarts exponential_decay inverse_time_decay linear_cosine_decay natural_exp_decay
+        noisy_linear_cosine_decay piecewise_constant piecewise_constant_decay=piecewise_constant polynomial_decay""",
+    "headwater.training.moving_averages": "ExponentialMovingAverage",
     "headwater.training.saver": "Saver import_meta_graph",
     "headwater.training.meta_graph": "export_meta_graph",
     "headwater.training.checkpoint_reader": """
@@ -29,6 +33,9 @@ _NAMES = {
     "headwater.training.queue_runner": "QueueRunner add_queue_runner start_queue_runners",
     "headwater.training.session_manager": "SessionManager",
     "headwater.training.supervisor": "Supervisor",
+    "headwater.training.supervisor_services": "SVStepCounterThread SVSummaryThread SVTimerCheckpointThread",
+    "tensorboard.compat.proto.cluster_pb2": "ClusterDef JobDef",
+    "tensorboard.compat.proto.saver_pb2": "SaverDef",
     "headwater.training.training_util": """
         assert_global_step create_global_step get_global_step get_or_create_global_step global_step write_graph""",
     "headwater.training.file_writer": "SummaryWriter=FileWriter SummaryWriterCache=FileWriterCache",

@@ -1,0 +1,70 @@
+"""Initial values that depend on other variables, in whatever order the initializers run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from headwater.graph.collections import GraphKeys
+from headwater.graph.operation import Operation, Tensor
+
+
+def with_initialized_values(initial: Tensor, name: str) -> Tensor:
+    """``initial``, computed from the initial values of variables that have no value yet.
+
+    What lies between these variables and ``initial`` is added to the graph once more; without such variables nothing
+    is.
+
+    Args:
+      initial: the tensor.
+      name: of the variable it is for; ends the names of what is added.
+    """
+    return _Rebuilder(initial, name.replace("/", "_")).tensor(initial)
+
+
+class _Rebuilder:
+    def __init__(self, initial: Tensor, suffix: str) -> None:
+        self._graph = initial.graph
+        self._suffix = suffix
+        self._initialized: dict[Operation, Callable[[], Tensor]] = {
+            variable.op: variable.initialized_value
+            for key in (GraphKeys.GLOBAL_VARIABLES, GraphKeys.LOCAL_VARIABLES)
+            for variable in self._graph.get_collection(key)
+            if getattr(variable, "initial_value", None) is not None
+        }
+        self._made: dict[Operation, Operation | Tensor] = {}
+        for op in self._sorted(initial.op):
+            self._made[op] = self._again(op)
+
+    def _sorted(self, last: Operation) -> list[Operation]:
+        """``last`` and what it depends on, inputs first."""
+        order: dict[Operation, None] = {}
+        stack = [(last, False)]
+        while stack:
+            op, inputs_done = stack.pop()
+            if inputs_done:
+                order[op] = None
+            elif op not in order:
+                stack.append((op, True))
+                # What works on a variable itself, such as the question whether it has a value, stays as it is.
+                inputs = () if op.definition.refs else op.inputs
+                stack.extend((tensor.op, False) for tensor in inputs if tensor.op not in order)
+        return list(order)
+
+    def _again(self, op: Operation) -> Operation | Tensor:
+        if op.definition.refs:
+            return op  # it works on a variable itself
+        read = op.inputs[0].op if op.type == "Identity" else op
+        if read.type == "VariableV2" and read in self._initialized:
+            return self._initialized[read]()
+        inputs = [self.tensor(tensor) if tensor.op in self._made else tensor for tensor in op.inputs]
+        if all(new is old for new, old in zip(inputs, op.inputs, strict=True)):
+            return op
+        with self._graph.name_scope(None), self._graph.device(op.device or (lambda new: new.device)):
+            return self._graph.create_op(
+                op.type, inputs, dict(op.attrs), f"{op.name}_{self._suffix}", control_inputs=op.control_inputs
+            )
+
+    def tensor(self, tensor: Tensor) -> Tensor:
+        """What stands for ``tensor``."""
+        made = self._made[tensor.op]
+        return made if isinstance(made, Tensor) else made.outputs[tensor.value_index]
