@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+from queue import SimpleQueue
 from types import FrameType
 from typing import Any
 
@@ -47,7 +48,9 @@ class Server:
         self._cluster = ClusterSpec(self._server_def.cluster)
         self._task = TaskName(self._server_def.job_name, self._server_def.task_index)
         self._running: TaskServer | None = None
-        self._ended = threading.Event()
+        # A queue rather than an event: a signal may come while the handler of another one runs, and only `put` may then
+        # be called again.
+        self._ended: SimpleQueue[None] = SimpleQueue()
         if start:
             self.start()
 
@@ -70,7 +73,7 @@ class Server:
                 self._task,
                 address,
                 inside_grpc=self._server_def.protocol == INSIDE_GRPC,
-                on_shutdown=self._ended.set,
+                on_shutdown=self._end,
             )
 
     def join(self) -> None:
@@ -86,7 +89,8 @@ class Server:
         if in_main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
             old = signal.signal(signal.SIGTERM, self._on_signal)
         try:
-            self._ended.wait()
+            self._ended.get()
+            self._end()  # for whoever else waits
         finally:
             if old is not None:
                 signal.signal(signal.SIGTERM, old)
@@ -96,11 +100,14 @@ class Server:
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         del number, frame
-        self._ended.set()
+        self._end()
+
+    def _end(self) -> None:
+        self._ended.put(None)
 
     def stop(self) -> None:
         """Stops the server and frees its port. Its state is gone."""
-        self._ended.set()
+        self._end()
         if self._running is not None:
             self._running.stop()
 
