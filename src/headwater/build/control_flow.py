@@ -45,8 +45,13 @@ def group(*inputs: Any, name: str | None = None) -> Operation:
 def _after(ops: Sequence[Operation], device: str, name: str | None) -> Operation:
     """An operation on ``device`` (wherever the program wants it when empty) that is done when ``ops`` are."""
     graph = get_default_graph()
-    with graph.control_dependencies(ops), graph.device(device or (lambda new: new.device)):
+    with graph.control_dependencies(ops), graph.device(device or _as_asked):
         return no_op(name)
+
+
+def _as_asked(op: Operation) -> str:
+    """A device function that changes nothing."""
+    return op.device
 
 
 def _operations(values: Any) -> Iterator[Operation]:

@@ -59,9 +59,14 @@ class _Rebuilder:
         inputs = [self.tensor(tensor) if tensor.op in self._made else tensor for tensor in op.inputs]
         if all(new is old for new, old in zip(inputs, op.inputs, strict=True)):
             return op
-        with self._graph.name_scope(None), self._graph.device(op.device or (lambda new: new.device)):
+        with self._graph.name_scope(None):
             return self._graph.create_op(
-                op.type, inputs, dict(op.attrs), f"{op.name}_{self._suffix}", control_inputs=op.control_inputs
+                op.type,
+                inputs,
+                dict(op.attrs),
+                f"{op.name}_{self._suffix}",
+                device=op.device or None,
+                control_inputs=op.control_inputs,
             )
 
     def tensor(self, tensor: Tensor) -> Tensor:

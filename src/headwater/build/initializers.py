@@ -259,8 +259,8 @@ class Orthogonal(Initializer):
         rows, columns = math.prod(dims[:-1]), dims[-1]
         tall = random_normal([max(rows, columns), min(rows, columns)], dtype=kind, seed=self.seed)
         q, r = qr(tall)
-        # The decomposition alone prefers some bases; the signs of R's diagonal take that out (Mezzadri, "How to generate
-        # random matrices from the classical compact groups", 2007).
+        # The decomposition alone prefers some bases; the signs of R's diagonal take that out (Mezzadri, "How to
+        # generate random matrices from the classical compact groups", 2007).
         basis = multiply(q, sign(diag_part(r)))
         return multiply(self.gain, reshape(transpose(basis) if rows < columns else basis, dims))
 

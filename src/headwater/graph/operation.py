@@ -277,6 +277,17 @@ class Tensor:
     def __getitem__(self, key: Any) -> Any:
         return _OPERATORS["__getitem__"](self, key)
 
+    if TYPE_CHECKING:  # the operators themselves are set below, by name
+
+        def __neg__(self) -> Any: ...
+        def __abs__(self) -> Any: ...
+        def __invert__(self) -> Any: ...
+        def __add__(self, other: Any) -> Any: ...
+
+        __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __add__
+        __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = __matmul__ = __rmatmul__ = __add__
+        __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = __lt__ = __le__ = __gt__ = __ge__ = __add__
+
 
 def _operator(name: str) -> Callable[..., Any]:
     def call(self: Any, *args: Any) -> Any:

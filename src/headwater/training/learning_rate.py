@@ -162,7 +162,10 @@ def noisy_linear_cosine_decay(
     variance_decay: float = 0.55, num_periods: float = 0.5, alpha: float = 0.0, beta: float = 0.001,
     name: str | None = None,
 ) -> Tensor:  # fmt: skip
-    """`linear_cosine_decay` with noise added to 1 − s, of variance ``initial_variance`` / (1 + t) ^ ``variance_decay``."""
+    """`linear_cosine_decay` with noise added to 1 − s.
+
+    Its variance is ``initial_variance`` / (1 + t) ^ ``variance_decay``.
+    """
     with name_scope(name, "NoisyLinearCosineDecay", [learning_rate, global_step]) as scope:
         rate, step = _start(learning_rate, global_step, "noisy linear cosine decay")
         total = ops.cast(decay_steps, rate.dtype)
