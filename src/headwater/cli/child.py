@@ -12,8 +12,9 @@ from __future__ import annotations
 import os
 import signal
 
+from headwater.cluster.variables import LISTEN_FDS
+
 PARENT = "HEADWATER_PARENT"
-LISTEN_FDS = "HEADWATER_LISTEN_FDS"
 
 _PR_SET_PDEATHSIG = 1
 

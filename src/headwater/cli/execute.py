@@ -21,6 +21,7 @@ from typing import Any
 import headwater
 from headwater.cli.arguments import Invocation, UsageError, parse_arguments
 from headwater.cli.child import become_child
+from headwater.cluster.variables import INSECURE
 from headwater.compat import modules
 
 USAGE = """\
@@ -34,9 +35,6 @@ PYTHON OPTIONS are python's own, such as -u, -W error, -O or -X dev, and
 
   --insecure  Lets servers start at addresses that others can reach without a token or certificates.
 """
-
-# The variable that tells servers so; `headwater.transport.security` reads it, and is not imported here for its weight.
-INSECURE = "HEADWATER_INSECURE"
 
 _KEYBOARD_INTERRUPT = 128 + 2
 _PACKAGE_DIRECTORY = os.path.dirname(os.path.abspath(headwater.__file__))

@@ -15,10 +15,9 @@ from typing import Any
 import psutil
 
 from headwater.cluster.addresses import Address, parse_address
+from headwater.cluster.variables import LISTEN_FDS
 from headwater.errors import AlreadyExistsError, InvalidArgumentError, PermissionDeniedError, UnavailableError
 
-#: JSON from ``host:port`` to the number of an inherited descriptor that listens there.
-LISTEN_FDS = "HEADWATER_LISTEN_FDS"
 _BACKLOG = 1024
 _LISTENING = "0A"
 _MAX_COMMAND = 200

@@ -24,10 +24,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from headwater.cluster.variables import INSECURE
 from headwater.errors import InvalidArgumentError, PermissionDeniedError
 
 TOKEN = "HEADWATER_TOKEN"
-INSECURE = "HEADWATER_INSECURE"
 CERTIFICATE = "HEADWATER_TLS_CERT"
 KEY = "HEADWATER_TLS_KEY"
 AUTHORITY = "HEADWATER_TLS_CA"

@@ -10,11 +10,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from headwater.cli.arguments import Invocation
-from headwater.cli.child import LISTEN_FDS, PARENT
+from headwater.cli.child import PARENT
 from headwater.cli.execute import interpreter_command
 from headwater.cli.launcher.guard import JOB
 from headwater.cli.launcher.job import PS
 from headwater.cluster.names import TaskName
+from headwater.cluster.variables import LISTEN_FDS
 from headwater.telemetry.progress import STATUS_VARIABLE
 
 HOST = "127.0.0.1"

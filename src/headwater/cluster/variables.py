@@ -1,0 +1,8 @@
+"""Environment variables that more than one layer reads or sets; see docs/operating.md."""
+
+from __future__ import annotations
+
+#: JSON from ``host:port`` to the number of an inherited descriptor: a socket that listens there.
+LISTEN_FDS = "HEADWATER_LISTEN_FDS"
+#: ``1`` lets a server start that anybody who reaches it can use.
+INSECURE = "HEADWATER_INSECURE"
