@@ -10,7 +10,6 @@ import importlib
 from types import ModuleType
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "tf"]  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name: str) -> ModuleType:
