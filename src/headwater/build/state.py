@@ -77,6 +77,9 @@ def assign(
         "validate_shape": True if validate_shape is None else validate_shape,
         "use_locking": True if use_locking is None else use_locking,
     }
+    shape = as_reference(ref, "Assign").shape
+    if attrs["validate_shape"] and shape.is_fully_defined():
+        attrs["_shape"] = shape
     return update_op("Assign", [ref], [("value", value, ref.dtype.base_dtype)], attrs, name)
 
 

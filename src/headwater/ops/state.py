@@ -113,11 +113,15 @@ def _assign_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @stateful("Assign", refs=(0,), reads=(), updates=(0,), infer=_assign_spec)
-def assign(ref: Any, value: Any, *, validate_shape: bool = True, use_locking: bool = True) -> Any:
+def assign(
+    ref: Any, value: Any, *, validate_shape: bool = True, use_locking: bool = True, _shape: TensorShape | None = None
+) -> Any:
+    """``_shape`` is the variable's static shape, where it is fully known."""
     del use_locking
-    if validate_shape and ref is not None and ref.shape != value.shape:
+    wanted = _shape.as_dims if _shape is not None else None if ref is None else tuple(ref.shape)
+    if validate_shape and wanted is not None and wanted != tuple(value.shape):
         raise InvalidArgumentError(
-            None, None, f"Assign requires shapes of both tensors to match. lhs shape= {list(ref.shape)} "
+            None, None, f"Assign requires shapes of both tensors to match. lhs shape= {list(wanted)} "
             f"rhs shape= {list(value.shape)}"
         )  # fmt: skip
     return (value,)

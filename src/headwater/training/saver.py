@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import threading
 import time
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
@@ -103,6 +104,7 @@ class Saver:
         self._last_checkpoints: list[tuple[str, float]] = []
         self._to_delete: list[tuple[str, float]] = []
         self._meta_graph_cache: tuple[Any, bytes] | None = None
+        self._saving = threading.Lock()
         self.saver_def: Any = saver_def
         if saver_def is not None:
             self._check_saver_def()
@@ -231,23 +233,28 @@ class Saver:
         if os.path.split(latest_filename)[0]:
             raise ValueError("'latest_filename' must not contain path components")
         save_path = os.fspath(save_path)
-        checkpoint = save_path
-        if global_step is not None:
-            step = int(global_step) if _is_number(global_step) else read_global_step(sess, global_step)
-            checkpoint = f"{save_path}-{step:08d}" if self._pad_step_number else f"{save_path}-{step}"
-        elif os.path.basename(save_path) == latest_filename and not self._sharded:
+        if global_step is None and os.path.basename(save_path) == latest_filename and not self._sharded:
             raise ValueError(f"'latest_filename' collides with 'save_path': '{latest_filename}' and '{save_path}'")
         if not hasattr(sess, "run"):
             raise TypeError(f"'sess' must be a Session; {sess}")
-        folder = os.path.dirname(save_path)
-        written: str | None = None
-        if not self._is_empty:
-            written = self._run_save(sess, checkpoint, folder)
-            if write_state:
-                self._record(written, folder, latest_filename, meta_graph_suffix)
-        if write_meta_graph:
-            self._write_meta_graph(sess, meta_graph_filename(checkpoint, meta_graph_suffix))
-        return written
+        # One at a time, the step included: the newest checkpoint is noted last.
+        with self._saving:
+            checkpoint = self._with_step(sess, save_path, global_step)
+            written: str | None = None
+            if not self._is_empty:
+                folder = os.path.dirname(save_path)
+                written = self._run_save(sess, checkpoint, folder)
+                if write_state:
+                    self._record(written, folder, latest_filename, meta_graph_suffix)
+            if write_meta_graph:
+                self._write_meta_graph(sess, meta_graph_filename(checkpoint, meta_graph_suffix))
+            return written
+
+    def _with_step(self, sess: Any, save_path: str, global_step: Any) -> str:
+        if global_step is None:
+            return save_path
+        step = int(global_step) if _is_number(global_step) else read_global_step(sess, global_step)
+        return f"{save_path}-{step:08d}" if self._pad_step_number else f"{save_path}-{step}"
 
     def _run_save(self, sess: Any, checkpoint: str, folder: str) -> str:
         saver = self.saver_def

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.inproc.training import optimizer_cases
-from tests.inproc.training.namespace import tf
+from headwater.compat import tf
 
 RECORDS = Path(__file__).parents[2] / "data" / "tf1" / "optimizers.json"
 # Sums of products in another order, over 100 steps; the recorded values are of the order of 1.
