@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import enum
 import importlib
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -215,3 +217,27 @@ def _load() -> None:
     if not _loaded:
         importlib.import_module("headwater.ops")
         _loaded = True
+
+
+# Python functions that operations call ----------------------------------------------------------------------------
+
+_functions: WeakValueDictionary[str, HostFunction] = WeakValueDictionary()
+_function_count = itertools.count()
+
+
+class HostFunction:
+    """A Python function under the name by which an operation's attribute knows it, in this process.
+
+    Whoever holds this object keeps the function alive.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        self.token = f"pyfunc_{next(_function_count)}"
+        _functions[self.token] = self
+
+
+def function_of(token: str) -> Callable[..., Any] | None:
+    """The function that is known as ``token``; None when there is none such in this process, or no more."""
+    held: HostFunction | None = _functions.get(token)
+    return None if held is None else held.function

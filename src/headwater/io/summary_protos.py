@@ -214,6 +214,18 @@ def tensor(tag: str | bytes, value: npt.ArrayLike, summary_metadata: Any = None)
     return summary
 
 
+def metadata(summary_metadata: Any = None, display_name: str | None = None, description: str | None = None) -> bytes:
+    """A serialized ``SummaryMetadata``: a given one, with a name and a description for TensorBoard put in."""
+    message = summary_pb2.SummaryMetadata()
+    if summary_metadata is not None:
+        message.CopyFrom(summary_metadata)
+    if display_name is not None:
+        message.display_name = display_name
+    if description is not None:
+        message.summary_description = description
+    return message.SerializeToString()
+
+
 def text_metadata() -> Any:
     """The ``SummaryMetadata`` that makes TensorBoard show a tensor of strings as text."""
     return summary_pb2.SummaryMetadata(plugin_data=summary_pb2.SummaryMetadata.PluginData(plugin_name="text"))

@@ -14,7 +14,7 @@ jax.config.update("jax_enable_x64", True)
 
 _FAMILIES = (
     "core", "elementwise", "reductions", "segments", "arrays", "indexing", "linalg", "nn", "convolution", "random",
-    "searching", "state", "optimizers", "queues", "accumulators", "checkpoint",
+    "searching", "strings", "debugging", "summaries", "state", "optimizers", "queues", "accumulators", "checkpoint",
 )  # fmt: skip
 
 for _family in _FAMILIES:

@@ -394,14 +394,18 @@ def _to_dense_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @pure("SparseToDense", inputs="sparse_indices:Tindices|index, output_shape:Tindices, sparse_values:T, default_value:T",
-      static=(1,), infer=_to_dense_spec)  # fmt: skip
+      static=(1,), infer=_to_dense_spec, strings=True)  # fmt: skip
 def sparse_to_dense(
     sparse_indices: Any, output_shape: Any, sparse_values: Any, default_value: Any, *, validate_indices: bool = True
 ) -> Any:
     """A tensor of one value but for some elements: one value for all these or one for each."""
     del validate_indices
     shape = as_ints(output_shape)
-    places = jnp.reshape(sparse_indices, (-1, len(shape)))
+    places = sparse_indices.reshape((-1, len(shape)))
+    if sparse_values.dtype == object:
+        result = np.full(shape, default_value, object)
+        result[_places(places)] = sparse_values
+        return result
     return jnp.full(shape, default_value, sparse_values.dtype).at[_places(places)].set(sparse_values, mode="drop")
 
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
+from headwater.build.sparse import SparseTensor, SparseTensorValue
 from headwater.dtypes import string, to_string_array
 from headwater.graph.graph import Graph
 from headwater.graph.indexed_slices import IndexedSlices
@@ -57,7 +58,17 @@ def _feed_slices(slices: Any, value: Any) -> list[tuple[Any, Any]]:
     return [(part, item) for part, item in zip(parts, value, strict=False) if part is not None]
 
 
+def _fetch_sparse(sparse: Any) -> tuple[list[Any], Rebuild]:
+    parts = [sparse.indices, sparse.values, sparse.dense_shape]
+    return parts, lambda found: SparseTensorValue(*found)
+
+
+def _feed_sparse(sparse: Any, value: Any) -> list[tuple[Any, Any]]:
+    return list(zip((sparse.indices, sparse.values, sparse.dense_shape), value, strict=True))
+
+
 register_session_run_conversion_functions(IndexedSlices, _fetch_slices, _feed_slices)
+register_session_run_conversion_functions(SparseTensor, _fetch_sparse, _feed_sparse)
 
 
 def cache_key(structure: Any) -> Any:

@@ -19,7 +19,7 @@ def weights(shape):
 
 def encode(value):
     """An array as JSON: element type, shape, elements."""
-    array = np.asarray(value)
+    array = np.asarray(value, object) if isinstance(value, bytes) else np.asarray(value)
     if array.dtype == object:
         flat = [item.decode("latin1") for item in array.ravel()]
         return ["string", list(array.shape), flat]
@@ -37,6 +37,8 @@ def dims_of(tensor):
 
 
 def flatten(value):
+    if hasattr(value, "dense_shape"):
+        value = [value.indices, value.values, value.dense_shape]
     if isinstance(value, (list, tuple)):
         return [leaf for item in value for leaf in flatten(item)]
     return [] if value is None else [value]

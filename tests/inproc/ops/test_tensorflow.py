@@ -25,9 +25,15 @@ OTHER_NAMES = {
     "tf.nn.sparse_softmax_cross_entropy_with_logits(labels=k, logits=o)",
     "tf.nn.depthwise_conv2d(e, h, [1, 1, 1, 1], 'SAME')", "tf.nn.embedding_lookup([c, o], [0, 5, 3, 0])",
     "tf.nn.embedding_lookup([c, o], [[0, 5], [3, 0]], 'div')",
+    "tf.sparse_tensor_dense_matmul(tf.SparseTensor([[0, 1], [1, 0]], w[:2], [2, 2]), x)",
 }  # fmt: skip
 # Where more is known of the static shape.
 OTHER_SHAPES = {"tf.segment_min(c, [0, 0, 1])", "tf.repeat(y, [1, 2, 0], axis=1)"}
+# Where values differ: other bytes for the same picture, sums in another order.
+OTHER_VALUES = {
+    "tf.summary.histogram('h', x)", "tf.summary.image('i', tf.reshape(p, [1, 2, 3, 1]))",
+    "tf.summary.image('i', tf.cast(e[..., :1] * 9, tf.uint8), 1)",
+}  # fmt: skip
 # Where gradients differ.
 OTHER_GRADIENTS = {
     "tf.math.reduce_euclidean_norm(x, 1)",  # TensorFlow has none
@@ -72,8 +78,9 @@ def test_graph_values_and_gradients(expression: str) -> None:
         assert [shape for _, _, shape in ours["outputs"]] == [shape for _, _, shape in theirs["outputs"]]
     if expression not in OTHER_NAMES and sum(op != "Const" for _, op, _ in theirs["nodes"]) == 1:
         assert sorted(ours["nodes"]) == sorted(theirs["nodes"])
-    for index, (mine, other) in enumerate(zip(ours.get("values", ()), theirs.get("values", ()), strict=True)):
-        _close(mine, other, f"output {index}")
+    if expression not in OTHER_VALUES:
+        for index, (mine, other) in enumerate(zip(ours.get("values", ()), theirs.get("values", ()), strict=True)):
+            _close(mine, other, f"output {index}")
     if "gradient_error" not in theirs and expression not in OTHER_GRADIENTS:
         mine, other = ours.get("gradients", {}), theirs.get("gradients", {})
         assert sorted(mine) == sorted(other)

@@ -119,6 +119,15 @@ _NAMES = {
         assert_near assert_negative assert_non_negative assert_non_positive assert_none_equal assert_positive
         assert_rank assert_rank_at_least assert_rank_in assert_scalar assert_type check_numerics
         verify_tensor_all_finite""",
+    "headwater.build.script": "Print numpy_function print=print_ py_func timestamp",
+    "headwater.build.sparse": """
+        SparseTensor SparseTensorValue convert_to_tensor_or_sparse_tensor sparse_placeholder
+        sparse_tensor_dense_matmul sparse_tensor_to_dense""",
+    "headwater.build.strings": """
+        as_string decode_base64 decode_raw encode_base64 reduce_join regex_replace string_join string_split
+        string_strip string_to_number substr""",
+    "headwater.compat.tf.old_summaries": """
+        audio_summary histogram_summary image_summary merge_all_summaries merge_summary scalar_summary""",
     "headwater.compat.tf.old": "batch_matmul concat inv listdiff pack reverse split unpack",
 }
 
@@ -131,7 +140,7 @@ _MODULES = {
     area: f"headwater.compat.tf.{area}"
     for area in (
         "bitwise", "compat", "contrib", "debugging", "dtypes", "errors", "initializers", "linalg",
-        "math", "nn", "python_io", "random", "train",
+        "math", "nn", "python_io", "random", "sparse", "strings", "summary", "train",
     )
 }  # fmt: skip
 

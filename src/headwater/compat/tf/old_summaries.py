@@ -1,0 +1,55 @@
+"""Summaries as before TensorFlow 1.0: the tag is given as it is, and is not the operation's name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from headwater.build import summary
+from headwater.build.apply import one
+from headwater.build.default_graph import add_to_collections
+from headwater.graph.collections import GraphKeys
+from headwater.graph.operation import Tensor
+
+
+def _collected(made: Tensor, collections: Sequence[Any] | None) -> Tensor:
+    add_to_collections([GraphKeys.SUMMARIES] if collections is None else collections, made)
+    return made
+
+
+def scalar_summary(tags: Any, values: Any, collections: Sequence[Any] | None = None, name: str | None = None) -> Tensor:
+    """A number for each tag."""
+    return _collected(one("ScalarSummary", tags, values, name=name), collections)
+
+
+def histogram_summary(
+    tag: Any, values: Any, collections: Sequence[Any] | None = None, name: str | None = None
+) -> Tensor:
+    """How often which values occur."""
+    return _collected(one("HistogramSummary", tag, values, name=name), collections)
+
+
+def image_summary(
+    tag: Any, tensor: Any, max_images: int = 3, collections: Sequence[Any] | None = None, name: str | None = None
+) -> Tensor:
+    """The first pictures of a batch."""
+    return _collected(one("ImageSummary", tag, tensor, max_images=max_images, name=name), collections)
+
+
+def audio_summary(
+    tag: Any, tensor: Any, sample_rate: Any, max_outputs: int = 3, collections: Sequence[Any] | None = None,
+    name: str | None = None,
+) -> Tensor:  # fmt: skip
+    """The first sounds of a batch."""
+    made = one("AudioSummaryV2", tag, tensor, sample_rate, max_outputs=max_outputs, name=name)
+    return _collected(made, collections)
+
+
+def merge_summary(inputs: Sequence[Any], collections: Sequence[Any] | None = None, name: str | None = None) -> Tensor:
+    """Several summaries as one."""
+    return summary.merge(inputs, collections, name)
+
+
+def merge_all_summaries(key: Any = GraphKeys.SUMMARIES) -> Tensor | None:
+    """All summaries of a collection as one; None where there are none."""
+    return summary.merge_all(key)

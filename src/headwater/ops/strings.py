@@ -1,0 +1,313 @@
+"""Text: joined, split, changed, and turned into numbers and back. All of it runs in Python."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from headwater.dtypes import DType, bool_, float32, int32, int64, string
+from headwater.ops.common import as_ints, constant_ints, output
+from headwater.ops.define import host
+from headwater.registry import Inference, Spec
+from headwater.shapes import Dims, broadcast_dims
+
+# Element by element -----------------------------------------------------------------------------------------------
+
+
+def _same_shape(dtype: DType) -> Callable[[Inference], Sequence[Spec]]:
+    return lambda inference: [Spec(dtype, inference.inputs[0].dims)]
+
+
+def each(function: Callable[[Any], Any], values: Any, dtype: DType = string) -> Any:
+    """``function`` of every element."""
+    flat = np.empty(values.size, dtype.numpy_dtype)
+    for index, value in enumerate(values.ravel()):
+        flat[index] = function(value)
+    return flat.reshape(values.shape)
+
+
+def _number_format(kind: str, precision: int, width: int, fill: str, scientific: bool, shortest: bool) -> str:
+    """A format for Python's ``%`` operator."""
+    if fill not in ("", " ", "0", "-", "+"):
+        raise ValueError(f"Fill argument not supported: {fill!r}")
+    letter = "d" if kind in "iu" else "g" if shortest else "e" if scientific else "f"
+    room = str(width) if width >= 0 else ""
+    digits = f".{precision}" if precision >= 0 and letter != "d" else ""
+    return f"%{fill}{room}{digits}{letter}"
+
+
+@host("AsString", inputs="input:T", infer=_same_shape(string))
+def as_string(
+    context: Any, input: Any, *, precision: int = -1, scientific: bool = False, shortest: bool = False,
+    width: int = -1, fill: str = "",
+) -> Any:  # fmt: skip
+    """Numbers as text, formatted as C's ``printf`` does."""
+    del context
+    kind = input.dtype.kind
+    if kind == "b":
+        return each(lambda value: b"true" if value else b"false", input)
+    layout = _number_format(kind, precision, width, fill, scientific, shortest)
+    if kind == "c":
+        return each(lambda value: f"({layout % value.real},{layout % value.imag})".encode(), input)
+    return each(lambda value: (layout % value).encode(), input)
+
+
+def _parsed(text: bytes, dtype: np.dtype[Any]) -> Any:
+    stripped = text.strip()
+    try:
+        if dtype.kind == "f":
+            value = float.fromhex(stripped.decode()) if b"x" in stripped.lower() else float(stripped)
+        elif b"_" in stripped:
+            raise ValueError
+        else:
+            value = int(stripped)
+            if not np.iinfo(dtype).min <= value <= np.iinfo(dtype).max:
+                raise ValueError
+    except ValueError:
+        shown = text.decode(errors="replace")
+        raise ValueError(f"StringToNumberOp could not correctly convert string: {shown}") from None
+    return value
+
+
+def _wanted_type(inference: Inference) -> Sequence[Spec]:
+    return [Spec(inference.attrs.get("out_type", float32), inference.inputs[0].dims)]
+
+
+@host("StringToNumber", inputs="string_tensor:string", infer=_wanted_type)
+def string_to_number(context: Any, string_tensor: Any, *, out_type: DType = float32) -> Any:
+    """Each text as the number it shows."""
+    del context
+    return each(lambda text: _parsed(text, out_type.numpy_dtype), string_tensor, out_type)
+
+
+def _unary(op_type: str, function: Callable[[bytes], Any], dtype: DType = string) -> None:
+    def lower(context: Any, input: Any) -> Any:
+        del context
+        return each(function, input, dtype)
+
+    host(op_type, inputs="input:string", infer=_same_shape(dtype))(lower)
+
+
+def _cased(op_type: str, of_bytes: Callable[[bytes], bytes], of_text: Callable[[str], str]) -> None:
+    def lower(context: Any, input: Any, *, encoding: str = "") -> Any:
+        del context
+        change = (lambda item: of_text(item.decode()).encode()) if encoding == "utf-8" else of_bytes
+        return each(change, input)
+
+    host(op_type, inputs="input:string", infer=_same_shape(string))(lower)
+
+
+_cased("StringLower", bytes.lower, str.lower)
+_cased("StringUpper", bytes.upper, str.upper)
+_unary("StringStrip", bytes.strip)
+
+
+@host("StringLength", inputs="input:string", infer=_same_shape(int32))
+def string_length(context: Any, input: Any, *, unit: str = "BYTE") -> Any:
+    """The number of bytes, or of characters in UTF-8."""
+    del context
+    return each(len if unit == "BYTE" else lambda item: len(item.decode(errors="replace")), input, int32)
+
+
+@host("EncodeBase64", inputs="input:string", infer=_same_shape(string))
+def encode_base64(context: Any, input: Any, *, pad: bool = False) -> Any:
+    """Base64 with ``-`` and ``_``, as for the web."""
+    del context
+    return each(
+        lambda item: base64.urlsafe_b64encode(item) if pad else base64.urlsafe_b64encode(item).rstrip(b"="), input
+    )
+
+
+def _decode_base64(item: bytes) -> bytes:
+    try:
+        return base64.b64decode(item + b"=" * (-len(item) % 4), altchars=b"-_", validate=True)
+    except binascii.Error as error:
+        raise ValueError(f"Invalid base64 text: {error}") from None
+
+
+_unary("DecodeBase64", _decode_base64)
+
+
+def _rewriter(pattern: str | bytes, rewrite: str | bytes, replace_global: bool) -> Callable[[bytes], bytes]:
+    expression, new = _as_bytes(pattern), re.sub(rb"\\(\d)", rb"\\g<\1>", _as_bytes(rewrite))
+    compiled = re.compile(expression)
+    return lambda item: compiled.sub(new, item, count=0 if replace_global else 1)
+
+
+def _as_bytes(value: Any) -> bytes:
+    return value.encode() if isinstance(value, str) else bytes(value)
+
+
+@host("StaticRegexReplace", inputs="input:string", infer=_same_shape(string))
+def static_regex_replace(context: Any, input: Any, *, pattern: str, rewrite: str, replace_global: bool = True) -> Any:
+    """Matches of a regular expression replaced; ``\\1`` in ``rewrite`` is the first group."""
+    del context
+    return each(_rewriter(pattern, rewrite, replace_global), input)
+
+
+@host("RegexReplace", inputs="input:string, pattern:string, rewrite:string", infer=_same_shape(string))
+def regex_replace(context: Any, input: Any, pattern: Any, rewrite: Any, *, replace_global: bool = True) -> Any:
+    """As StaticRegexReplace."""
+    del context
+    return each(_rewriter(pattern[()], rewrite[()], replace_global), input)
+
+
+@host("StaticRegexFullMatch", inputs="input:string", infer=_same_shape(bool_))
+def static_regex_full_match(context: Any, input: Any, *, pattern: str) -> Any:
+    """Whether the whole text matches a regular expression."""
+    del context
+    return each(lambda item: re.fullmatch(_as_bytes(pattern), item) is not None, input, bool_)
+
+
+@host("RegexFullMatch", inputs="input:string, pattern:string", infer=_same_shape(bool_))
+def regex_full_match(context: Any, input: Any, pattern: Any) -> Any:
+    """As StaticRegexFullMatch."""
+    del context
+    return each(lambda item: re.fullmatch(pattern[()], item) is not None, input, bool_)
+
+
+def _part(text: bytes, start: int, length: int) -> bytes:
+    if not -len(text) <= start <= len(text):
+        raise ValueError(f"pos {start} out of range for string b'{text.decode(errors='replace')}'")
+    first = start + len(text) if start < 0 else start
+    return text[first : first + length]
+
+
+def _part_of_text(text: bytes, start: int, length: int) -> bytes:
+    letters = text.decode()
+    if not -len(letters) <= start <= len(letters):
+        raise ValueError(f"pos {start} out of range for string {letters!r}")
+    first = start + len(letters) if start < 0 else start
+    return letters[first : first + length].encode()
+
+
+@host("Substr", inputs="input:string, pos:T|index, len:T", infer=_same_shape(string))
+def substr(context: Any, input: Any, pos: Any, len: Any, *, unit: str = "BYTE") -> Any:
+    """``len`` bytes, or characters in UTF-8, from ``pos`` on; all three broadcast."""
+    del context
+    texts, starts, lengths = np.broadcast_arrays(input, pos, len)
+    take = _part if unit == "BYTE" else _part_of_text
+    flat = np.empty(texts.size, object)
+    for index, (text, start, length) in enumerate(zip(texts.flat, starts.flat, lengths.flat, strict=True)):
+        flat[index] = take(text, int(start), int(length))
+    return flat.reshape(texts.shape)
+
+
+# Joined and split -------------------------------------------------------------------------------------------------
+
+
+def _joined_spec(inference: Inference) -> Sequence[Spec]:
+    dims: Dims = ()
+    for spec in inference.inputs:
+        dims = broadcast_dims(dims, spec.dims) if spec.dims != () else dims
+    return [Spec(string, dims)]
+
+
+@host("StringJoin", inputs="inputs:string*", infer=_joined_spec)
+def string_join(context: Any, *inputs: Any, separator: str = "") -> Any:
+    """The texts at each place joined; a single text goes with all."""
+    del context
+    between = _as_bytes(separator)
+    parts = np.broadcast_arrays(*inputs)
+    flat = np.empty(parts[0].size, object)
+    for index, texts in enumerate(zip(*(part.flat for part in parts), strict=True)):
+        flat[index] = between.join(texts)
+    return flat.reshape(parts[0].shape)
+
+
+def _reduced_spec(inference: Inference) -> Sequence[Spec]:
+    dims, axes = inference.inputs[0].dims, constant_ints(inference, 1)
+    if dims is None or axes is None:
+        return output(inference, None)
+    gone = {axis % len(dims) for axis in axes}
+    if inference.attrs.get("keep_dims"):
+        return output(inference, tuple(1 if i in gone else d for i, d in enumerate(dims)))
+    return output(inference, tuple(d for i, d in enumerate(dims) if i not in gone))
+
+
+@host("ReduceJoin", inputs="inputs:string, reduction_indices:int32", infer=_reduced_spec)
+def reduce_join(
+    context: Any, inputs: Any, reduction_indices: Any, *, keep_dims: bool = False, separator: str = ""
+) -> Any:
+    """The texts along dimensions joined: first along the first that is given, the results along the next."""
+    del context
+    between = _as_bytes(separator)
+    axes = [axis % max(inputs.ndim, 1) for axis in as_ints(reduction_indices)]
+    rest = [axis for axis in range(inputs.ndim) if axis not in axes]
+    moved = np.transpose(inputs, [*rest, *axes[::-1]]).reshape([inputs.shape[axis] for axis in rest] + [-1])
+    shape = [1 if axis in axes else size for axis, size in enumerate(inputs.shape)] if keep_dims else moved.shape[:-1]
+    flat = np.empty(int(np.prod(moved.shape[:-1])), object)
+    for index, texts in enumerate(moved.reshape(-1, moved.shape[-1]) if axes else inputs.reshape(-1, 1)):
+        flat[index] = between.join(texts)
+    return flat.reshape(shape if axes else inputs.shape)
+
+
+def _sparse_specs(inference: Inference) -> Sequence[Spec]:
+    del inference
+    return [Spec(int64, (None, 2)), Spec(string, (None,)), Spec(int64, (2,))]
+
+
+def _sparse(rows: list[list[bytes]]) -> tuple[Any, Any, Any]:
+    """Lists of texts as the indices, values and shape of a sparse matrix."""
+    indices = [(row, column) for row, texts in enumerate(rows) for column in range(len(texts))]
+    values = np.array([text for texts in rows for text in texts] or [b""], object)[: len(indices)]
+    widest = max(map(len, rows), default=0)
+    return np.array(indices, np.int64).reshape(-1, 2), values, np.array([len(rows), widest], np.int64)
+
+
+def _split_at(text: bytes, delimiters: bytes, skip_empty: bool) -> list[bytes]:
+    if delimiters:
+        parts = re.split(b"[" + re.escape(delimiters) + b"]", text)
+    else:
+        parts = [text[i : i + 1] for i in range(len(text))]
+    return [part for part in parts if part or not skip_empty] if text or skip_empty else []
+
+
+@host("StringSplit", inputs="input:string, delimiter:string", infer=_sparse_specs)
+def string_split(context: Any, input: Any, delimiter: Any, *, skip_empty: bool = True) -> Any:
+    """Texts split at any of the delimiter's characters; at every character when it is empty."""
+    del context
+    return _sparse([_split_at(text, delimiter.ravel()[0], skip_empty) for text in input])
+
+
+@host("StringSplitV2", inputs="input:string, sep:string", infer=_sparse_specs)
+def string_split_v2(context: Any, input: Any, sep: Any, *, maxsplit: int = -1) -> Any:
+    """Texts split at a separator as Python's ``split`` does."""
+    del context
+    separator = sep[()] or None
+    return _sparse([text.split(separator, maxsplit) for text in input])
+
+
+# Bytes as numbers -------------------------------------------------------------------------------------------------
+
+
+def _raw_spec(inference: Inference) -> Sequence[Spec]:
+    dims = inference.inputs[0].dims
+    return [Spec(inference.attrs["out_type"], None if dims is None else (*dims, None))]
+
+
+@host("DecodeRaw", inputs="bytes:string", infer=_raw_spec)
+def decode_raw(context: Any, bytes: Any, *, out_type: DType, little_endian: bool = True) -> Any:
+    """The bytes of each text as numbers, along a further dimension."""
+    del context
+    dtype = out_type.numpy_dtype
+    texts = bytes.ravel().tolist()
+    size = len(texts[0]) if texts else 0
+    for index, text in enumerate(texts):
+        if len(text) != size:
+            raise ValueError(
+                "DecodeRaw requires input strings to all be the same size, but element "
+                f"{index} has size {size} != {len(text)}"
+            )
+    if size % dtype.itemsize:
+        raise ValueError(
+            f"Input to DecodeRaw has length {size} that is not a multiple of {dtype.itemsize}, the size of "
+            f"{out_type.name}"
+        )
+    order = dtype.newbyteorder("<" if little_endian else ">")
+    return np.frombuffer(b"".join(texts), order).astype(dtype).reshape(*bytes.shape, -1)
