@@ -7,7 +7,8 @@ import socket
 
 from headwater.cluster.addresses import Address
 from headwater.transport.channel import Channel
-from headwater.transport.handshake import Identity, Met, greet, show_ticket, stay
+from headwater.transport.dialling import greet, show_ticket, stay
+from headwater.transport.handshake import Identity, Met
 from headwater.transport.listener import machine_id, make_channel
 from headwater.transport.options import TransportOptions
 from headwater.transport.ports import resolve
@@ -65,7 +66,7 @@ def _introduce(
         if local is not None:
             return make_channel(local, options=options)
         if met.offer is not None:
-            stay(met.sock)
+            stay(met.sock, timeout_s=timeout_s)
         channel = make_channel(met, options=options)
         closing.pop_all()
         return channel

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Sequence
 from typing import Any, cast
 
 import grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from headwater.cluster.addresses import Address
 from headwater.errors import (
@@ -51,6 +53,8 @@ _OPTIONS = (
 
 #: How long a call may take that only asks or tells something, in seconds.
 _SHORT_S = 10.0
+#: How long to wait before watching a task again that was lost, in seconds.
+_WATCH_AGAIN_S = 1.0
 #: How long to look what is wrong with an address, in seconds.
 _DIAL_S = 5.0
 #: How long a call may take that lets the other end plan or compile, in seconds.
@@ -82,7 +86,10 @@ class ControlClient:
             "Master": generated.MasterStub(self._channel),
             "Channels": generated.ChannelsStub(self._channel),
         }
-        self._channel.subscribe(self._state_changed)
+        self._health: Any = cast(Any, health_pb2_grpc).HealthStub(self._channel)
+        self._watching: threading.Thread | None = None
+        self._watch: Any = None
+        self._closing = threading.Event()
 
     def lost(self) -> bool:
         """Whether the connection stood and has broken since: the task ended, was stopped, or its machine is gone.
@@ -97,8 +104,14 @@ class ControlClient:
 
     def close(self) -> None:
         """Ends the connection; calls that run raise CancelledError."""
-        self._channel.unsubscribe(self._state_changed)
+        self._closing.set()
+        with self._changed:
+            watching, watch = self._watching, self._watch
+        if watch is not None:
+            watch.cancel()
         self._channel.close()
+        if watching is not None:
+            watching.join()
 
     # --- the task
 
@@ -277,14 +290,29 @@ class ControlClient:
             return make_error(code, f"{self._peer} at {self._address} cannot be reached: {details}")
         return make_error(code, f"a call to {self._peer} at {self._address} failed: {details}")
 
-    def _state_changed(self, state: grpc.ChannelConnectivity) -> None:
-        self._stands(state is grpc.ChannelConnectivity.READY)
-
     def _stands(self, stands: bool) -> None:
         with self._changed:
             self._broken = self._stood and not stands
             self._stood = self._stood or stands
             self._changed.notify_all()
+            if self._stood and self._watching is None and not self._closing.is_set():
+                self._watching = threading.Thread(target=self._keep_watching, name=f"watches {self._peer}", daemon=True)
+                self._watching.start()
+
+    def _keep_watching(self) -> None:
+        """Has a call open at all times that never ends by itself. Its end is news."""
+        while not self._closing.is_set():
+            # gRPC ends a call with an error, and refuses one on a channel that is closed with ValueError.
+            with contextlib.suppress(grpc.RpcError, ValueError):
+                watch = self._health.Watch(health_pb2.HealthCheckRequest())
+                with self._changed:
+                    self._watch = watch
+                if self._closing.is_set():
+                    watch.cancel()
+                for reply in watch:
+                    self._stands(reply.status == health_pb2.HealthCheckResponse.SERVING)
+            self._stands(False)
+            self._closing.wait(_WATCH_AGAIN_S)
 
 
 def _open(address: Address, security: Security) -> grpc.Channel:

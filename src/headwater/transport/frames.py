@@ -27,13 +27,13 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias, cast
 
-import ml_dtypes
 import msgpack
 import numpy as np
 import psutil
 from numpy.typing import NDArray
 
 from headwater.errors import InvalidArgumentError, ResourceExhaustedError
+from headwater.transport.wire_dtypes import DTYPES, STRING, dtype_code
 
 MAGIC = b"HWF1"
 VERSION = 1
@@ -61,7 +61,6 @@ _MAX_KIND = 0xFFFF
 _MAX_REMEMBERED = 1024
 _MAX_REMEMBERED_LAYOUT_BYTES = 1 << 14
 _ASK_FOR_MEMORY_FROM_BYTES = 64 << 20
-_STRING = 7
 
 Array = NDArray[Any]
 #: bytes, bytearray, memoryview, or an array that lies in one piece: before Python 3.12, types cannot say so.
@@ -82,47 +81,6 @@ class Frame(NamedTuple):
     kind: int
     header: Sequence[Any] = ()
     tensors: Sequence[Array] = ()
-
-
-# --- dtypes ----------------------------------------------------------------------------------------------------------
-
-# The numbers are those of tensorflow/core/framework/types.proto.
-_DTYPES: dict[int, np.dtype[Any]] = {
-    code: np.dtype(scalar)
-    for code, scalar in (
-        (1, np.float32),
-        (2, np.float64),
-        (3, np.int32),
-        (4, np.uint8),
-        (5, np.int16),
-        (6, np.int8),
-        (8, np.complex64),
-        (9, np.int64),
-        (10, np.bool_),
-        (14, ml_dtypes.bfloat16),
-        (17, np.uint16),
-        (18, np.complex128),
-        (19, np.float16),
-        (22, np.uint32),
-        (23, np.uint64),
-        (24, ml_dtypes.float8_e5m2),
-        (25, ml_dtypes.float8_e4m3fn),
-        (26, ml_dtypes.float8_e4m3fnuz),
-        (27, ml_dtypes.float8_e4m3b11fnuz),
-        (28, ml_dtypes.float8_e5m2fnuz),
-        (29, ml_dtypes.int4),
-        (30, ml_dtypes.uint4),
-    )
-}
-_CODES: dict[np.dtype[Any], int] = {dtype: code for code, dtype in _DTYPES.items()}
-
-
-def dtype_code(dtype: np.dtype[Any]) -> int:
-    """TensorFlow's number of ``dtype``; `InvalidArgumentError` when no frame can carry it."""
-    code = _STRING if dtype.kind in "OSU" else _CODES.get(dtype.newbyteorder("="))
-    if code is None:
-        raise _malformed(f"a frame cannot carry a tensor of dtype {dtype}")
-    return code
 
 
 # --- encoding --------------------------------------------------------------------------------------------------------
@@ -214,16 +172,18 @@ def _encode_new_layout(kind: int, header: bytes, tensors: Sequence[Array]) -> En
     as_they_are = True
     for tensor in tensors:
         code = dtype_code(tensor.dtype)
+        if code is None:
+            raise _malformed(f"a frame cannot carry a tensor of dtype {tensor.dtype}")
         shape = list(tensor.shape)
         if len(shape) > MAX_RANK:
             raise _malformed(f"a tensor has rank {len(shape)}, more than {MAX_RANK}")
-        if code == _STRING:
+        if code == STRING:
             data: Buffer = _string_buffer(tensor)
             size = len(data)
             entries.append([code, shape, size])
             as_they_are = False
         else:
-            dtype = _DTYPES[code]
+            dtype = DTYPES[code]
             as_they_are = as_they_are and tensor.dtype == dtype
             data = np.asarray(tensor, dtype, order="C")
             size = data.nbytes
@@ -380,7 +340,7 @@ def _parse_new_layout(packed: bytes, payload_bytes: int) -> Layout:
 def _parse_entry(entry: Any, number: int) -> tuple[tuple[int, ...], np.dtype[Any], int]:
     fields = cast("tuple[Any, ...]", entry if type(entry) is tuple else ())
     code, dimensions, *rest = fields if len(fields) >= 2 else (None, None)
-    is_string = code == _STRING and len(rest) == 1 and type(rest[0]) is int
+    is_string = code == STRING and len(rest) == 1 and type(rest[0]) is int
     if type(dimensions) is not tuple or not (is_string or not rest):
         raise _malformed(f"tensor {number} of a frame has no proper layout entry")
     shape = cast("tuple[Any, ...]", dimensions)
@@ -396,7 +356,7 @@ def _parse_entry(entry: Any, number: int) -> tuple[tuple[int, ...], np.dtype[Any
         if rest[0] < 8 * elements:
             raise _malformed(f"string tensor {number} of a frame has {elements} elements in {rest[0]} bytes")
         return shape, _OBJECT, rest[0]
-    dtype = _DTYPES.get(code) if type(code) is int else None
+    dtype = DTYPES.get(code) if type(code) is int else None
     if dtype is None:
         raise _malformed(f"tensor {number} of a frame has dtype code {code!r}, which is none")
     return shape, dtype, elements * dtype.itemsize

@@ -22,8 +22,9 @@ from pathlib import Path
 
 from headwater.cluster.addresses import Address
 from headwater.errors import CancelledError, UnavailableError
+from headwater.transport.accepting import Refusal, receive_greeting
 from headwater.transport.channel import Channel
-from headwater.transport.handshake import PREAMBLE, Identity, Met, Offer, Refusal, receive_greeting
+from headwater.transport.handshake import PREAMBLE, Identity, Met, Offer
 from headwater.transport.options import TransportOptions
 from headwater.transport.ports import listen
 from headwater.transport.security import Security

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
+import random
 import socket
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -367,3 +369,29 @@ def test_a_channel_inside_grpc_to_nobody(tls: Security, serve: Serve) -> None:
         _, client = serve(theirs, ours)
         with pytest.raises(ConnectFailure):
             client.open_channel(me=WORKER, wanted=PS, options=OPTIONS)
+
+
+def test_anything_said_to_the_control_plane(serve: Serve) -> None:
+    server, client = serve()
+    preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+    rng = random.Random(0)
+    for size in (1, 20, 1000, 100_000):
+        for start in (b"", preface, preface + b"\0\0\0\x04\0\0\0\0\0", preface + b"\xff\xff\xff\0\0\0\0\0\1"):
+            with socket.create_connection(server.address) as sock, contextlib.suppress(OSError):
+                sock.sendall(start + rng.randbytes(size))
+                sock.shutdown(socket.SHUT_WR)
+                while sock.recv(65536):
+                    pass
+    assert client.status().task == PS.task
+    assert server.recorder.asked == []
+
+
+def test_requests_that_are_no_messages(serve: Serve) -> None:
+    server, client = serve()
+    with grpc.insecure_channel(str(server.address)) as channel:
+        for method in ("Task/RegisterPlan", "Task/GetStatus", "Master/CreateSession", "Master/Nothing"):
+            call = channel.unary_unary(f"/headwater.{method}", lambda data: data, lambda data: data)
+            with pytest.raises(grpc.RpcError):
+                call(b"\xff" * 1000)
+    assert client.status().task == PS.task
+    assert server.recorder.asked == []

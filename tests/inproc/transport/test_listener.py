@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 from headwater.cluster.addresses import Address
 from headwater.errors import PermissionDeniedError, UnavailableError
-from headwater.transport import handshake
+from headwater.transport import dialling, handshake
 from headwater.transport.certificates import CertificateFiles, make_certificates
 from headwater.transport.channel import Channel
 from headwater.transport.connect import connect
@@ -212,12 +212,12 @@ def test_a_ticket_is_good_once(start: Start) -> None:
         with socket.socket(socket.AF_UNIX) as sock:
             sock.connect(offer.path)
             if number == 0:
-                met = handshake.show_ticket(sock, offer.ticket, PS, timeout_s=10)
+                met = dialling.show_ticket(sock, offer.ticket, PS, timeout_s=10)
                 assert met.lane is not None
                 met.lane.close()
             else:
                 with pytest.raises(ConnectFailure, match="ticket"):
-                    handshake.show_ticket(sock, offer.ticket, PS, timeout_s=10)
+                    dialling.show_ticket(sock, offer.ticket, PS, timeout_s=10)
 
 
 def refused(

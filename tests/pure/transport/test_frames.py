@@ -18,6 +18,7 @@ from tensorboard.compat.proto import types_pb2
 from headwater.errors import InvalidArgumentError, ResourceExhaustedError
 from headwater.transport import frames
 from headwater.transport.frames import Frame
+from headwater.transport.wire_dtypes import dtype_code
 
 DTYPES = [
     np.float16, np.float32, np.float64, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32,
@@ -59,8 +60,8 @@ def test_dtype_codes_are_those_of_the_type_proto() -> None:
         name = np.dtype(dtype).name
         expected = dict(known).get("DT_" + named.get(name, name.upper()))
         if expected is not None:
-            assert frames.dtype_code(np.dtype(dtype)) == expected
-    assert frames.dtype_code(np.dtype(object)) == types_pb2.DT_STRING
+            assert dtype_code(np.dtype(dtype)) == expected
+    assert dtype_code(np.dtype(object)) == types_pb2.DT_STRING
 
 
 plain_tensors = npst.arrays(

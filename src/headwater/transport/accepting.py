@@ -1,0 +1,167 @@
+"""The accepting end of a handshake; see `headwater.transport.handshake`."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import socket
+import ssl
+from collections.abc import Callable
+from typing import NoReturn
+
+from headwater.transport.handshake import (
+    ACCEPTED,
+    ACCEPTING,
+    DIALLING,
+    NONCE_BYTES,
+    PREAMBLE,
+    TICKET,
+    TLS,
+    VERSION,
+    Identity,
+    Met,
+    Nonsense,
+    Offer,
+    Talk,
+    prove,
+    proves,
+)
+from headwater.transport.problems import Problem, tls_reason
+from headwater.transport.security import TOKEN, Security
+from headwater.transport.shared import receive_lane
+
+_MAX_NAME = 256
+
+
+class Refusal(Exception):
+    """The accepting end sent the other away.
+
+    Attributes:
+      problem: why, for programs.
+      detail: why, for people at the accepting end.
+    """
+
+    def __init__(self, problem: Problem, detail: str) -> None:
+        super().__init__(detail)
+        self.problem = problem
+        self.detail = detail
+
+
+def receive_greeting(
+    sock: socket.socket,
+    *,
+    me: Identity,
+    security: Security,
+    tls: ssl.SSLContext | None,
+    make_offer: Callable[[Identity], Offer | None],
+    redeem: Callable[[bytes], Identity | None],
+    timeout_s: float,
+) -> Met | None:
+    """Finds out who is there, after the preamble was read.
+
+    Args:
+      sock: the next byte is the one after the preamble.
+      me: this end.
+      security: this end's.
+      tls: the context for TLS, None where this end does not speak it.
+      make_offer: what to offer to an end that has proved who it is.
+      redeem: who was given this ticket, None when nobody was.
+      timeout_s: for all of it, in seconds.
+
+    Returns:
+      Who is there, or None when the other end took the offer and left. Without a `Met`, the connection is closed.
+
+    Raises:
+      Refusal: the other end was told why, where it could understand.
+      OSError, EOFError: the connection broke.
+    """
+    talk = Talk(sock, timeout_s)
+    with contextlib.ExitStack() as closing:
+        closing.callback(lambda: talk.sock.close())  # which may have become a TLS socket by then
+        try:
+            met = _receive_greeting(talk, me, security, tls, make_offer, redeem)
+        except Nonsense as nonsense:
+            raise Refusal(Problem.NOT_HEADWATER, f"it {nonsense}") from nonsense
+        if met is not None:
+            closing.pop_all()
+        return met
+
+
+def _receive_greeting(
+    talk: Talk,
+    me: Identity,
+    security: Security,
+    tls: ssl.SSLContext | None,
+    make_offer: Callable[[Identity], Offer | None],
+    redeem: Callable[[bytes], Identity | None],
+) -> Met | None:
+    flags = talk.receive(1)[0]
+    if flags & TICKET:
+        return _receive_ticket(talk, redeem)
+    talk.send(PREAMBLE + bytes([TLS if tls is not None else 0]))
+    if bool(flags & TLS) != (tls is not None):
+        raise Refusal(Problem.CERTIFICATE, "it asked for TLS" if flags & TLS else "it did not ask for TLS")
+    if tls is not None:
+        try:
+            talk.start_tls(tls, server_hostname=None)
+        except ssl.SSLError as error:
+            raise Refusal(Problem.CERTIFICATE, f"no TLS connection: {tls_reason(error)}") from error
+    nonce = secrets.token_bytes(NONCE_BYTES)
+    talk.send_message(VERSION, nonce)
+    peer = _receive_identity(talk, nonce, me, security, make_offer)
+    return Met(talk.sock, peer) if peer is not None else None
+
+
+def _receive_ticket(talk: Talk, redeem: Callable[[bytes], Identity | None]) -> Met:
+    match talk.receive_message():
+        case (bytes(ticket),):
+            peer = redeem(ticket)
+        case _:
+            peer = None
+    talk.send(PREAMBLE + bytes([0]))
+    if peer is None:
+        _refuse(talk, Problem.TOKEN, "a ticket that nobody was given", "the ticket is not valid")
+    talk.send_message(ACCEPTED)
+    talk.arm()
+    return Met(talk.sock, peer, lane=receive_lane(talk.sock))
+
+
+def _receive_identity(
+    talk: Talk, nonce: bytes, me: Identity, security: Security, make_offer: Callable[[Identity], Offer | None]
+) -> Identity | None:
+    match talk.receive_message():
+        case (int(version), *_) if version != VERSION:
+            detail = f"version {version} of the channel protocol met version {VERSION}"
+            _refuse(talk, Problem.VERSION, detail, detail)
+        case (_, bytes(theirs), str(task), int(generation), str(wanted), int(wanted_generation), bytes(proof)):
+            pass
+        case _:
+            raise Nonsense("sent an unknown greeting")
+    if not (task.isprintable() and wanted.isprintable() and max(len(task), len(wanted)) <= _MAX_NAME):
+        raise Nonsense("sent an impossible name")
+    said = (theirs, nonce, task, generation, wanted, wanted_generation)
+    if len(theirs) != NONCE_BYTES or not proves(security, proof, DIALLING, *said):
+        if security.token is None:
+            _refuse(talk, Problem.TOKEN, "it has a token, this task has none", f"{TOKEN} is not set there")
+        problem = "another token" if proof else "no token"
+        _refuse(talk, Problem.TOKEN, f"it has {problem}", f"it asks for a token, and this task has {problem}")
+    if wanted and wanted != me.task:
+        _refuse(talk, Problem.OTHER_TASK, f"it looked for {wanted} here", f"it is {me.task}, not {wanted}")
+    if wanted_generation not in (0, me.generation):
+        detail = f"{me.task} is of generation {me.generation:x}, not {wanted_generation:x}"
+        _refuse(talk, Problem.GENERATION, detail, detail)
+    peer = Identity(task=task, generation=generation)
+    offer = make_offer(peer)
+    proof = prove(security, ACCEPTING, *said, me.task, me.generation)
+    talk.send_message(me.task, me.generation, proof, offer)
+    if offer is not None:
+        try:
+            talk.receive_message()
+        except EOFError:
+            return None
+    return peer
+
+
+def _refuse(talk: Talk, problem: Problem, detail: str, told: str) -> NoReturn:
+    talk.send_message(problem.value, told)
+    raise Refusal(problem, detail)
