@@ -70,8 +70,14 @@ class Link:
     def control(self) -> ControlClient:
         """The task's control plane."""
         if self._control is None:
-            self._control = ControlClient(self._address, peer=self._called, security=self._wiring.security)
+            self._control = ControlClient(
+                self._address, peer=self._called, security=self._wiring.security, on_lost=self._lost
+            )
         return self._control
+
+    def _lost(self) -> None:
+        # A task that was stopped, or whose machine is gone, closes no channel; steps would wait for it for ever.
+        self._pool.break_off(self._peer, "it answers no more; it has ended, was stopped, or its machine is gone")
 
     def _attempt(self) -> Channel:
         wiring = self._wiring

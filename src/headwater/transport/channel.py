@@ -89,13 +89,20 @@ class Channel(Protocol):
         """Ends the conversation. May be called from any thread, and again; whoever blocks in this end is woken."""
         ...
 
+    def break_off(self, reason: str) -> None:
+        """Like `close`, for when the other end is known to be gone though the channel does not show it: whoever uses
+        this end gets UnavailableError with ``reason``."""
+        ...
+
     def statistics(self) -> ChannelStatistics:
         """What went through this end so far."""
         ...
 
 
-def closed_here(peer: str) -> CancelledError:
-    """The error for using an end after its `close`."""
+def closed_here(peer: str, reason: str) -> CancelledError | UnavailableError:
+    """The error for using an end after its `close`, or with a reason after its `break_off`."""
+    if reason:
+        return closed_there(peer, reason)
     return CancelledError(None, None, f"the channel to {peer} was closed at this end")
 
 
@@ -129,6 +136,7 @@ class MemoryChannel:
         self.peer = peer
         self.peer_generation = peer_generation
         self.closed = False
+        self._reason = ""
         self._incoming = incoming
         self._outgoing = outgoing
         self._ended = ended
@@ -138,7 +146,7 @@ class MemoryChannel:
 
     def send(self, frame: Frame) -> None:
         if self.closed:
-            raise closed_here(self.peer)
+            raise closed_here(self.peer, self._reason)
         encoded = frames.encode(frame)
         if self._ended.is_set():
             self.close()
@@ -150,7 +158,7 @@ class MemoryChannel:
 
     def recv(self, timeout_s: float | None = None) -> Frame:
         if self.closed:
-            raise closed_here(self.peer)
+            raise closed_here(self.peer, self._reason)
         try:
             data = self._incoming.get(timeout=timeout_s)
         except Empty:
@@ -159,7 +167,7 @@ class MemoryChannel:
         if data is None:
             here = self.closed
             self.close()
-            raise closed_here(self.peer) if here else closed_there(self.peer)
+            raise closed_here(self.peer, self._reason) if here else closed_there(self.peer)
         self._received[0] += 1
         self._received[1] += len(data)
         try:
@@ -177,6 +185,10 @@ class MemoryChannel:
             self._ended.set()
             self._outgoing.put(None)
             self._incoming.put(None)
+
+    def break_off(self, reason: str) -> None:
+        self._reason = reason
+        self.close()
 
     def statistics(self) -> ChannelStatistics:
         return ChannelStatistics(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import grpc
@@ -70,13 +70,17 @@ class ControlClient:
       address: the task's, as in the cluster spec.
       peer: what messages call it.
       security: what this end shows and asks for.
+      on_lost: called each time `lost` becomes true, in some thread.
     """
 
-    def __init__(self, address: Address, *, peer: str, security: Security) -> None:
+    def __init__(
+        self, address: Address, *, peer: str, security: Security, on_lost: Callable[[], None] | None = None
+    ) -> None:
         self._address = address
         self._peer = peer
         self._token = security.token
         self._channel = _open(address, security)
+        self._on_lost = on_lost
         self._changed = threading.Condition()
         self._stood = False
         self._broken = False
@@ -292,12 +296,16 @@ class ControlClient:
 
     def _stands(self, stands: bool) -> None:
         with self._changed:
+            was_broken = self._broken
             self._broken = self._stood and not stands
             self._stood = self._stood or stands
             self._changed.notify_all()
             if self._stood and self._watching is None and not self._closing.is_set():
                 self._watching = threading.Thread(target=self._keep_watching, name=f"watches {self._peer}", daemon=True)
                 self._watching.start()
+            news = self._broken and not was_broken
+        if news and self._on_lost is not None and not self._closing.is_set():
+            self._on_lost()
 
     def _keep_watching(self) -> None:
         """Has a call open at all times that never ends by itself. Its end is news."""

@@ -89,12 +89,13 @@ class ChannelPool:
             self._taken.pop(channel, None)
         channel.close()
 
-    def forget(self, peer: TaskName) -> None:
-        """Closes the idle channels to ``peer``, as after it was restarted."""
+    def break_off(self, peer: TaskName, reason: str) -> None:
+        """Ends all channels to ``peer``, which is gone: whoever uses one gets UnavailableError with ``reason``."""
         with self._lock:
-            idle = self._idle.pop(peer, [])
-        for channel in idle:
-            channel.close()
+            channels = self._idle.pop(peer, [])
+            channels += [channel for channel, its_peer in self._taken.items() if its_peer == peer]
+        for channel in channels:
+            channel.break_off(reason)
 
     def close(self) -> None:
         """Closes all channels, those in use too; whoever waits for a frame is woken."""

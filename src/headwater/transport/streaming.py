@@ -34,6 +34,7 @@ class ByteStreamChannel(ABC):
         self.peer = peer
         self.peer_generation = peer_generation
         self.closed = False
+        self._reason = ""
         self._max_payload_bytes = max_payload_bytes
         self._sending = False
         self._receiving = False
@@ -82,7 +83,7 @@ class ByteStreamChannel(ABC):
         self._sending = True
         try:
             if self.closed:
-                raise closed_here(self.peer)
+                raise closed_here(self.peer, self._reason)
             encoded = frames.encode(frame)
             try:
                 self._bytes_sent += self._send_encoded(encoded)
@@ -108,7 +109,7 @@ class ByteStreamChannel(ABC):
         self._receiving = True
         try:
             if self.closed:
-                raise closed_here(self.peer)
+                raise closed_here(self.peer, self._reason)
             try:
                 nothing = timeout_s is not None and self._start == self._end and not self._wait_readable(timeout_s)
                 if not nothing:
@@ -185,7 +186,7 @@ class ByteStreamChannel(ABC):
         by_us = self.closed
         self.close()
         if by_us and isinstance(error, (OSError, EOFError, ValueError)):
-            raise closed_here(self.peer) from None
+            raise closed_here(self.peer, self._reason) from None
         if isinstance(error, EOFError):
             raise closed_there(self.peer) from None
         if isinstance(error, OSError):
@@ -198,6 +199,10 @@ class ByteStreamChannel(ABC):
         # A thread that is about to use a descriptor must not find a stranger's there: it closes when it has woken up.
         if not (self._sending or self._receiving):
             self._dispose()
+
+    def break_off(self, reason: str) -> None:
+        self._reason = reason
+        self.close()
 
     def statistics(self) -> ChannelStatistics:
         return ChannelStatistics(

@@ -186,6 +186,24 @@ def test_closing_wakes_whoever_receives(pair: Pair, elsewhere: ThreadPoolExecuto
         receiving.result()
 
 
+def test_breaking_off_wakes_whoever_receives_and_says_why(pair: Pair, elsewhere: ThreadPoolExecutor) -> None:
+    first, second = pair
+    started = threading.Event()
+
+    def receive() -> None:
+        started.set()
+        first.recv()
+
+    receiving = elsewhere.submit(receive)
+    started.wait()
+    first.break_off("it was stopped")
+    with pytest.raises(UnavailableError, match="is gone: it was stopped"):
+        receiving.result()
+    with pytest.raises(UnavailableError, match="it was stopped"):
+        first.send(Frame(1))
+    assert second.peer_gone()
+
+
 def test_a_frame_that_cannot_be_leaves_the_channel_usable(pair: Pair) -> None:
     first, second = pair
     with pytest.raises(InvalidArgumentError):

@@ -81,13 +81,17 @@ def test_few_idle_channels_are_kept() -> None:
     assert all(channel.closed for channel in channels)
 
 
-def test_forget() -> None:
+def test_a_peer_that_is_gone() -> None:
     pool = ChannelPool(Peers())
-    first = pool.take(PS0)
-    pool.give_back(first)
-    pool.forget(PS0)
-    pool.forget(PS1)
-    assert first.closed
+    idle, taken, other = pool.take(PS0), pool.take(PS0), pool.take(PS1)
+    pool.give_back(idle)
+    pool.break_off(PS0, "it has not answered for 4 s")
+    for channel in (idle, taken):
+        with pytest.raises(UnavailableError, match="/job:ps/task:0 is gone: it has not answered for 4 s"):
+            channel.recv()
+    assert not other.closed
+    pool.give_back(taken)
+    assert pool.statistics() == PoolStatistics(idle=0, taken=1, opened=3)
     pool.close()
 
 

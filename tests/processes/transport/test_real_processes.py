@@ -124,11 +124,16 @@ def test_a_task_that_is_killed(start: Start) -> None:
 @pytest.mark.slow
 def test_a_task_that_is_stopped_is_noticed(start: Start) -> None:
     process, address = start(str(TASK))
-    client = ControlClient(address, peer=PS.task, security=Security())
+    channel = connect(address, me=WORKER, wanted=PS, security=Security(), options=TransportOptions())
+    client = ControlClient(
+        address, peer=PS.task, security=Security(), on_lost=lambda: channel.break_off("it answers no more")
+    )
     client.status()
     assert not client.lost()
     process.send_signal(signal.SIGSTOP)
-    assert client.wait_lost(timeout_s=60)
+    with pytest.raises(UnavailableError, match=r"/job:ps/task:0 .* answers no more"):
+        channel.recv()
+    assert client.lost()
     process.send_signal(signal.SIGCONT)
     client.close()
 
