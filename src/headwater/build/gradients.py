@@ -42,6 +42,11 @@ class RegisterGradient:
         return f
 
 
+def _nothing(op: Operation, *grads: Any) -> list[None]:
+    del grads
+    return [None] * len(op.inputs)
+
+
 def NotDifferentiable(op_type: str) -> None:
     """Says that no gradient flows through operations of type ``op_type``.
 
@@ -49,7 +54,7 @@ def NotDifferentiable(op_type: str) -> None:
       TypeError: ``op_type`` is no string.
       KeyError: it has a gradient function already.
     """
-    RegisterGradient(op_type)(lambda op, *grads: [None] * len(op.inputs))
+    RegisterGradient(op_type)(_nothing)
 
 
 NoGradient = NotDifferentiable
@@ -65,7 +70,7 @@ def hessians(
       ValueError: an x of another form, or one that ys do not depend on.
     """
     sources = list(xs) if isinstance(xs, list | tuple) else [xs]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-    options = {
+    options: dict[str, Any] = {
         "colocate_gradients_with_ops": colocate_gradients_with_ops, "gate_gradients": gate_gradients,
         "aggregation_method": aggregation_method,
     }  # fmt: skip

@@ -79,7 +79,7 @@ class _Slices:
     def add(self, item: Any) -> None:
         """Takes in one part of the subscript."""
         if isinstance(item, builtins.slice):
-            self._add_slice(item)
+            self._add_slice(item)  # pyright: ignore[reportUnknownArgumentType]
         elif item is Ellipsis:
             self._mark("ellipsis_mask")
             self._put(0, 0, 1)
@@ -113,13 +113,16 @@ class _Slices:
         self.strides.append(stride)
 
 
+def _dtype_of(item: Any) -> DType | None:
+    """The element type of a tensor or an array; None for anything else."""
+    return as_dtype(item.dtype).base_dtype if isinstance(item, Tensor | np.ndarray | np.generic) else None  # pyright: ignore[reportUnknownMemberType]
+
+
 def _check_index(item: Any) -> None:
-    dtype = item.dtype if isinstance(item, Tensor | np.ndarray | np.generic) else None
     if isinstance(item, int | Dimension) and not isinstance(item, bool):
         return
-    if isinstance(dtype, DType) and dtype.base_dtype in (dtypes.int16, dtypes.int32, dtypes.int64):
-        return
-    if isinstance(dtype, np.dtype) and dtype.kind in "iu" and np.ndim(item) == 0:
+    dtype = _dtype_of(item)
+    if dtype is not None and dtype.is_integer and (isinstance(item, Tensor) or np.ndim(item) == 0):
         return
     raise TypeError(
         "Only integers, slices (`:`), ellipsis (`...`), tf.newaxis (`None`) and scalar tf.int32/tf.int64 tensors are "
@@ -133,9 +136,7 @@ def getitem(tensor: Tensor, key: Any) -> Tensor:
     Raises:
       TypeError: a key that is nothing of the kind.
     """
-    if isinstance(key, bool) or (
-        isinstance(key, np.ndarray | Tensor) and as_dtype(key.dtype).base_dtype == dtypes.bool_
-    ):
+    if isinstance(key, bool) or _dtype_of(key) == dtypes.bool_:
         return boolean_mask(tensor, key)
     parts: list[Any] = list(key) if isinstance(key, list | tuple) else [key]  # pyright: ignore[reportUnknownArgumentType]
     slices = _Slices()
@@ -177,7 +178,7 @@ def gather_nd(params: Any, indices: Any, name: str | None = None, batch_dims: in
         dims = indices.dims
         if dims is None or None in dims[:-1]:
             raise ValueError(f"batch_dims needs indices of a known shape, not {indices.shape}")
-        places = np.indices(dims[:-1], np.int32)[:batch_dims]
+        places: Any = np.indices([size or 0 for size in dims[:-1]], np.int32)[:batch_dims]
         batch = np.moveaxis(places, 0, -1).astype(indices.dtype.numpy_dtype)
         return one("GatherNd", params, arrays.concat([constant(batch), indices], -1))
 
@@ -308,7 +309,7 @@ class UniqueWithCounts(NamedTuple):
 
     y: Tensor
     idx: Tensor
-    count: Tensor
+    count: Tensor  # pyright: ignore[reportIncompatibleMethodOverride]
 
 
 class ListDiff(NamedTuple):

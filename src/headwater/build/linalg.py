@@ -132,7 +132,9 @@ def _pairs(axes: Any, rank_a: int, rank_b: int) -> tuple[list[int], list[int]]:
 
 def einsum(equation: str, *inputs: Any, name: str | None = None) -> Tensor:
     """Products of elements summed over the indices that the result lacks: ``einsum("ij,jk->ik", a, b)``."""
-    operands: Any = inputs[0] if len(inputs) == 1 and isinstance(inputs[0], list | tuple) else inputs
+    operands: Any = inputs
+    if len(inputs) == 1 and isinstance(inputs[0], list | tuple):
+        operands = inputs[0]  # pyright: ignore[reportUnknownVariableType]
     return one("Einsum", list(operands), equation=equation.replace(" ", ""), name=name or "einsum")
 
 
@@ -235,7 +237,7 @@ def norm(
       ValueError: another ``ord``, or an ``axis`` that does not fit it.
     """
     keep = bool(reductions.either(keepdims, keep_dims, "keepdims", "keep_dims"))
-    of_matrix = isinstance(axis, list | tuple) and len(axis) == 2  # pyright: ignore[reportUnknownArgumentType]
+    of_matrix = isinstance(axis, list | tuple | np.ndarray) and np.size(axis) == 2  # pyright: ignore[reportUnknownArgumentType]
     allowed: Any = ("euclidean", "fro", 1, 2, np.inf) if of_matrix else ("euclidean", 1, 2, np.inf)
     if ord not in allowed and (of_matrix or not np.isreal(ord) or isinstance(ord, str) or ord <= 0):
         raise ValueError(f"'ord' must be one of {allowed}{'' if of_matrix else ' or a positive number'}, not {ord!r}")

@@ -152,7 +152,7 @@ def dropout(
                 f"x has to be a floating point tensor since it's going to be scaled. Got a {x.dtype.name} tensor."
             )
         if isinstance(drop, numbers.Real):
-            if not 0 <= drop < 1:
+            if not 0 <= float(drop) < 1:
                 raise ValueError(f"rate must be a scalar tensor or a float in the range [0, 1), got {drop}")
             if drop == 0:
                 return x

@@ -35,7 +35,7 @@ def _binary(operator: str, function: Function) -> None:
                     y = convert_to_tensor(y, name="y", preferred_dtype=x.dtype.base_dtype)
                 except (TypeError, ValueError):
                     # Python asks the other operand next.
-                    if hasattr(type(y), f"__r{operator}__"):
+                    if hasattr(type(y), f"__r{operator}__"):  # pyright: ignore[reportUnknownArgumentType]
                         return NotImplemented
                     raise
             return function(x, y, name=scope)

@@ -31,7 +31,7 @@ def set_random_seed(seed: int) -> None:
     get_default_graph().seed = seed
 
 
-def seed_attrs(op_seed: int | None) -> dict[str, int]:
+def seed_attrs(op_seed: int | None) -> dict[str, Any]:
     """The seeds as attributes of an operation: two zeros where they are to be random."""
     first, second = get_seed(op_seed)
     if (first, second) == (0, 0):

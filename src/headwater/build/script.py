@@ -85,7 +85,7 @@ def print_(*inputs: Any, **options: Any) -> Operation:
     Raises:
       ValueError: another option, or another stream.
     """
-    known = {"output_stream": sys.stderr, "summarize": 3, "sep": " ", "end": "\n", "name": None}
+    known: dict[str, Any] = {"output_stream": sys.stderr, "summarize": 3, "sep": " ", "end": "\n", "name": None}
     unknown = set(options) - set(known)
     if unknown:
         raise ValueError(f"Unrecognized keyword arguments for tf.print: {sorted(unknown)}")

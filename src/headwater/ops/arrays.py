@@ -437,7 +437,8 @@ def _range_spec(inference: Inference) -> Sequence[Spec]:
 def _range(start: Any, limit: Any, delta: Any) -> Any:
     if delta == 0:
         raise ValueError("Requires delta != 0")
-    return np.arange(start, limit, delta, np.asarray(start).dtype)
+    whole: Any = np.arange(start, limit, delta)
+    return whole.astype(np.asarray(start).dtype)
 
 
 @pure("Range", inputs="start:Tidx|real=int32, limit:Tidx, delta:Tidx", static=(0, 1, 2), infer=_range_spec,

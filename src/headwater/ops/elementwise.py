@@ -30,7 +30,8 @@ def _named(name: str) -> Function:
 
 def _unary(op_type: str, function: Function | str, allowed: str, argument: str = "x", **options: Any) -> None:
     compute = _named(function) if isinstance(function, str) else function
-    pure(op_type, **({"infer": unary, "inputs": f"{argument}:T|{allowed}"} | options))(lambda x: compute(x))
+    chosen: dict[str, Any] = {"infer": unary, "inputs": f"{argument}:T|{allowed}"} | options
+    pure(op_type, **chosen)(lambda x: compute(x))
 
 
 def _round(x: Any) -> Any:
@@ -93,7 +94,8 @@ def _binary(op_type: str, function: Function | str, allowed: str, **options: Any
     compute: Function = (
         function if not isinstance(function, str) else lambda x, y: getattr(array_module(x, y), function)(x, y)
     )
-    pure(op_type, **({"infer": binary, "inputs": f"x:T|{allowed}, y:T"} | options))(lambda x, y: compute(x, y))
+    chosen: dict[str, Any] = {"infer": binary, "inputs": f"x:T|{allowed}, y:T"} | options
+    pure(op_type, **chosen)(lambda x, y: compute(x, y))
 
 
 def _floor_div(x: Any, y: Any) -> Any:
@@ -384,4 +386,3 @@ def ensure_shape(input: Any, *, shape: Any) -> Any:
     """``input`` itself; its shape must agree with ``shape``."""
     merge_dims(tuple(input.shape), shape.as_dims)
     return input
-

@@ -18,6 +18,7 @@ from headwater.shapes import Dims, TensorShape, broadcast_dims, merge_dims
 
 # Slices -----------------------------------------------------------------------------------------------------------
 
+
 def _slice_static(attrs: Attrs, count: int) -> frozenset[int]:
     del count
     return frozenset({2}) if attrs.get(SIZES_KNOWN) else frozenset({1, 2})
@@ -137,8 +138,9 @@ def _taken(there: int | None, entry: _Entry, begin: Any, end: Any, strides: Any)
     first = begin[entry.position] if entry.begin else None
     last = end[entry.position] if entry.end else None
     if there is None:
-        same_side = first is not None and last is not None and (first < 0) == (last < 0)
-        return 0 if same_side and not range(first, last, step) else None
+        if first is None or last is None or (first < 0) != (last < 0):
+            return None
+        return None if range(first, last, step) else 0
     return len(range(*slice(first, last, step).indices(there)))
 
 

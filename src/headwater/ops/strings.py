@@ -239,7 +239,7 @@ def reduce_join(
     between = _as_bytes(separator)
     axes = [axis % max(inputs.ndim, 1) for axis in as_ints(reduction_indices)]
     rest = [axis for axis in range(inputs.ndim) if axis not in axes]
-    moved = np.transpose(inputs, [*rest, *axes[::-1]]).reshape([inputs.shape[axis] for axis in rest] + [-1])
+    moved: Any = np.transpose(inputs, [*rest, *axes[::-1]]).reshape([inputs.shape[axis] for axis in rest] + [-1])
     shape = [1 if axis in axes else size for axis, size in enumerate(inputs.shape)] if keep_dims else moved.shape[:-1]
     flat = np.empty(int(np.prod(moved.shape[:-1])), object)
     for index, texts in enumerate(moved.reshape(-1, moved.shape[-1]) if axes else inputs.reshape(-1, 1)):
