@@ -237,7 +237,8 @@ def norm(
       ValueError: another ``ord``, or an ``axis`` that does not fit it.
     """
     keep = bool(reductions.either(keepdims, keep_dims, "keepdims", "keep_dims"))
-    of_matrix = isinstance(axis, list | tuple | np.ndarray) and np.size(axis) == 2  # pyright: ignore[reportUnknownArgumentType]
+    matrix = _matrix_axes(axis)
+    of_matrix = matrix is not None
     allowed: Any = ("euclidean", "fro", 1, 2, np.inf) if of_matrix else ("euclidean", 1, 2, np.inf)
     if ord not in allowed and (of_matrix or not np.isreal(ord) or isinstance(ord, str) or ord <= 0):
         raise ValueError(f"'ord' must be one of {allowed}{'' if of_matrix else ' or a positive number'}, not {ord!r}")
@@ -246,12 +247,12 @@ def norm(
         if ord in ("fro", "euclidean") or (ord == 2 and not of_matrix):
             squares = reductions.reduce_sum(x * math.conj(x), axis, keepdims=True)
             result = math.sqrt(squares)
-        elif of_matrix and ord == 2:
-            return _spectral_norm(x, axis, keep)
+        elif matrix is not None and ord == 2:
+            return _spectral_norm(x, matrix, keep)
         else:
             size = math.abs(x)
-            if of_matrix:
-                along, across = (axis[0], axis[1]) if ord == 1 else (axis[1], axis[0])
+            if matrix is not None:
+                along, across = matrix if ord == 1 else matrix[::-1]
                 result = reductions.reduce_max(reductions.reduce_sum(size, along, keepdims=True), across, keepdims=True)
             elif ord == 1:
                 result = reductions.reduce_sum(size, axis, keepdims=True)
@@ -263,6 +264,14 @@ def norm(
         if keep:
             return result
         return arrays.squeeze(result, axis)
+
+
+def _matrix_axes(axis: Any) -> tuple[int, int] | None:
+    """The two dimensions of matrices that ``axis`` lists; None where it says something else."""
+    if isinstance(axis, Tensor) or np.size(axis) != 2:
+        return None
+    rows, columns = np.ravel(axis)
+    return int(rows), int(columns)
 
 
 def _spectral_norm(x: Tensor, axis: Sequence[int], keep: bool) -> Tensor:
