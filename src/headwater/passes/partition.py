@@ -25,7 +25,7 @@ from headwater.passes.prune import dependencies
 from headwater.registry import Kind
 
 _DISSOLVED = frozenset({"Const", "NoOp"})
-_SHAPE_OPS = frozenset({"Shape", "Size", "Rank", "ShapeN"})
+SHAPE_OPS = frozenset({"Shape", "Size", "Rank", "ShapeN"})
 
 
 class Lane(NamedTuple):
@@ -103,7 +103,7 @@ def _statically_known(placement: Placement, fed: set[Tensor]) -> set[Operation]:
     """Operations whose values follow from constants and shapes, so that the compiler has them."""
     known: set[Operation] = set()
     for op in placement.pruned.ops:
-        if op.type in _SHAPE_OPS or op.type == "Const":
+        if op.type in SHAPE_OPS or op.type == "Const":
             known.add(op)
         elif op.definition.kind is Kind.PURE and op.inputs and op.type != "Placeholder":
             integers = all(t.dtype.is_integer or t.dtype.is_bool for t in op.outputs)

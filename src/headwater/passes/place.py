@@ -131,8 +131,8 @@ def _choose(members: list[Operation], wanted: Device, devices: Sequence[Device],
         raise InvalidArgumentError(
             None,
             host,
-            f"Cannot assign a device for operation {host.name}: {host.type} runs on a CPU only, and "
-            f"'{wanted.name()}' was asked for. Devices there are: [ {listed} ]. allow_soft_placement=True would use a CPU.",
+            f"Cannot assign a device for operation {host.name}: {host.type} runs on a CPU only, and '{wanted.name()}' "
+            f"was asked for. Devices there are: [ {listed} ]. allow_soft_placement=True would use a CPU.",
         )
     raise InvalidArgumentError(
         None,

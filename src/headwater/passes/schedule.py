@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from headwater.errors import InvalidArgumentError
 from headwater.graph.operation import Operation, Tensor
-from headwater.passes.partition import Lane, Partition, task_of
+from headwater.passes.partition import SHAPE_OPS, Lane, Partition, task_of
 from headwater.passes.plan import Compute, Host, Instruction, Node, Receive, Send, TaskPlan, VariableInfo, check_plan
 from headwater.passes.prune import Request
 from headwater.registry import Kind
@@ -101,10 +101,17 @@ class _Scheduler:
         """Whether ``op`` finds its input without it being handed over: it shares the variable, or the segment."""
         part = self._part
         source = tensor.op
-        same_lane = part.lanes[source] == part.lanes[op]
-        if tensor in self._variable_of and (same_lane or index in op.definition.refs):
+        if self._is_shared(tensor, op, index):
             return True
-        return same_lane and part.levels[source] == part.levels[op]
+        return part.lanes[source] == part.lanes[op] and part.levels[source] == part.levels[op]
+
+    def _is_shared(self, tensor: Tensor, op: Operation, index: int) -> bool:
+        """Whether ``op`` looks at a variable itself, as it is when ``op`` runs."""
+        if tensor not in self._variable_of or tensor in self._fed:
+            return False
+        static = op.definition.static_positions(op.attrs, len(op.inputs))
+        here = self._part.lanes[tensor.op] == self._part.lanes[op] and index not in static
+        return here or index in op.definition.refs
 
     def _exports(self) -> dict[Tensor, None]:
         """Tensors that leave their segment."""
@@ -153,14 +160,14 @@ class _Scheduler:
         inputs: dict[Tensor, None] = {}
         static: dict[Tensor, None] = {}
         outputs = [t for op in ops for t in op.outputs if t in exported]
+        known = _must_be_known(ops)
         for op in ops:
-            positions = op.definition.static_positions(op.attrs, len(op.inputs))
             for index, tensor in enumerate(op.inputs):
                 if tensor.op.type == "Const" and tensor not in self._fed:
                     nodes.setdefault(tensor.op, self._node(tensor.op, draft))
                 elif tensor in self._fed or not self._same_place(tensor, op, index):
                     inputs[tensor] = None
-                    if index in positions:
+                    if tensor in known:
                         static[tensor] = None
             if op.type != "VariableV2" or op.outputs[0] in exported:
                 nodes[op] = self._node(op, draft)
@@ -183,12 +190,11 @@ class _Scheduler:
         refs: dict[int, str] = {}
         for index, tensor in enumerate(op.inputs):
             variable = self._variable_of.get(tensor)
-            shared = index in op.definition.refs or (variable is not None and self._in_lane(tensor, op))
-            if variable is None and index in op.definition.refs:
+            if index in op.definition.refs and (variable is None or tensor in self._fed):
                 raise InvalidArgumentError(
                     None, op, f"input {index} of {op.name!r} must be a variable, not {tensor.name!r}"
                 )
-            if variable is not None and shared and tensor not in self._fed:
+            if variable is not None and self._is_shared(tensor, op, index):
                 refs[index] = variable.name
                 self._use_variable(variable, draft)
         if op.type == "VariableV2":
@@ -200,9 +206,6 @@ class _Scheduler:
         }
         return Node(op.name, op.type, tuple(t.name for t in op.inputs), refs, attrs)
 
-    def _in_lane(self, tensor: Tensor, op: Operation) -> bool:
-        return self._part.lanes.get(tensor.op) == self._part.lanes.get(op)
-
     def _use_variable(self, op: Operation, draft: _Draft) -> None:
         device = self._part.placement.devices[op]
         draft.variables[op.name] = VariableInfo(
@@ -211,6 +214,16 @@ class _Scheduler:
             op.attrs.get("container") or "",
             f"{device.device_type}:{device.device_index}",
         )
+
+
+def _must_be_known(ops: Sequence[Operation]) -> set[Tensor]:
+    """Tensors whose values the compiler of a segment needs: those at static positions, and what they follow from."""
+    known: set[Tensor] = set()
+    for op in reversed(ops):
+        static = op.definition.static_positions(op.attrs, len(op.inputs))
+        follows = op.type not in SHAPE_OPS and any(tensor in known for tensor in op.outputs)
+        known.update(tensor for index, tensor in enumerate(op.inputs) if follows or index in static)
+    return known
 
 
 def verify_plans(plans: Mapping[str, TaskPlan]) -> None:
