@@ -25,8 +25,8 @@ from headwater.transport import control_pb2_grpc
 from headwater.transport.call_proof import PROOF, make_proof
 from headwater.transport.channel import Channel
 from headwater.transport.connect import dial
-from headwater.transport.control_server import COMMON_OPTIONS, OURS
 from headwater.transport.grpc_channel import open_grpc_channel
+from headwater.transport.grpc_settings import COMMON_OPTIONS, OURS
 from headwater.transport.handlers import DeviceInfo, TaskStatus
 from headwater.transport.handshake import Identity
 from headwater.transport.options import TransportOptions

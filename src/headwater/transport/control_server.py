@@ -20,6 +20,7 @@ from headwater.transport import control_pb2_grpc
 from headwater.transport.call_proof import PROOF, ProofChecker
 from headwater.transport.channel import Channel
 from headwater.transport.grpc_channel import serve_channel
+from headwater.transport.grpc_settings import COMMON_OPTIONS, OURS
 from headwater.transport.handlers import MasterHandler, TaskHandler
 from headwater.transport.handshake import Identity
 from headwater.transport.options import TransportOptions
@@ -33,20 +34,8 @@ _SERVICES = ("headwater.Task", "headwater.Master", "headwater.Channels")
 _HEALTH = "/grpc.health.v1.Health/"
 #: A status message travels in a header, and headers have limits.
 _MAX_MESSAGE = 6000
-#: Trailing metadata that marks a status as ours, and not one that gRPC made up on the way.
-OURS = ("headwater-error", "1")
-
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
 
-#: gRPC's own limits and habits, at both ends.
-COMMON_OPTIONS: tuple[tuple[str, int], ...] = (
-    ("grpc.max_send_message_length", (1 << 31) - 1),
-    ("grpc.max_receive_message_length", (1 << 31) - 1),
-    ("grpc.max_metadata_size", 1 << 16),
-    ("grpc.absolute_max_metadata_size", 1 << 17),
-    ("grpc.keepalive_permit_without_calls", 1),
-    ("grpc.http2.max_pings_without_data", 0),
-)
 _SERVER_OPTIONS = (
     *COMMON_OPTIONS,
     ("grpc.so_reuseport", 0),

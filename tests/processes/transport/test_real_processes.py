@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -252,3 +253,25 @@ def test_a_parameter_server_does_not_grow_while_workers_come_and_go(start: Start
     come_and_go(15)
     assert task.num_fds() <= files + 8
     assert task.memory_info().rss - memory < 40 << 20
+
+
+_DROPPING = """
+ip link add here type veth peer name there &&
+ip address add 192.0.2.1/24 dev here &&
+ip link set here arp off up && ip link set there up && echo ready &&
+exec "$0" -c 'from headwater.transport.doctor import diagnose; print(diagnose("192.0.2.2:2222", timeout_s=0.5))'
+"""
+
+
+@pytest.mark.netadmin
+@pytest.mark.slow
+def test_packets_that_a_network_drops() -> None:
+    if shutil.which("unshare") is None or shutil.which("ip") is None:
+        pytest.skip("needs unshare and ip")
+    found = subprocess.run(
+        ["unshare", "--net", "sh", "-c", _DROPPING, sys.executable], capture_output=True, text=True, check=False
+    )
+    if "ready" not in found.stdout:
+        pytest.skip(f"needs a network namespace with a pair of devices: {found.stderr}")
+    assert "problem='no answer'" in found.stdout
+    assert "firewall" in found.stdout
