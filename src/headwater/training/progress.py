@@ -73,6 +73,8 @@ class _CountingSession(Session):
 
 
 def _first_float(result: Any) -> float | None:
+    if isinstance(result, dict):
+        return _first_float(result.get("caller"))  # pyright: ignore[reportUnknownMemberType] - of a monitored session
     if not isinstance(result, list | tuple):
         return None
     return next((float(item) for item in result if isinstance(item, np.floating)), None)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]

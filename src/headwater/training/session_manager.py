@@ -8,7 +8,13 @@ import threading
 import time
 from typing import Any, Final
 
-from headwater.errors import DeadlineExceededError, FailedPreconditionError, OpError
+from headwater.errors import (
+    AbortedError,
+    DeadlineExceededError,
+    FailedPreconditionError,
+    OpError,
+    UnavailableError,
+)
 from headwater.graph.context import get_default_graph
 from headwater.graph.graph import Graph
 from headwater.training.checkpoint_state import get_checkpoint_state
@@ -159,13 +165,14 @@ class SessionManager:
                     missing = self._missing(sess)
                 if missing is None:
                     return sess
-            except OpError as error:
+            except (AbortedError, UnavailableError) as error:
                 # A task that is not there yet, or left: another session may find it.
                 _close(sess)
                 sess = None
-                if not _may_pass(error):
-                    raise
                 missing = str(error)
+            except BaseException:
+                _close(sess)
+                raise
             waited = time.monotonic() - begin
             if waited + pause > max_wait_secs:
                 _close(sess)
@@ -265,11 +272,6 @@ class SessionManager:
 
 def _name(op: Any) -> str:
     return "None" if op is None else str(getattr(op, "name", op))
-
-
-def _may_pass(error: OpError) -> bool:
-    """Whether the error is of a task that is away, or just came back."""
-    return type(error).__name__ in ("UnavailableError", "AbortedError")
 
 
 def _close(sess: Any) -> None:

@@ -13,11 +13,9 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar, Final
 
-from headwater.build.control_flow import group
 from headwater.build.variable_lists import (
     global_variables,
     global_variables_initializer,
-    local_variables_initializer,
     report_uninitialized_variables,
 )
 from headwater.errors import OpError
@@ -30,6 +28,7 @@ from headwater.training.file_writer import FileWriter
 from headwater.training.meta_graph import make_meta_graph
 from headwater.training.progress import GlobalStepThread, progress_reporter
 from headwater.training.saver import Saver
+from headwater.training.scaffold import Scaffold, merged_summaries
 from headwater.training.session_manager import SessionManager
 from headwater.training.supervisor_services import SVStepCounterThread, SVSummaryThread, SVTimerCheckpointThread
 from headwater.training.training_util import global_step as read_global_step
@@ -111,9 +110,9 @@ class Supervisor:
                 ready_for_local_init_op, GraphKeys.READY_FOR_LOCAL_INIT_OP, None
             )
             self._init_op = self._chosen(init_op, GraphKeys.INIT_OP, global_variables_initializer)
-            self._local_init_op = self._chosen(local_init_op, GraphKeys.LOCAL_INIT_OP, _local_init_op)
+            self._local_init_op = self._chosen(local_init_op, GraphKeys.LOCAL_INIT_OP, Scaffold.default_local_init_op)
             self._saver = self._chosen(saver, GraphKeys.SAVERS, lambda: Saver() if global_variables() else None)
-            self._summary_op = self._chosen(summary_op, GraphKeys.SUMMARY_OP, self._merged_summaries)
+            self._summary_op = self._chosen(summary_op, GraphKeys.SUMMARY_OP, merged_summaries)
             self._global_step = self._chosen(global_step, GraphKeys.GLOBAL_STEP, self._default_global_step)
         self._init_feed_dict = init_feed_dict
         self._init_fn = init_fn
@@ -154,13 +153,6 @@ class Supervisor:
         if made is not None:
             self._graph.add_to_collection(collection, made)
         return made
-
-    def _merged_summaries(self) -> Any:
-        summaries = self._graph.get_collection(GraphKeys.SUMMARIES)
-        if not summaries:
-            return None
-        with self._graph.name_scope("Merge"):
-            return self._graph.create_op("MergeSummary", summaries).outputs[0]
 
     def _default_global_step(self) -> Any:
         try:
@@ -461,8 +453,3 @@ class Supervisor:
     StopOnException = stop_on_exception
     SummaryComputed = summary_computed
     WaitForStop = wait_for_stop
-
-
-def _local_init_op() -> Any:
-    tables = get_default_graph().get_collection(GraphKeys.TABLE_INITIALIZERS)
-    return group(local_variables_initializer(), *tables)

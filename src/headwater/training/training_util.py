@@ -114,3 +114,18 @@ def write_graph(graph_or_graph_def: Any, logdir: str, name: str, as_text: bool =
     with files.atomic_write(path) as file:
         file.write(text_format.MessageToString(proto).encode() if as_text else proto.SerializeToString())
     return path
+
+
+def global_step_value(asked_by: str) -> Any:
+    """The tensor that hooks read the global step of the default graph with.
+
+    Args:
+      asked_by: who needs it, for the error.
+
+    Raises:
+      RuntimeError: there is no global step.
+    """
+    found = get_global_step()
+    if found is None:
+        raise RuntimeError(f"Global step should be created to use {asked_by}.")
+    return found.value() if isinstance(found, Variable) else found

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.inproc.training import optimizer_cases
 from headwater.compat import tf
+from tests.inproc.training import optimizer_cases
 
 RECORDS = Path(__file__).parents[2] / "data" / "tf1" / "optimizers.json"
 # Sums of products in another order, over 100 steps; the recorded values are of the order of 1.

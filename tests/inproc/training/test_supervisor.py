@@ -55,7 +55,7 @@ def test_a_chief_initialises_saves_and_restores(tmp_path: Path) -> None:
 
 
 def test_services_write_checkpoints_and_events(tmp_path: Path) -> None:
-    step, train = model()
+    _, train = model()
     summary = tf.Summary(value=[tf.Summary.Value(tag="x", simple_value=1.5)]).SerializeToString()
     sv = tf.train.Supervisor(logdir=str(tmp_path), summary_op=tf.constant(summary), save_summaries_secs=0.01)
     with sv.managed_session() as sess:

@@ -29,9 +29,24 @@ _NAMES = {
         checkpoint_exists generate_checkpoint_state_proto get_checkpoint_mtimes get_checkpoint_state latest_checkpoint
         remove_checkpoint update_checkpoint_state""",
     "headwater.io.protos.checkpoint_state_pb2": "CheckpointState",
+    "headwater.training.basic_session_run_hooks": """
+        CheckpointSaverHook CheckpointSaverListener FeedFnHook FinalOpsHook GlobalStepWaiterHook LoggingTensorHook
+        NanLossDuringTrainingError NanTensorHook ProfilerHook SecondOrStepTimer StepCounterHook StopAtStepHook
+        SummarySaverHook""",
     "headwater.training.coordinator": "Coordinator LooperThread",
+    "headwater.training.monitored_session": """
+        ChiefSessionCreator MonitoredSession MonitoredTrainingSession SessionCreator SingularMonitoredSession
+        WorkerSessionCreator""",
     "headwater.training.queue_runner": "QueueRunner add_queue_runner start_queue_runners",
+    "headwater.training.scaffold": "Scaffold",
+    "headwater.training.input_producers": """
+        input_producer limit_epochs match_filenames_once range_input_producer slice_input_producer
+        string_input_producer""",
+    "headwater.training.batching": """
+        batch batch_join maybe_batch maybe_batch_join maybe_shuffle_batch maybe_shuffle_batch_join shuffle_batch
+        shuffle_batch_join""",
     "headwater.training.session_manager": "SessionManager",
+    "headwater.training.session_run_hook": "SessionRunArgs SessionRunContext SessionRunHook SessionRunValues",
     "headwater.training.supervisor": "Supervisor",
     "headwater.training.supervisor_services": "SVStepCounterThread SVSummaryThread SVTimerCheckpointThread",
     "tensorboard.compat.proto.cluster_pb2": "ClusterDef JobDef",

@@ -1,0 +1,341 @@
+"""Hooks that write: checkpoints, summaries, the speed, profiles."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from headwater.graph.collections import GraphKeys
+from headwater.graph.context import get_default_graph
+from headwater.io import files
+from headwater.tensorboard_protos import config_pb2, event_pb2, summary_pb2
+from headwater.training.file_writer import FileWriterCache
+from headwater.training.meta_graph import make_meta_graph
+from headwater.training.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
+from headwater.training.step_timer import SecondOrStepTimer
+from headwater.training.training_util import get_global_step, global_step_value, write_graph
+
+_logger: Final = logging.getLogger(__name__)
+_MICROSECONDS: Final = 1e6
+
+
+class CheckpointSaverListener:
+    """Is told of every checkpoint of a `CheckpointSaverHook`; override what is needed."""
+
+    def begin(self) -> None:
+        """Called once, before the session is made."""
+
+    def before_save(self, session: Any, global_step_value: int) -> None:
+        """Called before a checkpoint is written."""
+
+    def after_save(self, session: Any, global_step_value: int) -> bool | None:
+        """Called after a checkpoint is written; True ends the loop."""
+
+    def end(self, session: Any, global_step_value: int) -> None:
+        """Called once, at the end."""
+
+
+class CheckpointSaverHook(SessionRunHook):
+    """Saves a checkpoint at the begin, every so many seconds or steps, and at the end.
+
+    Args:
+      checkpoint_dir: folder.
+      save_secs: seconds between.
+      save_steps: steps between.
+      saver: saves; the scaffold's, else the graph's only one, when None.
+      checkpoint_basename: file name of the checkpoints.
+      scaffold: has the saver.
+      listeners: are told of every checkpoint.
+
+    Raises:
+      ValueError: both ``saver`` and ``scaffold``, or not exactly one of the intervals.
+    """
+
+    def __init__(
+        self,
+        checkpoint_dir: str,
+        save_secs: float | None = None,
+        save_steps: int | None = None,
+        saver: Any = None,
+        checkpoint_basename: str = "model.ckpt",
+        scaffold: Any = None,
+        listeners: Sequence[CheckpointSaverListener] | None = None,
+    ) -> None:
+        if saver is not None and scaffold is not None:
+            raise ValueError("You cannot provide both saver and scaffold.")
+        self._saver = saver
+        self._scaffold = scaffold
+        self._checkpoint_dir = checkpoint_dir
+        self._save_path = os.path.join(checkpoint_dir, checkpoint_basename)
+        self._timer = SecondOrStepTimer(every_secs=save_secs, every_steps=save_steps)
+        self._listeners = list(listeners or ())
+        self._global_step: Any = None
+        self._writer: Any = None
+
+    def begin(self) -> None:
+        self._writer = FileWriterCache.get(self._checkpoint_dir)
+        self._global_step = global_step_value(type(self).__name__)
+        for listener in self._listeners:
+            listener.begin()
+
+    def after_create_session(self, session: Any, coord: Any) -> None:
+        graph = get_default_graph()
+        step = int(session.run(self._global_step))
+        write_graph(graph.as_graph_def(add_shapes=True), self._checkpoint_dir, "graph.pbtxt")
+        self._writer.add_graph(graph)
+        self._writer.add_meta_graph(make_meta_graph(graph, saver=self._get_saver()))
+        self._save(session, step)
+        self._timer.update_last_triggered_step(step)
+
+    def before_run(self, run_context: SessionRunContext) -> SessionRunArgs:
+        return SessionRunArgs(self._global_step)
+
+    def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
+        if not self._timer.should_trigger_for_step(run_values.results + 1):
+            return
+        step = int(run_context.session.run(self._global_step))
+        if self._timer.should_trigger_for_step(step):
+            self._timer.update_last_triggered_step(step)
+            if self._save(run_context.session, step):
+                run_context.request_stop()
+
+    def end(self, session: Any) -> None:
+        step = int(session.run(self._global_step))
+        if step != self._timer.last_triggered_step():
+            self._save(session, step)
+        for listener in self._listeners:
+            listener.end(session, step)
+
+    def _save(self, session: Any, step: int) -> bool:
+        """Saves; whether a listener wants to stop."""
+        _logger.info("Saving checkpoints for %d into %s.", step, self._save_path)
+        for listener in self._listeners:
+            listener.before_save(session, step)
+        self._get_saver().save(session, self._save_path, global_step=step)
+        log = event_pb2.SessionLog(status=event_pb2.SessionLog.CHECKPOINT, checkpoint_path=self._save_path)
+        self._writer.add_session_log(log, step)
+        wishes = [listener.after_save(session, step) for listener in self._listeners]
+        return any(wishes)
+
+    def _get_saver(self) -> Any:
+        if self._saver is None and self._scaffold is not None:
+            return self._scaffold.saver
+        if self._saver is None:
+            found = get_default_graph().get_collection(GraphKeys.SAVERS)
+            if len(found) != 1:
+                what = "More than one item" if found else "No items"
+                raise RuntimeError(
+                    f"{what} in collection {GraphKeys.SAVERS}. Please add a saver to the collection or provide a saver "
+                    "or scaffold."
+                )
+            self._saver = found[0]
+        return self._saver
+
+
+class StepCounterHook(SessionRunHook):
+    """Records the steps per second of all workers together.
+
+    Args:
+      every_n_steps: steps between two measurements.
+      every_n_secs: seconds between.
+      output_dir: folder of the summaries.
+      summary_writer: writes them, in place of ``output_dir``.
+
+    Raises:
+      ValueError: not exactly one of the intervals.
+    """
+
+    def __init__(
+        self,
+        every_n_steps: int | None = 100,
+        every_n_secs: float | None = None,
+        output_dir: str | None = None,
+        summary_writer: Any = None,
+    ) -> None:
+        if (every_n_steps is None) == (every_n_secs is None):
+            raise ValueError("exactly one of every_n_steps and every_n_secs should be provided.")
+        self._timer = SecondOrStepTimer(every_steps=every_n_steps, every_secs=every_n_secs)
+        self._output_dir = output_dir
+        self._writer = summary_writer
+        self._global_step: Any = None
+        self._tag = ""
+
+    def begin(self) -> None:
+        if self._writer is None and self._output_dir:
+            self._writer = FileWriterCache.get(self._output_dir)
+        self._global_step = global_step_value(type(self).__name__)
+        self._tag = f"{get_global_step().op.name}/sec"
+
+    def before_run(self, run_context: SessionRunContext) -> SessionRunArgs:
+        return SessionRunArgs(self._global_step)
+
+    def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
+        if not self._timer.should_trigger_for_step(run_values.results + 1):
+            return
+        step = int(run_context.session.run(self._global_step))
+        if self._timer.should_trigger_for_step(step):
+            seconds, steps = self._timer.update_last_triggered_step(step)
+            if seconds and steps is not None:
+                self._log_and_record(steps, seconds, step)
+
+    def _log_and_record(self, elapsed_steps: int, elapsed_time: float, global_step: int) -> None:
+        speed = elapsed_steps / elapsed_time
+        if self._writer is not None:
+            value = summary_pb2.Summary.Value(tag=self._tag, simple_value=speed)
+            self._writer.add_summary(summary_pb2.Summary(value=[value]), global_step)
+        _logger.info("%s: %g", self._tag, speed)
+
+
+class SummarySaverHook(SessionRunHook):
+    """Records summaries every so many steps or seconds.
+
+    Args:
+      save_steps: steps between.
+      save_secs: seconds between.
+      output_dir: folder.
+      summary_writer: writes them, in place of ``output_dir``.
+      scaffold: has the summary operation.
+      summary_op: it itself, or several, in place of ``scaffold``.
+
+    Raises:
+      ValueError: not exactly one of ``scaffold`` and ``summary_op``, or of the intervals.
+    """
+
+    def __init__(
+        self,
+        save_steps: int | None = None,
+        save_secs: float | None = None,
+        output_dir: str | None = None,
+        summary_writer: Any = None,
+        scaffold: Any = None,
+        summary_op: Any = None,
+    ) -> None:
+        if (scaffold is None) == (summary_op is None):
+            raise ValueError("Exactly one of scaffold or summary_op must be provided.")
+        self._summary_op = summary_op
+        self._scaffold = scaffold
+        self._writer = summary_writer
+        self._output_dir = output_dir
+        self._timer = SecondOrStepTimer(every_secs=save_secs, every_steps=save_steps)
+        self._global_step: Any = None
+        self._next_step: int | None = None
+        self._due = False
+
+    def begin(self) -> None:
+        if self._writer is None and self._output_dir:
+            self._writer = FileWriterCache.get(self._output_dir)
+        self._next_step = None
+        self._global_step = global_step_value(type(self).__name__)
+
+    def before_run(self, run_context: SessionRunContext) -> SessionRunArgs:
+        self._due = self._next_step is None or self._timer.should_trigger_for_step(self._next_step)
+        wanted = {"global_step": self._global_step}
+        if self._due:
+            summaries = self._summaries()
+            if summaries:
+                wanted["summary"] = summaries
+        return SessionRunArgs(wanted)
+
+    def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
+        if self._writer is None:
+            return
+        results = run_values.results
+        step = int(results["global_step"]) + 1
+        if self._due:
+            step = int(run_context.session.run(self._global_step))
+        if self._next_step is None:
+            self._writer.add_session_log(event_pb2.SessionLog(status=event_pb2.SessionLog.START), step)
+        if self._due:
+            self._timer.update_last_triggered_step(step)
+            for summary in results.get("summary", ()):
+                self._writer.add_summary(summary, step)
+        self._next_step = step + 1
+
+    def end(self, session: Any) -> None:
+        if self._writer is not None:
+            self._writer.flush()
+
+    def _summaries(self) -> list[Any]:
+        found = self._scaffold.summary_op if self._summary_op is None else self._summary_op
+        if found is None:
+            return []
+        return list(found) if isinstance(found, list | tuple) else [found]  # pyright: ignore[reportUnknownArgumentType]
+
+
+class ProfilerHook(SessionRunHook):
+    """Writes when steps ran, every so many steps or seconds, in the format of Chrome's trace viewer.
+
+    The files ``timeline-<step>.json`` show the step as the client saw it, and what the ``RunMetadata`` has of the
+    operations in it.
+
+    Args:
+      save_steps: steps between.
+      save_secs: seconds between.
+      output_dir: folder.
+      show_dataflow, show_memory: accepted.
+      clock: gives seconds that only grow.
+    """
+
+    def __init__(
+        self,
+        save_steps: int | None = None,
+        save_secs: float | None = None,
+        output_dir: str = "",
+        show_dataflow: bool = True,
+        show_memory: bool = False,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        del show_dataflow, show_memory
+        self._output_dir = output_dir
+        self._timer = SecondOrStepTimer(every_secs=save_secs, every_steps=save_steps)
+        self._clock = clock
+        self._writer: Any = None
+        self._global_step: Any = None
+        self._next_step: int | None = None
+        self._begin_s = 0.0
+        self._due = False
+
+    def begin(self) -> None:
+        self._next_step = None
+        self._global_step = global_step_value(type(self).__name__)
+        self._writer = FileWriterCache.get(self._output_dir) if self._output_dir else None
+
+    def before_run(self, run_context: SessionRunContext) -> SessionRunArgs:
+        self._due = self._next_step is not None and self._timer.should_trigger_for_step(self._next_step)
+        options = config_pb2.RunOptions(trace_level=config_pb2.RunOptions.FULL_TRACE) if self._due else None
+        self._begin_s = self._clock()
+        return SessionRunArgs(self._global_step, options=options)
+
+    def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
+        end_s = self._clock()
+        step = int(run_values.results) + 1
+        if self._next_step is None:
+            # The first step compiles; what it takes says nothing.
+            self._timer.update_last_triggered_step(step)
+        elif self._due:
+            self._timer.update_last_triggered_step(step)
+            self._write(step, end_s, run_values.run_metadata)
+        self._next_step = step + 1
+
+    def _write(self, step: int, end_s: float, metadata: Any) -> None:
+        events = [
+            {"name": f"step {step}", "ph": "X", "pid": 0, "tid": 0, "ts": self._begin_s * _MICROSECONDS,
+             "dur": (end_s - self._begin_s) * _MICROSECONDS}
+        ]  # fmt: skip
+        for number, device in enumerate(metadata.step_stats.dev_stats, 1):
+            events.extend(
+                {"name": node.node_name, "ph": "X", "pid": number, "tid": node.thread_id,
+                 "ts": node.all_start_micros, "dur": node.all_end_rel_micros}
+                for node in device.node_stats
+            )  # fmt: skip
+        path = os.path.join(self._output_dir, f"timeline-{step}.json")
+        _logger.info("Saving timeline for %d into '%s'.", step, path)
+        with files.atomic_write(path) as file:
+            file.write(json.dumps({"traceEvents": events}).encode())
+        if self._writer is not None:
+            self._writer.add_run_metadata(metadata, f"step_{step}", step)
