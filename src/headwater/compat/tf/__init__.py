@@ -6,7 +6,11 @@ one that is not there raises an AttributeError that says where the list of names
 
 from __future__ import annotations
 
+from importlib import import_module
+
 from headwater.compat.names import namespace
+
+import_module("headwater.build")  # makes Python's operators work on tensors, whichever name is used first
 
 __version__ = VERSION = "1.15.0"
 __git_version__ = GIT_VERSION = "v1.15.0-headwater"
@@ -77,6 +81,13 @@ _NAMES = {
     "headwater.build.queues": "FIFOQueue PaddingFIFOQueue PriorityQueue QueueBase RandomShuffleQueue",
     "headwater.build.accumulators": """
         ConditionalAccumulator ConditionalAccumulatorBase SparseConditionalAccumulator""",
+    # Input
+    "headwater.build.readers": """
+        FixedLengthRecordReader IdentityReader ReaderBase TFRecordReader TextLineReader WholeFileReader matching_files
+        read_file write_file""",
+    "headwater.build.parsing": """
+        FixedLenFeature FixedLenSequenceFeature SparseFeature VarLenFeature decode_compressed decode_csv parse_example
+        parse_single_example parse_tensor serialize_tensor""",
     # Operations
     "headwater.build.control_flow": "group no_op tuple",
     "headwater.build.math": """
@@ -139,7 +150,7 @@ _MODULES = {
 } | {
     area: f"headwater.compat.tf.{area}"
     for area in (
-        "bitwise", "compat", "contrib", "debugging", "dtypes", "errors", "initializers", "linalg",
+        "bitwise", "compat", "contrib", "debugging", "dtypes", "errors", "image", "initializers", "io", "linalg",
         "math", "nn", "python_io", "random", "sparse", "strings", "summary", "train",
     )
 }  # fmt: skip
