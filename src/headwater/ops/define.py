@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import jax
 import numpy as np
 from jax import export
+from jax.errors import InconclusiveDimensionOperation
 
 from headwater.dtypes import VALUE_DTYPES, DType, bool_, from_numpy
 from headwater.registry import Argument, Attrs, FunctionAttr, Infer, Inference, Kind, OpDef, Spec, register
@@ -23,6 +24,8 @@ from headwater.shapes import Dims, TensorShape, broadcast_dims
 F = TypeVar("F", bound=Callable[..., Any])
 
 _MAX_PROBED_RANK = 5
+_MISFITS = (TypeError, ValueError, IndexError, ZeroDivisionError, NotImplementedError)
+"""What a function raises for shapes that it cannot take."""
 _cache: dict[Any, tuple[Spec, ...]] = {}
 
 
@@ -74,8 +77,14 @@ def pure(
     return define
 
 
-def random(name: str, *, infer: Infer, static: Sequence[int] = (0,), inputs: str = "shape:T=int32") -> Callable[[F], F]:
-    """Registers a function of a key, arrays and attributes: ``f(key, *inputs, **attrs)``."""
+def random(
+    name: str, *, infer: Infer, static: Sequence[int] = (0,), inputs: str = "shape:T=int32",
+    string_lower: Callable[..., Any] | None = None,
+) -> Callable[[F], F]:  # fmt: skip
+    """Registers a function of a key, arrays and attributes: ``f(key, *inputs, **attrs)``.
+
+    ``string_lower`` is its twin for tensors of strings, with a generator of NumPy in place of the key.
+    """
 
     def define(function: F) -> F:
         attrs, defaults = _attributes(function)
@@ -84,6 +93,7 @@ def random(name: str, *, infer: Infer, static: Sequence[int] = (0,), inputs: str
             OpDef(
                 name=name, kind=Kind.RANDOM, lower=function, infer=infer, attrs=attrs, defaults=defaults,
                 static=tuple(static), differentiable=False, types=_types(None, inputs, arguments), arguments=arguments,
+                string_lower=string_lower,
             )
         )  # fmt: skip
         return function
@@ -116,7 +126,7 @@ def stateful(
 
 
 def host(
-    name: str, *, infer: Infer, refs: Sequence[int] = (), blocking: bool = False,
+    name: str, *, infer: Infer, refs: Sequence[int] = (), ref_attr: str = "", blocking: bool = False,
     gradient: Callable[..., Sequence[Any]] | None = None, types: Mapping[str, int] | None = None,
     inputs: str | None = None,
 ) -> Callable[[F], F]:  # fmt: skip
@@ -131,7 +141,7 @@ def host(
         register(
             OpDef(
                 name=name, kind=Kind.HOST, lower=function, infer=infer, attrs=attrs, defaults=defaults,
-                refs=tuple(refs), blocking=blocking, gradient=gradient, differentiable=gradient is not None,
+                refs=tuple(refs), ref_attr=ref_attr, blocking=blocking, gradient=gradient, differentiable=gradient is not None,
                 types=_types(types or {}, inputs, arguments), arguments=arguments,
             )
         )  # fmt: skip
@@ -307,13 +317,13 @@ def _evaluate_anew(
         for symbols in ("{index}", ""):
             try:
                 return tuple(_spec(out) for out in run(_with_symbols(shapes, symbols)))
-            except (TypeError, ValueError, ZeroDivisionError, NotImplementedError):
+            except (*_MISFITS, InconclusiveDimensionOperation):
                 continue  # JAX could not decide something about the symbols
     for rank in range(_MAX_PROBED_RANK):
         guess = [(2,) * rank if dims is None else tuple(2 if d is None else d for d in dims) for dims in shapes]
         try:
             return tuple(Spec(from_numpy(out.dtype), None) for out in run(guess))
-        except (TypeError, ValueError, IndexError, ZeroDivisionError, NotImplementedError):
+        except _MISFITS:
             continue
     raise ValueError("no shape that is known so far fits the operation")
 

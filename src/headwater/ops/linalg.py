@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy import linalg
 
+from headwater.dtypes import float32
 from headwater.ops.common import as_ints, output
 from headwater.ops.define import by_evaluation, pure
 from headwater.registry import Inference, Spec
@@ -33,6 +34,10 @@ def _contracted(a: int | None, b: int | None) -> None:
 
 def _matmul_spec(inference: Inference) -> Sequence[Spec]:
     _same_types(inference, "a", "b")
+    return output(inference, _matmul_dims(inference))
+
+
+def _matmul_dims(inference: Inference) -> Dims:
     rows: list[tuple[int | None, ...]] = []
     for spec, name in zip(inference.inputs, ("transpose_a", "transpose_b"), strict=True):
         dims = spec.dims if spec.dims is not None else (None, None)
@@ -40,13 +45,23 @@ def _matmul_spec(inference: Inference) -> Sequence[Spec]:
             raise ValueError(f"Shape must be rank 2 but is rank {len(dims)}")
         rows.append(dims[::-1] if inference.attrs.get(name) else dims)
     _contracted(rows[0][1], rows[1][0])
-    return output(inference, (rows[0][0], rows[1][1]))
+    return rows[0][0], rows[1][1]
 
 
 @pure("MatMul", inputs="a:T|numeric, b:T", infer=_matmul_spec)
 def matmul(a: Any, b: Any, *, transpose_a: bool = False, transpose_b: bool = False) -> Any:
     """a b, each transposed first where asked for."""
     return jnp.matmul(a.T if transpose_a else a, b.T if transpose_b else b)
+
+
+def _sparse_matmul_spec(inference: Inference) -> Sequence[Spec]:
+    return [Spec(float32, _matmul_dims(inference))]
+
+
+@pure("SparseMatMul", inputs="a:Ta|floating=float32, b:Tb|floating=float32", infer=_sparse_matmul_spec)
+def sparse_matmul(a: Any, b: Any, *, transpose_a: bool = False, transpose_b: bool = False) -> Any:
+    """As `matmul`, of matrices that may hold many zeros."""
+    return matmul(a.astype(np.float32), b.astype(np.float32), transpose_a=transpose_a, transpose_b=transpose_b)
 
 
 def _batch_spec(inference: Inference) -> Sequence[Spec]:

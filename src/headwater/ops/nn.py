@@ -11,7 +11,7 @@ import numpy as np
 
 from headwater.dtypes import bool_, int32
 from headwater.ops.common import constant_int, output
-from headwater.ops.define import by_evaluation, pure, unary
+from headwater.ops.define import pure, unary
 from headwater.registry import Inference, Spec
 from headwater.shapes import Dims, merge_dims
 
@@ -293,10 +293,24 @@ def _fused_batch_norm_v3(
     return *outputs, variance
 
 
+def _norm_specs(inference: Inference) -> Sequence[Spec]:
+    x, scale = inference.inputs[0], inference.inputs[1]
+    rank = len(inference.attrs.get("data_format", "NHWC"))
+    dims = merge_dims(x.dims, (None,) * rank) or ()
+    channel = 1 if inference.attrs.get("data_format") == "NCHW" else rank - 1
+    size: Dims = (dims[channel],)
+    for spec in inference.inputs[1:3]:
+        size = merge_dims(size, spec.dims)
+    assert size is not None
+    count = 6 if inference.op_type == "FusedBatchNormV3" else 5
+    y = Spec(x.dtype.base_dtype, (*dims[:channel], *size, *dims[channel + 1 :]))
+    return [y, *[Spec(scale.dtype.base_dtype, size)] * (count - 1)]
+
+
 _NORM_INPUTS = "x:T|floating, scale:{0}|floating, offset:{0}, mean:{0}, variance:{0}"
 for _type, _function, _other in (
     ("FusedBatchNorm", _fused_batch_norm, "T"),
     ("FusedBatchNormV2", _fused_batch_norm, "U"),
     ("FusedBatchNormV3", _fused_batch_norm_v3, "U"),
 ):
-    pure(_type, inputs=_NORM_INPUTS.format(_other), constants=(3, 4), infer=by_evaluation(_function))(_function)
+    pure(_type, inputs=_NORM_INPUTS.format(_other), constants=(3, 4), infer=_norm_specs)(_function)
