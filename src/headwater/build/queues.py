@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from headwater.dtypes import DType, as_dtype, int64
+from headwater.dtypes import DType, as_dtype, int32, int64
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.graph import seeds
@@ -97,11 +97,11 @@ class QueueBase:
 
     def dequeue_many(self, n: Any, name: str | None = None) -> Any:
         """The next ``n`` elements as one batch; OutOfRangeError when the queue closes with fewer."""
-        return self._dequeue("QueueDequeueManyV2", [convert_to_tensor(n)], name or f"{self.name}_DequeueMany")
+        return self._dequeue_batch("QueueDequeueManyV2", n, name or f"{self.name}_DequeueMany")
 
     def dequeue_up_to(self, n: Any, name: str | None = None) -> Any:
         """As `dequeue_many`, but of a closed queue what is left, if it is anything."""
-        return self._dequeue("QueueDequeueUpToV2", [convert_to_tensor(n)], name or f"{self.name}_DequeueUpTo")
+        return self._dequeue_batch("QueueDequeueUpToV2", n, name or f"{self.name}_DequeueUpTo")
 
     def close(self, cancel_pending_enqueues: bool = False, name: str | None = None) -> Operation:
         """An operation that refuses further elements, and with ``cancel_pending_enqueues`` ends those that wait."""
@@ -122,6 +122,11 @@ class QueueBase:
         graph = self._queue_ref.graph
         with graph.colocate_with(self._queue_ref.op):
             return graph.create_op(op_type, [self._queue_ref, *inputs], attrs, name)
+
+    def _dequeue_batch(self, op_type: str, n: Any, name: str) -> Any:
+        graph = self._queue_ref.graph
+        with graph.as_default(), graph.name_scope(name) as scope:
+            return self._dequeue(op_type, [convert_to_tensor(n, int32, name="n")], scope)
 
     def _dequeue(self, op_type: str, inputs: Sequence[Tensor], name: str) -> Any:
         attrs: dict[str, Any] = {"component_types": tuple(self._dtypes)}
@@ -162,6 +167,8 @@ def _make(
 ) -> tuple[list[DType], list[TensorShape] | None, list[str] | None, Tensor]:
     types = [as_dtype(dtype) for dtype in (dtypes if isinstance(dtypes, list | tuple) else [dtypes])]  # pyright: ignore[reportUnknownVariableType]
     fixed = _shapes(shapes, len(types))
+    if fixed and op_type != "PaddingFIFOQueueV2" and not all(shape.is_fully_defined() for shape in fixed):
+        raise ValueError(f"All shapes must be fully defined: {fixed}")
     attrs = {
         "component_types": tuple(types), "shapes": tuple(fixed or ()), "capacity": capacity,
         "shared_name": shared_name or "", **more,

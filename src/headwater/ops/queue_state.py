@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import heapq
 import itertools
 import threading
@@ -11,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from headwater.errors import CancelledError, InvalidArgumentError, OutOfRangeError
+from headwater.errors import CancelledError, InvalidArgumentError, OpError, OutOfRangeError
 from headwater.shapes import Dims, TensorShape
 
 Element = tuple[np.ndarray[Any, Any], ...]
@@ -43,6 +44,7 @@ class Queue:
         self._condition = threading.Condition()
         self._closed = False
         self._cancelled = False
+        self._collecting = False
 
     # What kinds of queues differ in -----------------------------------------------------------------------------
 
@@ -76,27 +78,32 @@ class Queue:
           CancelledError: the queue is closed.
           InvalidArgumentError: a component's shape does not fit.
         """
-        for component, dims in zip(element, self._shapes, strict=False):
-            if not TensorShape(dims).is_compatible_with(component.shape):
-                raise InvalidArgumentError(
-                    None, None, f"Shape mismatch in {self}: expected {TensorShape(dims)}, got {list(component.shape)}"
-                )
+        self._check_shapes([component.shape for component in element])
         with self._condition:
             self._open()
-            step.wait_until(
-                self._condition, lambda: len(self._items) < self._capacity or self._closed, f"room in {self}"
-            )
-            self._open()
+            self._wait_for_room(step)
             self._put(element)
             self._condition.notify_all()
 
     def enqueue_many(self, step: Waiting, batch: Element) -> None:
-        """Adds the rows of ``batch`` one after the other."""
+        """Adds the rows of ``batch`` one after the other, as many at once as there is room for."""
         counts = {component.shape[0] if component.ndim else -1 for component in batch}
         if len(counts) != 1 or -1 in counts:
             raise InvalidArgumentError(None, None, f"components for {self} need one common first dimension")
-        for row in range(counts.pop()):
-            self.enqueue(step, tuple(component[row] for component in batch))
+        self._check_shapes([component.shape[1:] for component in batch])
+        # Copies, so that a row that stays in the queue does not keep the whole batch in memory.
+        rows = list(zip(*([np.array(row) for row in component] for component in batch), strict=True))
+        done = 0
+        while done < len(rows):
+            with self._condition:
+                if not done:
+                    self._open()
+                self._wait_for_room(step)
+                room = int(min(self._capacity - len(self._items), len(rows) - done))
+                for element in rows[done : done + room]:
+                    self._put(element)
+                done += room
+                self._condition.notify_all()
 
     def dequeue(self, step: Waiting) -> Element:
         """Takes an element; waits for one. OutOfRangeError when the queue is closed and empty."""
@@ -117,28 +124,76 @@ class Queue:
             return self._empty_batch()
         return self._stack(self._take(step, count, at_most=at_most))
 
+    def dequeue_some(self, step: Waiting, count: int) -> list[Element]:
+        """Takes as many elements as are there now, at most ``count``; waits for one.
+
+        Raises:
+          OutOfRangeError: the queue is closed and empty.
+        """
+        first = self._take(step, 1, at_most=False)
+        with self._condition:
+            more = len(self._items) - (0 if self._closed else self._held_back)
+            first += [self._get() for _ in range(max(0, min(count - 1, more)))]
+            self._condition.notify_all()
+        return first
+
     def _empty_batch(self) -> Element:
         if any(dims is None or None in dims for dims in self._shapes) or not self._shapes:
             raise InvalidArgumentError(None, None, f"an empty batch of {self} needs fully known shapes")
         return tuple(np.zeros((0, *(d or 0 for d in dims or ()))) for dims in self._shapes)
 
     def _take(self, step: Waiting, count: int, *, at_most: bool) -> list[Element]:
+        """Takes ``count`` elements: at once, or, where the queue cannot hold so many, bit by bit as they come."""
+        taken: list[Element] = []
         with self._condition:
-            step.wait_until(
-                self._condition,
-                lambda: self._closed or len(self._items) - self._held_back >= count,
-                f"elements of {self}",
-            )
-            available = len(self._items)
-            if available < count and not (at_most and available):
-                raise OutOfRangeError(
-                    None,
-                    None,
-                    f"{self} is closed and has insufficient elements (requested {count}, current size {available})",
+            try:
+                while len(taken) < count:
+                    missing = count - len(taken)
+                    step.wait_until(
+                        self._condition,
+                        functools.partial(self._may_take, missing, bool(taken)),
+                        f"elements of {self}",
+                    )
+                    available = len(self._items)
+                    if self._closed and available < missing:
+                        if not (at_most and available + len(taken)):
+                            raise OutOfRangeError(
+                                None,
+                                None,
+                                f"{self} is closed and has insufficient elements "
+                                f"(requested {count}, current size {available + len(taken)})",
+                            )
+                        count = len(taken) + available
+                    elif not self._closed:
+                        available -= self._held_back
+                    taken += [self._get() for _ in range(min(count - len(taken), available))]
+                    self._collecting = len(taken) < count
+                    self._condition.notify_all()
+            except OpError:
+                self._put_back(taken)
+                raise
+            finally:
+                if taken:
+                    self._collecting = False
+                    self._condition.notify_all()
+        return taken
+
+    def _may_take(self, count: int, begun: bool) -> bool:
+        """Whether one who needs ``count`` elements may take some now; ``begun`` says that it has taken others."""
+        if self._collecting and not begun:
+            return False
+        full = len(self._items) >= self._capacity
+        return self._closed or full or len(self._items) - self._held_back >= count
+
+    def _put_back(self, elements: list[Element]) -> None:
+        self._items.extendleft(reversed(elements))
+
+    def _check_shapes(self, shapes: Sequence[tuple[int, ...]]) -> None:
+        for found, dims in zip(shapes, self._shapes, strict=False):
+            if dims != found and not TensorShape(dims).is_compatible_with(found):
+                raise InvalidArgumentError(
+                    None, None, f"Shape mismatch in {self}: expected {TensorShape(dims)}, got {list(found)}"
                 )
-            taken = [self._get() for _ in range(min(count, available))]
-            self._condition.notify_all()
-            return taken
 
     def size(self) -> int:
         """How many elements it holds now."""
@@ -163,6 +218,14 @@ class Queue:
     def close_now(self) -> None:
         """Ends all that waits."""
         self.close(cancel_pending=True)
+
+    def _wait_for_room(self, step: Waiting) -> None:
+        """Whoever waits when the queue is closed still gets room as it comes, unless that is cancelled."""
+        step.wait_until(
+            self._condition, lambda: len(self._items) < self._capacity or self._cancelled, f"room in {self}"
+        )
+        if self._cancelled:
+            raise CancelledError(None, None, f"{self} is closed and its pending enqueue operations are cancelled.")
 
     def _open(self) -> None:
         if self._closed:
@@ -224,9 +287,12 @@ class ShuffleQueue(Queue):
         self._items: list[Element] = []
 
     def _get(self) -> Element:
-        index = int(self._random.integers(len(self._items)))
+        index = int(self._random.random() * len(self._items))  # half as long as `integers`
         self._items[index], self._items[-1] = self._items[-1], self._items[index]
         return self._items.pop()
+
+    def _put_back(self, elements: list[Element]) -> None:
+        self._items.extend(elements)
 
 
 class PriorityQueue(Queue):
@@ -244,3 +310,7 @@ class PriorityQueue(Queue):
 
     def _get(self) -> Element:
         return heapq.heappop(self._items)[2]
+
+    def _put_back(self, elements: list[Element]) -> None:
+        for element in elements:
+            self._put(element)

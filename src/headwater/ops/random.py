@@ -55,7 +55,12 @@ def _like_input(inference: Inference) -> Sequence[Spec]:
     return output(inference, inference.inputs[0].dims)
 
 
-@random("RandomShuffle", infer=_like_input, static=(), inputs="value:T")
+def _shuffled_strings(generator: Any, value: Any, *, seed: int = 0, seed2: int = 0) -> Any:
+    del seed, seed2
+    return generator.permutation(value)
+
+
+@random("RandomShuffle", infer=_like_input, static=(), inputs="value:T", string_lower=_shuffled_strings)
 def shuffle(key: Any, value: Any, *, seed: int = 0, seed2: int = 0) -> Any:
     """The slices along the first dimension in random order."""
     del seed, seed2

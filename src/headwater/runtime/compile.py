@@ -72,7 +72,7 @@ class Executable:
         A NumPy view keeps the buffer, so that the next update makes a new one (copy on write).
         """
         with self._lock:
-            return [np.asarray(_value(cell)) for cell in self._output_cells]
+            return [np.asarray(cell_value(cell)) for cell in self._output_cells]
 
     def __call__(self, inputs: Sequence[Any], step_number: int) -> tuple[Sequence[Any], Sequence[Any]]:
         """Runs it.
@@ -97,8 +97,8 @@ class Executable:
         if not self.touches_state:
             return run((), (), inputs, counter)[1], ()
         with self._lock:
-            donated = [_value(cell) for cell in self._donated_cells]
-            kept = [_value(cell) for cell in self._kept_cells]
+            donated = [cell_value(cell) for cell in self._donated_cells]
+            kept = [cell_value(cell) for cell in self._kept_cells]
             changed, outputs = run(donated, kept, inputs, counter)
             for cell, value in zip(self._written_cells, changed, strict=True):
                 cell.value = value
@@ -108,8 +108,8 @@ class Executable:
     def _run_elsewhere(self, run: Any, inputs: Sequence[Any], step_number: int) -> tuple[Sequence[Any], Sequence[Any]]:
         with self._lock, jax.default_device(self._device):
             moved = [_jax.device_put(value, self._device) for value in inputs]
-            donated = [_value(cell) for cell in self._donated_cells]
-            kept = [_value(cell) for cell in self._kept_cells]
+            donated = [cell_value(cell) for cell in self._donated_cells]
+            kept = [cell_value(cell) for cell in self._kept_cells]
             changed, outputs = run(donated, kept, moved, np.uint32(step_number & 0xFFFFFFFF))
             for cell, value in zip(self._written_cells, changed, strict=True):
                 cell.value = _jax.device_put(value, self._device)
@@ -133,7 +133,8 @@ class Executable:
         return _jax.jit(run, donate_argnums=(0,) if self._donated else ())
 
 
-def _value(cell: Cell) -> Any:
+def cell_value(cell: Cell) -> Any:
+    """The variable's value; FailedPreconditionError, which names it, where it has none."""
     value = cell.value
     if value is None:
         raise FailedPreconditionError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,8 @@ from headwater.dtypes import to_string_array
 from headwater.errors import InvalidArgumentError, OpError, UnimplementedError
 from headwater.passes.plan import Compute, Host, Node, Receive, Send, TaskPlan
 from headwater.registry import Kind, as_outputs
-from headwater.runtime.compile import Executable
-from headwater.runtime.resources import Resources
+from headwater.runtime.compile import Executable, cell_value
+from headwater.runtime.resources import Cell, Resources
 from headwater.runtime.step import HostContext, Step
 
 Slots = list[Any]
@@ -133,6 +133,8 @@ class CompiledPlan:
             for index, name in node.refs.items()
         }
         on_host = definition.kind is Kind.HOST
+        if node.type == "Assign":
+            return self._assign_strings(node, cells[0])
         lower = definition.lower if on_host else definition.string_lower
         if lower is None:
             raise UnimplementedError(None, None, f"{node.type} ({node.name!r}) has no form for strings")
@@ -141,12 +143,15 @@ class CompiledPlan:
 
         def run(slots: Slots, step: Step) -> None:
             inputs = [
-                cells[i] if source < 0 else np.asarray(slots[source]) for i, source in enumerate(sources)
+                (cells[i] if on_host else cell_value(cells[i])) if source < 0 else np.asarray(slots[source])
+                for i, source in enumerate(sources)
             ]  # fmt: skip
             try:
                 if on_host:
                     context = HostContext(node.name, self.plan.task, step, self._resources, variables, node.inputs)
                     result = lower(context, *inputs, **attrs)
+                elif definition.kind is Kind.RANDOM:
+                    result = lower(_generator(attrs, step), *inputs, **attrs)
                 else:
                     result = lower(*inputs, **attrs)
             except OpError:
@@ -157,6 +162,21 @@ class CompiledPlan:
                 return
             for index, value in zip(outputs, as_outputs(result), strict=False):
                 slots[index] = _as_array(value)
+
+        return run
+
+    def _assign_strings(self, node: Node, cell: Cell) -> Any:
+        """Gives a variable of strings its value, which is an array of NumPy."""
+        source = self._slot(node.inputs[1])
+        outputs = self._outputs_of(node)
+
+        def run(slots: Slots, step: Step) -> None:
+            del step
+            with self._resources.lock:
+                cell.value = slots[source]
+                cell.updates += 1
+            for index in outputs:
+                slots[index] = slots[source]
 
         return run
 
@@ -197,6 +217,12 @@ def _inputs_of(item: Any) -> Sequence[str]:
             return item.tensors
         case _:
             return ()
+
+
+def _generator(attrs: Mapping[str, Any], step: Step) -> np.random.Generator:
+    """Random numbers for one operation in one step: of its seeds and the step's number where it has seeds."""
+    seeds = int(attrs.get("seed") or 0) & 0xFFFFFFFF, int(attrs.get("seed2") or 0) & 0xFFFFFFFF
+    return np.random.default_rng((*seeds, step.number) if any(seeds) else None)
 
 
 def _as_array(value: Any) -> np.ndarray[Any, Any]:
