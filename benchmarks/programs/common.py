@@ -2,6 +2,7 @@
 
 The programs run unchanged under TensorFlow 1.15 (Python 3.7) and under ``headwater exec``.
 """
+
 import argparse
 import json
 import tempfile
@@ -44,10 +45,17 @@ def train(args, server, global_step, train_op, feeds, epoch=100, **results):
       results: tensors whose values at the end are printed too.
     """
     supervisor = tf.train.Supervisor(
-        is_chief=args.task_index == 0, logdir=tempfile.mkdtemp(), init_op=tf.global_variables_initializer(),
-        summary_op=None, saver=None, global_step=global_step, recovery_wait_secs=1)
+        is_chief=args.task_index == 0,
+        logdir=tempfile.mkdtemp(),
+        init_op=tf.global_variables_initializer(),
+        summary_op=None,
+        saver=None,
+        global_step=global_step,
+        recovery_wait_secs=1,
+    )
     config = tf.ConfigProto(device_filters=["/job:ps", "/job:worker/task:%d" % args.task_index])
     with supervisor.managed_session(server.target, config=config) as session:
+
         def run(times):
             for i in range(epoch):
                 feed_dict = feeds(i)

@@ -1,4 +1,5 @@
 """Reads --megabytes of variables in every step and applies as many of gradients: the bandwidth of a step."""
+
 from common import start_server, task_arguments, tf, train
 
 args = task_arguments(megabytes=100)

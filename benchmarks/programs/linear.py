@@ -1,7 +1,7 @@
 """Estimates y = 2 x + 10 asynchronously, one example per step: the latency of a distributed step."""
-from common import start_server, task_arguments, tf, train
 
 import numpy as np
+from common import start_server, task_arguments, tf, train
 
 args = task_arguments()
 server, on_worker = start_server(args)

@@ -1,4 +1,5 @@
 """Session.run of a trivial graph in one process: what a session costs."""
+
 import argparse
 import time
 

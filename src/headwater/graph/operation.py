@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -275,7 +276,7 @@ class Tensor:
         return f'Tensor("{self._name}"{shape}, dtype={self._dtype.name}{device})'
 
     def __getitem__(self, key: Any) -> Any:
-        return _OPERATORS["__getitem__"](self, key)
+        return _function("__getitem__")(self, key)
 
     if TYPE_CHECKING:  # the operators themselves are set below, by name
 
@@ -291,7 +292,7 @@ class Tensor:
 
 def _operator(name: str) -> Callable[..., Any]:
     def call(self: Any, *args: Any) -> Any:
-        return _OPERATORS[name](self, *args)
+        return _function(name)(self, *args)
 
     call.__name__ = name
     return call
@@ -310,7 +311,14 @@ def set_operator(name: str, function: Callable[..., Any]) -> None:
 
 def operator(name: str) -> Callable[..., Any]:
     """What `set_operator` set; for other types that behave as tensors, such as variables."""
-    return lambda *args: _OPERATORS[name](*args)
+    return lambda *args: _function(name)(*args)
+
+
+def _function(name: str) -> Callable[..., Any]:
+    """What `set_operator` set. The layer above, which no import here may name, is loaded when it was not yet."""
+    if name not in _OPERATORS:
+        importlib.import_module("headwater.build")
+    return _OPERATORS[name]
 
 
 def _source_line() -> str:

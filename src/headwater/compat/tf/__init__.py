@@ -6,11 +6,7 @@ one that is not there raises an AttributeError that says where the list of names
 
 from __future__ import annotations
 
-from importlib import import_module
-
 from headwater.compat.names import namespace
-
-import_module("headwater.build")  # makes Python's operators work on tensors, whichever name is used first
 
 __version__ = VERSION = "1.15.0"
 __git_version__ = GIT_VERSION = "v1.15.0-headwater"
