@@ -160,7 +160,7 @@ class MemoryChannel:
         if self.closed:
             raise closed_here(self.peer, self._reason)
         try:
-            data = self._incoming.get(timeout=timeout_s)
+            data = self._incoming.get(timeout=timeout_s if timeout_s is None else max(0.0, timeout_s))
         except Empty:
             assert timeout_s is not None
             raise nothing_came(self.peer, timeout_s) from None

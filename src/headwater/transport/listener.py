@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headwater.cluster.addresses import Address
-from headwater.errors import CancelledError, UnavailableError
+from headwater.errors import CancelledError, OpError, UnavailableError
 from headwater.transport.accepting import Refusal, receive_greeting
 from headwater.transport.channel import Channel
 from headwater.transport.handshake import PREAMBLE, Identity, Met, Offer
@@ -96,7 +96,6 @@ class Listener:
         control_path: str | None = None,
         environ: Mapping[str, str] | None = None,
     ) -> None:
-        security.check_may_listen(address.host)
         self._me = me
         self._security = security
         self._tls = security.server_context() if security.certificate_file is not None else None
@@ -104,6 +103,11 @@ class Listener:
         self._options = options
         self._control_path = control_path
         self._listening = listen(address, environ=environ)
+        try:
+            security.check_may_listen(self._listening.getsockname()[0])
+        except OpError:
+            self._listening.close()
+            raise
         self.address = Address(address.host, self._listening.getsockname()[1])
         self._machine = machine_id() if options.local_sockets else ""
         self._local_path = str(workplace.path / "channels")

@@ -18,6 +18,9 @@ from headwater.cluster.addresses import Address, parse_address
 from headwater.cluster.variables import LISTEN_FDS
 from headwater.errors import AlreadyExistsError, InvalidArgumentError, PermissionDeniedError, UnavailableError
 
+#: The host at which to listen instead of the one in the cluster spec: where others reach this machine by an address
+#: that it does not have itself, as behind a load balancer or a Kubernetes service.
+BIND_HOST = "HEADWATER_BIND_HOST"
 _BACKLOG = 1024
 _LISTENING = "0A"
 _MAX_COMMAND = 200
@@ -56,7 +59,8 @@ def listen(address: Address, *, environ: Mapping[str, str] | None = None) -> soc
 
     Args:
       address: with port 0 the system chooses one.
-      environ: where `LISTEN_FDS` may name a socket that listens there already; the process's own unless given.
+      environ: where `LISTEN_FDS` may name a socket that listens there already, and `BIND_HOST` another host; the
+        process's own unless given.
 
     Raises:
       AlreadyExistsError: another process has the port; the message names it.
@@ -64,9 +68,11 @@ def listen(address: Address, *, environ: Mapping[str, str] | None = None) -> soc
       PermissionDeniedError: this user may not have the port.
       InvalidArgumentError: `LISTEN_FDS` cannot be right.
     """
-    inherited = _inherited(address, os.environ if environ is None else environ)
+    environ = os.environ if environ is None else environ
+    inherited = _inherited(address, environ)
     if inherited is not None:
         return inherited
+    address = address._replace(host=environ.get(BIND_HOST) or address.host)
     try:
         family, place = resolve(address)[0]
     except socket.gaierror as error:
@@ -122,8 +128,9 @@ def _cannot_listen(address: Address, error: OSError) -> Exception:
         return UnavailableError(
             None,
             None,
-            f"cannot listen at {address}: no address of this machine; does this task run on the machine that the "
-            "cluster spec names for it?",
+            f"cannot listen at {address}: no address of this machine. Does this task run on the machine that the "
+            f"cluster spec names for it? If others reach this machine by an address that it does not have itself, set "
+            f"{BIND_HOST} to one that it has",
         )
     if isinstance(error, PermissionError):
         return PermissionDeniedError(

@@ -31,7 +31,7 @@ from headwater.transport.frames import Frame
 from headwater.transport.handshake import PREAMBLE, Identity, new_generation
 from headwater.transport.listener import Listener
 from headwater.transport.options import TransportOptions
-from headwater.transport.ports import LISTEN_FDS
+from headwater.transport.ports import BIND_HOST, LISTEN_FDS
 from headwater.transport.problems import ConnectFailure, Problem
 from headwater.transport.security import Security
 from headwater.transport.shared import SharedMemoryChannel
@@ -310,6 +310,16 @@ def test_a_server_that_others_reach_wants_a_guard(start: Start, tls: Security, t
             start(security=security, address=everywhere)
     for security in (Security(token="x"), tls, Security(insecure=True)):
         start(security=security, address=everywhere)
+
+
+def test_another_host_to_bind(start: Start) -> None:
+    listener = start(address=Address("ps0.example", 0), environ={BIND_HOST: "127.0.0.1"})
+    assert listener.address.host == "ps0.example"
+    channel = dial(listener, address=Address("127.0.0.1", listener.address.port))
+    assert_echoes(channel)
+    channel.close()
+    with pytest.raises(PermissionDeniedError):
+        start(environ={BIND_HOST: "0.0.0.0"})
 
 
 def test_what_is_no_channel_goes_to_the_control_plane(start: Start, tmp_path: Path) -> None:
