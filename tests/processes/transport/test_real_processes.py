@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import psutil
@@ -41,6 +42,7 @@ Start = Callable[..., tuple[subprocess.Popen[str], Address]]
 def start() -> Iterator[Start]:
     """Starts a program that prints the port at which it listens."""
     with ExitStack() as stack:
+        left_behind = stack.enter_context(TemporaryDirectory())
 
         def start(*command: str, **environ: str) -> tuple[subprocess.Popen[str], Address]:
             process = subprocess.Popen(
@@ -48,7 +50,7 @@ def start() -> Iterator[Start]:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,
-                env=os.environ | environ,
+                env=os.environ | {"TMPDIR": left_behind} | environ,
             )
             stack.callback(lambda: (process.kill(), process.communicate()))
             assert process.stdout is not None
