@@ -163,7 +163,8 @@ def gather(
 ) -> Tensor:  # fmt: skip
     """The slices of ``params`` along ``axis`` (the first after the batch's) that ``indices`` lists.
 
-    Its gradient for the first axis is `IndexedSlices`: only the rows that were read.
+    Its gradient for the first axis is `IndexedSlices`: only the rows that were read. An index that is out of range
+    gives zeros.
     """
     del validate_indices
     return one("GatherV2", params, indices, batch_dims if axis is None else axis, batch_dims=batch_dims, name=name)

@@ -229,10 +229,14 @@ def _gather_spec(inference: Inference) -> Sequence[Spec]:
 
 
 def _take(params: Any, indices: Any, axis: int) -> Any:
-    """Slices of ``params``; NumPy checks the indices, and compiled code takes zeros where there is none."""
-    if isinstance(params, np.ndarray) and isinstance(indices, np.ndarray):
+    """Slices of ``params``; zeros where there is none, as TensorFlow has it on GPUs. For shapes and text, an error."""
+    if _is_exact(params) and isinstance(indices, np.ndarray):
         return np.take(params, indices, axis)
     return jnp.take(params, indices, axis, mode="fill", fill_value=0)
+
+
+def _is_exact(params: Any) -> bool:
+    return isinstance(params, np.ndarray) and params.dtype.kind in "iuO"
 
 
 @pure("Gather", inputs="params:Tparams, indices:Tindices|index", infer=_gather_spec, strings=True)
@@ -275,7 +279,7 @@ def _gather_nd_spec(inference: Inference) -> Sequence[Spec]:
 @pure("GatherNd", inputs="params:Tparams, indices:Tindices|index", infer=_gather_nd_spec, strings=True)
 def gather_nd(params: Any, indices: Any) -> Any:
     """``params[indices[..., 0], indices[..., 1], …]``."""
-    if isinstance(params, np.ndarray) and isinstance(indices, np.ndarray):
+    if _is_exact(params) and isinstance(indices, np.ndarray):
         return params[_places(indices)]
     return jnp.asarray(params).at[_places(indices)].get(mode="fill", fill_value=0)
 

@@ -1,0 +1,147 @@
+"""Random numbers: their distributions, and what seeds do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from headwater import tf
+
+COUNT = 20_000
+
+
+@pytest.fixture(autouse=True)
+def graph() -> Iterator[Any]:
+    with tf.Graph().as_default() as graph:
+        yield graph
+
+
+def run(*tensors: Any) -> Any:
+    with tf.Session() as session:
+        return session.run(tensors[0] if len(tensors) == 1 else list(tensors))
+
+
+class TestDistributions:
+    def test_normal(self) -> None:
+        values = run(tf.random_normal([COUNT], mean=3.0, stddev=2.0, seed=1))
+        assert values.dtype == np.float32
+        assert abs(values.mean() - 3) < 0.1
+        assert abs(values.std() - 2) < 0.1
+        assert values.min() < -2
+        assert values.max() > 8
+
+    def test_truncated_normal_stays_within_two_deviations(self) -> None:
+        values = run(tf.truncated_normal([COUNT], mean=1.0, stddev=0.5, seed=1, dtype=tf.float64))
+        assert values.dtype == np.float64
+        assert abs(values - 1).max() <= 1
+        # The deviation of a normal distribution cut at twice its own.
+        assert abs(values.std() - 0.5 * 0.8796) < 0.02
+
+    def test_uniform(self) -> None:
+        values = run(tf.random_uniform([COUNT], -1, 3, seed=1))
+        assert -1 <= values.min() < -0.99
+        assert 2.99 < values.max() < 3
+        assert abs(values.mean() - 1) < 0.05
+
+    def test_uniform_integers_have_all_values_but_the_upper_bound(self) -> None:
+        values = run(tf.random_uniform([COUNT], -2, 3, tf.int64, seed=1))
+        assert values.dtype == np.int64
+        assert set(values.tolist()) == {-2, -1, 0, 1, 2}
+        assert np.bincount(values + 2).min() > COUNT / 5 * 0.9
+
+    def test_multinomial(self) -> None:
+        drawn = run(tf.multinomial(tf.log([[0.1, 0.2, 0.7], [1.0, 1e-30, 1e-30]]), COUNT, seed=1))
+        assert drawn.dtype == np.int64
+        assert np.abs(np.bincount(drawn[0]) / COUNT - [0.1, 0.2, 0.7]).max() < 0.02
+        assert not drawn[1].any()
+
+    def test_gamma_and_poisson(self) -> None:
+        gamma, poisson = run(tf.random_gamma([COUNT], [2.0, 9.0], beta=3.0, seed=1), tf.random_poisson(4.0, [COUNT]))
+        assert gamma.shape == (COUNT, 2)
+        assert np.abs(gamma.mean(0) - [2 / 3, 3]).max() < 0.1
+        assert poisson.dtype == np.float32
+        assert abs(poisson.mean() - 4) < 0.1
+        assert abs(poisson.var() - 4) < 0.3
+
+    def test_shuffle_keeps_rows(self) -> None:
+        rows = np.arange(60).reshape(20, 3)
+        shuffled = run(tf.random_shuffle(tf.constant(rows), seed=3))
+        assert (shuffled != rows).any()
+        np.testing.assert_array_equal(shuffled[np.argsort(shuffled[:, 0])], rows)
+
+    def test_crop_is_a_part(self) -> None:
+        whole = np.arange(35).reshape(5, 7)
+        places = set()
+        with tf.Session() as session:
+            crop = tf.random_crop(tf.constant(whole), [2, 3])
+            assert crop.shape.as_list() == [2, 3]
+            for _ in range(30):
+                part = session.run(crop)
+                row, column = divmod(int(part[0, 0]), 7)
+                np.testing.assert_array_equal(part, whole[row : row + 2, column : column + 3])
+                places.add((row, column))
+        assert len(places) > 5
+
+    def test_crop_of_something_smaller_fails(self) -> None:
+        part = tf.random_crop(tf.placeholder(tf.float32, [None]), [4])
+        with tf.Session() as session, pytest.raises(tf.errors.InvalidArgumentError, match=r"Need value.shape >= size"):
+            session.run(part, {part.graph.get_tensor_by_name("Placeholder:0"): [1.0, 2.0]})
+
+    def test_dropout_keeps_the_mean(self) -> None:
+        dropped = run(tf.nn.dropout(tf.ones([COUNT]), 0.25, seed=1))
+        assert set(np.unique(dropped)) == {0, 4}
+        assert abs((dropped > 0).mean() - 0.25) < 0.02
+
+    def test_dropout_of_whole_rows(self) -> None:
+        dropped = run(tf.nn.dropout(tf.ones([200, 5]), rate=0.5, noise_shape=[None, 1]))
+        assert set(dropped.sum(1)) == {0, 10}
+
+
+class TestSeeds:
+    @pytest.mark.parametrize("draw", [tf.random_normal, tf.random_uniform, tf.truncated_normal])
+    def test_without_seeds_sessions_differ(self, draw: Callable[..., Any]) -> None:
+        numbers = draw([4])
+        assert (run(numbers) != run(numbers)).any()
+
+    def test_steps_differ_and_sessions_repeat_with_a_seed(self) -> None:
+        numbers = tf.random_normal([4], seed=5)
+        runs = []
+        for _ in range(2):
+            with tf.Session() as session:
+                runs.append([session.run(numbers) for _ in range(3)])
+        np.testing.assert_array_equal(runs[0], runs[1])
+        assert len({tuple(values) for values in runs[0]}) == 3
+
+    def test_operations_differ_with_a_seed_of_the_graph(self) -> None:
+        tf.set_random_seed(7)
+        first, second = tf.random_normal([4]), tf.random_normal([4])
+        one, other = run(first, second)
+        assert (one != other).any()
+        np.testing.assert_array_equal(run(first, second), [one, other])
+
+    @pytest.mark.parametrize(
+        ("graph_seed", "op_seed", "expected"),
+        [(None, None, (0, 0)), (None, 5, (87654321, 5)), (3, None, (3, 0)), (3, 5, (3, 5)), (0, 0, (0, 2**31 - 1))],
+    )
+    def test_attributes(self, graph_seed: int | None, op_seed: int | None, expected: tuple[int, int]) -> None:
+        if graph_seed is not None:
+            tf.set_random_seed(graph_seed)
+        # Made first in its graph, so that the seed from the number of operations is 0.
+        op = (
+            tf.random_shuffle(tf.constant([1.0]), seed=op_seed).op
+            if op_seed is not None or graph_seed is None
+            else None
+        )
+        if op is not None:
+            assert (op.get_attr("seed"), op.get_attr("seed2")) == expected
+        else:
+            assert tf.get_seed(None) == expected
+
+    def test_stateless_numbers_follow_from_the_seed(self) -> None:
+        draw = tf.random.stateless_normal
+        one, same, other = run(draw([4], [1, 2]), draw([4], [1, 2]), draw([4], [2, 2]))
+        np.testing.assert_array_equal(one, same)
+        assert (one != other).any()
