@@ -1,0 +1,18 @@
+"""The page about compatibility says what is there."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+
+
+@pytest.mark.slow
+def test_the_page_is_up_to_date() -> None:
+    command = [sys.executable, str(REPOSITORY / "tools" / "compatibility.py")]
+    made = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert made == (REPOSITORY / "docs" / "compatibility.md").read_text(), "run: " + " ".join(command)
