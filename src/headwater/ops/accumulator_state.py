@@ -158,15 +158,24 @@ class SparseAccumulator(Accumulator):
                 self._shape = shape if shape is not None and shape.size else self._shape
                 self._added()
 
-    def take(self, waiting: Waiting, required: int) -> tuple[Array, Array, Array]:
-        """Indices, values and dense shape, as `DenseAccumulator.take`."""
+    def take(self, waiting: Waiting, required: int, for_update: bool = False) -> tuple[Array, Array, Array]:
+        """Indices, values and dense shape, as `DenseAccumulator.take`.
+
+        Args:
+          for_update: give what an update of a variable needs: the mean over all gradients, those without the row
+            included, as if all had been dense; and as many rows as a power of two, with indices outside every variable
+            for those that are too many, so that few different shapes have to be compiled.
+        """
         with self._condition:
             self._wait(waiting, required)
             unique, inverse, counts = np.unique(np.concatenate(self._indices), return_inverse=True, return_counts=True)
             rows = np.concatenate(self._values)
             total = np.zeros((len(unique), *rows.shape[1:]), rows.dtype)
             np.add.at(total, inverse, rows)
-            if self._mean:
+            if for_update:
+                total /= np.asarray(self._count, rows.dtype)
+                unique, total = _padded(unique, total)
+            elif self._mean:
                 total /= counts.astype(rows.dtype).reshape(-1, *(1,) * (rows.ndim - 1))
             shape = self._dense_shape(rows.shape[1:])
             self._taken()
@@ -177,3 +186,9 @@ class SparseAccumulator(Accumulator):
             return self._shape.astype(np.int64)
         first = -1 if not self._dims or self._dims[0] is None else self._dims[0]
         return np.array([first, *row], np.int64)
+
+
+def _padded(indices: Array, rows: Array) -> tuple[Array, Array]:
+    more = (1 << (len(indices) - 1).bit_length()) - len(indices) if len(indices) else 1
+    outside = np.full(more, np.iinfo(indices.dtype).max, indices.dtype)
+    return np.concatenate([indices, outside]), np.concatenate([rows, np.zeros((more, *rows.shape[1:]), rows.dtype)])

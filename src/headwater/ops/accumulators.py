@@ -69,9 +69,9 @@ def _sparse_specs(inference: Inference) -> Sequence[Spec]:
 
 
 @host("SparseAccumulatorTakeGradient", infer=_sparse_specs, blocking=True)
-def take_sparse(context: Any, handle: Any, num_required: Any, *, dtype: Any) -> Any:
+def take_sparse(context: Any, handle: Any, num_required: Any, *, dtype: Any, _for_update: bool = False) -> Any:
     del dtype
-    return handle.item().take(context.step, int(num_required))
+    return handle.item().take(context.step, int(num_required), _for_update)
 
 
 @host("ResourceAccumulatorNumAccumulated", infer=fixed(int32, ()))

@@ -51,6 +51,7 @@ _NAMES = {
     "headwater.training.supervisor_services": "SVStepCounterThread SVSummaryThread SVTimerCheckpointThread",
     "tensorboard.compat.proto.cluster_pb2": "ClusterDef JobDef",
     "tensorboard.compat.proto.saver_pb2": "SaverDef",
+    "headwater.training.sync_replicas_optimizer": "SyncReplicasOptimizer SyncReplicasOptimizerV2=SyncReplicasOptimizer",
     "headwater.training.training_util": """
         assert_global_step create_global_step get_global_step get_or_create_global_step global_step write_graph""",
     "headwater.training.file_writer": "SummaryWriter=FileWriter SummaryWriterCache=FileWriterCache",

@@ -1,0 +1,303 @@
+"""`SyncReplicasOptimizer`: updates from the mean of several replicas' gradients.
+
+Every replica adds its gradients to accumulators beside the variables, and then waits at a barrier beside the global
+step. When ``replicas_to_aggregate`` gradients are there, the chief's queue runner takes their mean, updates the
+variables with it, increments the global step, and opens the barrier for the next step. A gradient carries the step at
+which its replica was let through; one of an earlier step than the accumulators' is stale: it is dropped, and counted.
+
+With as many gradients as replicas, n replicas give after k steps what one process gives with n times the batch.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from headwater.build.accumulators import ConditionalAccumulator, SparseConditionalAccumulator
+from headwater.build.control_flow import group, no_op
+from headwater.build.queues import FIFOQueue
+from headwater.build.state import assign
+from headwater.build.variable_lists import global_variables, report_uninitialized_variables
+from headwater.build.variables import Variable
+from headwater.dtypes import int32, int64
+from headwater.errors import CancelledError, OpError
+from headwater.graph.collections import GraphKeys
+from headwater.graph.context import get_default_graph
+from headwater.graph.convert import convert_to_tensor
+from headwater.graph.indexed_slices import IndexedSlices
+from headwater.graph.operation import Operation, Tensor
+from headwater.training.coordinator import Coordinator
+from headwater.training.optimizer import GradsAndVars, Optimizer
+from headwater.training.queue_runner import QueueRunner
+from headwater.training.session_run_hook import SessionRunHook
+
+_logger: Final = logging.getLogger(__name__)
+
+
+class SyncReplicasOptimizer(Optimizer):
+    """Wraps an optimizer, so that it updates with the mean gradient of several replicas.
+
+    ::
+
+        opt = tf.train.SyncReplicasOptimizer(opt, replicas_to_aggregate=50, total_num_replicas=50)
+        train_op = opt.minimize(loss, global_step=step)
+        hook = opt.make_session_run_hook(is_chief)
+        with tf.train.MonitoredTrainingSession(master, is_chief, hooks=[hook]) as sess: ...
+
+    TensorFlow's lets a replica take a step ahead with a token that another one left; here it waits for the next step,
+    so that with all replicas aggregated every gradient counts exactly once.
+
+    Args:
+      opt: the optimizer.
+      replicas_to_aggregate: how many gradients make an update. Fewer than replicas: the slowest ones are not waited
+        for. More: some replicas give more than one.
+      total_num_replicas: how many replicas there are; ``replicas_to_aggregate`` when None.
+      variable_averages: an `ExponentialMovingAverage` to update after each step.
+      variables_to_average: its variables.
+      use_locking: accepted; updates are always atomic.
+      name: name of the operations it adds.
+      replica_id: accepted; of the constructor before TensorFlow 0.12.
+    """
+
+    def __init__(
+        self,
+        opt: Optimizer,
+        replicas_to_aggregate: int,
+        total_num_replicas: int | None = None,
+        variable_averages: Any = None,
+        variables_to_average: Iterable[Any] | None = None,
+        use_locking: bool = False,
+        name: str = "sync_replicas",
+        replica_id: int | None = None,
+    ) -> None:
+        del replica_id
+        super().__init__(use_locking, name)
+        self._opt = opt
+        self._replicas_to_aggregate = replicas_to_aggregate
+        self._total_num_replicas = total_num_replicas or replicas_to_aggregate
+        self._variable_averages = variable_averages
+        self._variables_to_average = variables_to_average
+        self._barrier = f"{name}/barrier"
+        self._global_step: Any = None
+        self._local_step: Any = None
+        self._chief_queue_runner: QueueRunner | None = None
+        self.local_step_init_op: Any = None
+        self.chief_init_op: Any = None
+        self.ready_for_local_init_op: Any = None
+        _logger.info(
+            "SyncReplicas: replicas_to_aggregate=%s; total_num_replicas=%s",
+            replicas_to_aggregate,
+            self._total_num_replicas,
+        )
+
+    def compute_gradients(self, *args: Any, **kwargs: Any) -> GradsAndVars:
+        """As that of the wrapped optimizer."""
+        return self._opt.compute_gradients(*args, **kwargs)
+
+    def apply_gradients(
+        self, grads_and_vars: Iterable[tuple[Any, Any]], global_step: Any = None, name: str | None = None
+    ) -> Operation:
+        """The operation that gives this replica's gradients and waits for the next step.
+
+        Args:
+          grads_and_vars: pairs of gradient and variable.
+          global_step: counts the updates; needed.
+          name: name scope of the operations.
+
+        Raises:
+          ValueError: no variables, or no global step.
+        """
+        pairs = list(grads_and_vars)
+        if not pairs:
+            raise ValueError("Must supply at least one variable")
+        if global_step is None:
+            raise ValueError("Global step is required to check staleness")
+        self._global_step = global_step
+        graph = get_default_graph()
+        # Where this task is; the local step is not for a parameter server.
+        here = no_op()
+        with graph.colocate_with(here):
+            self._local_step = Variable(
+                0,
+                trainable=False,
+                collections=[GraphKeys.LOCAL_VARIABLES],
+                dtype=int64,
+                name="sync_rep_local_step",
+            )
+        self.local_step_init_op = assign(self._local_step, self._now())
+        self.ready_for_local_init_op = report_uninitialized_variables(global_variables())
+        with graph.name_scope(name or self._name):
+            given, means, settings = self._accumulate(pairs)
+        with graph.device(global_step.device), graph.name_scope(None):
+            update = self._opt.apply_gradients(means, global_step)
+            with graph.control_dependencies([update]):
+                sync = self._begin_step()
+            if self._variable_averages is not None:
+                with graph.control_dependencies([sync]):
+                    sync = self._variable_averages.apply(self._variables_to_average)
+            self._chief_queue_runner = _ChiefQueueRunner(_dummy_queue(), [sync])
+            with graph.control_dependencies(given):
+                attrs = {"shared_name": self._barrier}
+                step = graph.create_op("StepBarrierWait", [self._local_step.value()], attrs).outputs[0]
+            start = self._begin_step()
+        train_op = assign(self._local_step, step).op
+        self.chief_init_op = group(self.local_step_init_op, start, *settings)
+        graph.add_to_collection(GraphKeys.TRAIN_OP, train_op)
+        return train_op
+
+    def _now(self) -> Tensor:
+        """The global step as of when it is asked for here."""
+        step = self._global_step
+        tensor = step.read_value() if isinstance(step, Variable) else convert_to_tensor(step)
+        if tensor.dtype.base_dtype == int64:
+            return tensor
+        return tensor.graph.create_op("Cast", [tensor], {"DstT": int64}).outputs[0]
+
+    def _begin_step(self) -> Operation:
+        extra = max(0, self._replicas_to_aggregate - self._total_num_replicas)
+        attrs = {"shared_name": self._barrier, "extra": extra}
+        return get_default_graph().create_op("StepBarrierSet", [self._now()], attrs)
+
+    def _accumulate(self, pairs: GradsAndVars) -> tuple[list[Operation], GradsAndVars, list[Operation]]:
+        """Adds an accumulator for every gradient.
+
+        Returns:
+          What gives this replica's gradients, the mean gradients with their variables, and what sets the accumulators'
+          steps.
+        """
+        graph = get_default_graph()
+        given: list[Operation] = []
+        means: GradsAndVars = []
+        settings: list[Operation] = []
+        for grad, var in pairs:
+            if grad is None:
+                means.append((None, var))
+                continue
+            with graph.device(var.device):
+                shared_name = f"{var.name}/grad_accum"
+                if isinstance(grad, IndexedSlices):
+                    rows = SparseConditionalAccumulator(grad.dtype, shape=var.shape, shared_name=shared_name)
+                    given.append(rows.apply_indexed_slices_grad(grad, local_step=self._local_step))
+                    means.append((rows.take_for_update(self._replicas_to_aggregate), var))
+                    settings.append(rows.set_global_step(self._now(), name="SetGlobalStep"))
+                else:
+                    whole = ConditionalAccumulator(grad.dtype, shape=var.shape, shared_name=shared_name)
+                    given.append(whole.apply_grad(grad, local_step=self._local_step))
+                    means.append((whole.take_grad(self._replicas_to_aggregate), var))
+                    settings.append(whole.set_global_step(self._now(), name="SetGlobalStep"))
+        return given, means, settings
+
+    # What the chief runs ----------------------------------------------------------------------------------------
+
+    def get_chief_queue_runner(self) -> QueueRunner:
+        """The queue runner with which the chief updates the variables.
+
+        Raises:
+          ValueError: `apply_gradients` was not called.
+        """
+        if self._chief_queue_runner is None:
+            raise ValueError("Should be called after apply_gradients().")
+        return self._chief_queue_runner
+
+    def get_init_tokens_op(self, num_tokens: int = -1) -> Operation:
+        """An operation for the chief to run once; the first step needs nothing, so it does nothing.
+
+        Args:
+          num_tokens: accepted, where it is enough for the first step.
+
+        Raises:
+          ValueError: `apply_gradients` was not called, or too few tokens.
+        """
+        if self._chief_queue_runner is None:
+            raise ValueError("get_init_tokens_op() should be called after apply_gradients().")
+        needed = self._replicas_to_aggregate - self._total_num_replicas
+        if 0 <= num_tokens < needed:
+            raise ValueError(f"Too few tokens to finish the first step: {num_tokens} (given) vs {needed} (needed)")
+        return no_op(name="no_init_tokens")
+
+    def get_clean_up_op(self) -> Operation:
+        """An operation for the chief to run at the end, from before TensorFlow 0.12; there is nothing to clean up."""
+        return no_op(name="clean_up")
+
+    def make_session_run_hook(self, is_chief: bool, num_tokens: int = -1) -> SessionRunHook:
+        """A hook that does all of this in a `MonitoredSession`."""
+        return _SyncReplicasHook(self, is_chief, num_tokens)
+
+    # Slots ------------------------------------------------------------------------------------------------------
+
+    def get_slot(self, *args: Any, **kwargs: Any) -> Any:
+        """As that of the wrapped optimizer."""
+        return self._opt.get_slot(*args, **kwargs)
+
+    def get_slot_names(self, *args: Any, **kwargs: Any) -> list[str]:
+        """As that of the wrapped optimizer."""
+        return self._opt.get_slot_names(*args, **kwargs)
+
+    def variables(self) -> list[Any]:
+        """As that of the wrapped optimizer."""
+        return self._opt.variables()
+
+
+def _dummy_queue() -> Any:
+    """A queue for the chief's queue runner to be called after; nothing goes through it."""
+    return FIFOQueue(1, [int32], shapes=[()], name="dummy_queue", shared_name="dummy_queue")
+
+
+class _ChiefQueueRunner(QueueRunner):
+    """Updates the variables again and again, until the session is closed.
+
+    Its threads wait for gradients that no replica will give any more once training ends. So nobody waits for them.
+    """
+
+    def create_threads(
+        self, sess: Any, coord: Coordinator | None = None, daemon: bool = False, start: bool = False
+    ) -> list[threading.Thread]:
+        threads = [
+            threading.Thread(target=self._update, args=(sess, op, coord), name=f"SyncReplicas-{op.name}", daemon=True)
+            for op in self.enqueue_ops
+        ]
+        if start:
+            for thread in threads:
+                thread.start()
+        return threads
+
+    def _update(self, sess: Any, op: Any, coord: Coordinator | None) -> None:
+        try:
+            update = sess.make_callable(op)
+            while coord is None or not coord.should_stop():
+                update()
+        except (CancelledError, RuntimeError) as error:
+            _logger.debug("Synchronous updates end: %s", error)  # the session is closed
+        except OpError as error:
+            if coord is None:
+                _logger.error("Exception in QueueRunner: %s", error)
+            elif not coord.should_stop():
+                coord.request_stop(error)
+
+
+class _SyncReplicasHook(SessionRunHook):
+    def __init__(self, optimizer: SyncReplicasOptimizer, is_chief: bool, num_tokens: int) -> None:
+        self._optimizer = optimizer
+        self._is_chief = is_chief
+        self._num_tokens = num_tokens
+        self._init_tokens_op: Any = None
+
+    def begin(self) -> None:
+        if self._optimizer.local_step_init_op is None:
+            raise ValueError("SyncReplicasOptimizer.apply_gradient should be called before using the hook.")
+        if self._is_chief:
+            self._init_tokens_op = self._optimizer.get_init_tokens_op(self._num_tokens)
+
+    def after_create_session(self, session: Any, coord: Any) -> None:
+        missing: Sequence[bytes] = session.run(self._optimizer.ready_for_local_init_op).tolist()
+        if missing:
+            names = ", ".join(name.decode() for name in missing)
+            raise RuntimeError(f"Init operations did not make model ready for local_init: not initialized: {names}")
+        if not self._is_chief:
+            session.run(self._optimizer.local_step_init_op)
+            return
+        session.run(self._optimizer.chief_init_op)
+        session.run(self._init_tokens_op)
+        self._optimizer.get_chief_queue_runner().create_threads(session, coord=coord, daemon=True, start=True)

@@ -1,0 +1,231 @@
+"""Synchronous replicas: n workers do what one does with n times the batch."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Generator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from headwater.compat import tf
+from tests.inproc.training.conftest import StartCluster
+
+STEPS = 5
+PARAMETER_SERVERS = 2
+
+
+@pytest.fixture(autouse=True)
+def graph() -> Generator[Any]:
+    with tf.Graph().as_default() as graph:
+        yield graph
+
+
+class Model:
+    """A linear model and a table of embeddings, trained by gradient descent with momentum.
+
+    Args:
+      replica: the worker's index; None: all on one task.
+      wrap: makes another optimizer of the one there is.
+    """
+
+    def __init__(self, replica: int | None = None, wrap: Callable[[Any], Any] = lambda opt: opt) -> None:
+        ps_tasks = 0 if replica is None else PARAMETER_SERVERS
+        with tf.device(tf.train.replica_device_setter(ps_tasks, worker_device=f"/job:worker/task:{replica}")):
+            self.x = tf.placeholder(tf.float32, [None, 3])
+            self.rows = tf.placeholder(tf.int32, [None])
+            self.weight = tf.Variable([[1.0], [2.0], [3.0]], name="weight")
+            self.table = tf.Variable([[1.0], [2.0], [3.0], [4.0]], name="table")
+            self.step = tf.train.get_or_create_global_step()
+            errors = tf.square(tf.matmul(self.x, self.weight) - 1.0)
+            self.loss = tf.reduce_mean(errors) + tf.reduce_mean(tf.square(tf.gather(self.table, self.rows)))
+            self.opt = wrap(tf.train.MomentumOptimizer(0.125, 0.5))
+            self.train = self.opt.minimize(self.loss, global_step=self.step)
+
+    def feed(self, batch: tuple[Any, Any]) -> dict[Any, Any]:
+        return {self.x: batch[0], self.rows: batch[1]}
+
+
+def batches(replica: int) -> list[tuple[Any, Any]]:
+    random = np.random.RandomState(replica)
+    return [(random.uniform(-1, 1, (4, 3)).astype("float32"), random.randint(0, 4, 4)) for _ in range(STEPS)]
+
+
+def of_all(replicas: int) -> list[tuple[Any, Any]]:
+    """The batches of all replicas together."""
+    return [
+        tuple(map(np.concatenate, zip(*step, strict=True))) for step in zip(*map(batches, range(replicas)), strict=True)
+    ]
+
+
+def sync(aggregate: int, total: int, **arguments: Any) -> Callable[[Any], Any]:
+    return lambda opt: tf.train.SyncReplicasOptimizer(opt, aggregate, total, **arguments)
+
+
+def together(*workers: Callable[[], Any]) -> list[Any]:
+    """Runs each in a thread of its own; their results."""
+    results: list[Any] = [None] * len(workers)
+
+    def run(index: int) -> None:
+        try:
+            results[index] = workers[index]()
+        except BaseException as error:  # noqa: BLE001 - raised below
+            results[index] = error
+
+    threads = [threading.Thread(target=run, args=(index,), daemon=True) for index in range(len(workers))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+    return results
+
+
+def session(targets: Any, model: Model, replica: int) -> Any:
+    """The monitored session of one worker; the first is the chief."""
+    hook = model.opt.make_session_run_hook(replica == 0)
+    return tf.train.MonitoredTrainingSession(targets[f"worker:{replica}"], replica == 0, hooks=[hook])
+
+
+def worker(targets: Any, replica: int, aggregate: int, total: int) -> Callable[[], Any]:
+    """A worker of its own graph and session, with the batches of ``replica``; gives the variables at its end."""
+
+    def run() -> Any:
+        with tf.Graph().as_default():
+            model = Model(replica, sync(aggregate, total))
+            with session(targets, model, replica) as sess:
+                for batch in batches(replica):
+                    sess.run(model.train, model.feed(batch))
+                return sess.run([model.weight, model.table, model.step])
+
+    return run
+
+
+@pytest.mark.parametrize("replicas", [1, 3])
+def test_same_values_as_one_process_with_all_batches(start_cluster: StartCluster, replicas: int) -> None:
+    _, targets = start_cluster(ps=PARAMETER_SERVERS, worker=replicas)
+    results = together(*(worker(targets, replica, replicas, replicas) for replica in range(replicas)))
+    alone = Model()
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        for batch in of_all(replicas):
+            sess.run(alone.train, alone.feed(batch))
+        expected = sess.run([alone.weight, alone.table])
+    for weight, table, step in results:
+        assert step == STEPS
+        np.testing.assert_allclose(weight, expected[0], rtol=1e-5)
+        np.testing.assert_allclose(table, expected[1], rtol=1e-5)
+
+
+def test_more_gradients_than_replicas(start_cluster: StartCluster) -> None:
+    _, targets = start_cluster(ps=PARAMETER_SERVERS, worker=1)
+    model = Model(0, sync(2, 1))
+    with session(targets, model, 0) as sess:
+        for batch in batches(0)[:4]:
+            sess.run(model.train, model.feed(batch))
+        assert sess.run(model.step) == 2
+
+
+def test_fewer_gradients_than_replicas_wait_for_nobody(start_cluster: StartCluster) -> None:
+    # Two are enough, and the third never comes.
+    _, targets = start_cluster(ps=PARAMETER_SERVERS, worker=2)
+    results = together(worker(targets, 0, 2, 3), worker(targets, 1, 2, 3))
+    assert [step for _, _, step in results] == [STEPS, STEPS]
+
+
+def test_a_late_gradient_is_dropped(start_cluster: StartCluster) -> None:
+    _, targets = start_cluster(ps=PARAMETER_SERVERS, worker=2)
+    model = Model(0, sync(1, 2))
+    batch = model.feed(batches(0)[0])
+    with session(targets, model, 0) as chief, tf.Graph().as_default():
+        other = Model(1, sync(1, 2))
+        with session(targets, other, 1) as late:
+            for _ in range(3):
+                chief.run(model.train, batch)
+            before = chief.run(model.weight)
+            # Its gradient is of step 0, which is over: nothing changes, and it is at step 3 from now on.
+            late.run(other.train, other.feed(batches(1)[0]))
+            assert late.run(other.step) == 3
+            np.testing.assert_array_equal(chief.run(model.weight), before)
+            late.run(other.train, other.feed(batches(1)[0]))
+            assert late.run(other.step) == 4
+
+
+def test_moving_averages_follow(start_cluster: StartCluster) -> None:
+    _, targets = start_cluster(ps=1, worker=1)
+    average = tf.train.ExponentialMovingAverage(0.5)
+    with tf.device(tf.train.replica_device_setter(1, worker_device="/job:worker/task:0")):
+        v = tf.Variable(1.0, name="v")
+        step = tf.train.get_or_create_global_step()
+        inner = tf.train.GradientDescentOptimizer(1.0)
+        opt = tf.train.SyncReplicasOptimizer(inner, 1, 1, variable_averages=average, variables_to_average=[v])
+        train = opt.minimize(v * 2.0, global_step=step)
+    hook = opt.make_session_run_hook(True)
+    with tf.train.MonitoredTrainingSession(targets["worker:0"], hooks=[hook]) as sess:
+        for _ in range(3):
+            sess.run(train)
+        assert sess.run(v) == -5.0
+        # The average is updated after the next step may begin, and before the next update.
+        assert sess.run(average.average(v)) in (-1.5, -3.25)
+
+
+def test_under_a_supervisor_as_it_was_done_first(start_cluster: StartCluster) -> None:
+    _, targets = start_cluster(ps=PARAMETER_SERVERS, worker=1)
+    model = Model(0, sync(1, 1, name="mnist_sync_replicas"))
+    queue_runner = model.opt.get_chief_queue_runner()
+    init_tokens = model.opt.get_init_tokens_op()
+    sv = tf.train.Supervisor(
+        is_chief=True,
+        init_op=tf.global_variables_initializer(),
+        local_init_op=model.opt.chief_init_op,
+        ready_for_local_init_op=model.opt.ready_for_local_init_op,
+        recovery_wait_secs=1,
+        global_step=model.step,
+    )
+    sess = sv.prepare_or_wait_for_session(targets["worker:0"])
+    sess.run(init_tokens)
+    sv.start_queue_runners(sess, [queue_runner])
+    for batch in batches(0):
+        sess.run(model.train, model.feed(batch))
+    assert sess.run(model.step) == STEPS
+    sv.stop()
+    sess.close()
+
+
+def test_slots_and_variables_are_the_inner_ones() -> None:
+    model = Model(None, sync(1, 1))
+    assert model.opt.get_slot_names() == ["momentum"]
+    assert model.opt.get_slot(model.weight, "momentum").name == "weight/Momentum:0"
+    assert [v.name for v in model.opt.variables()] == ["table/Momentum:0", "weight/Momentum:0"]
+    names = {v.name for v in tf.global_variables()}
+    assert names == {"weight:0", "table:0", "global_step:0", "weight/Momentum:0", "table/Momentum:0"}
+    assert [v.op.name for v in tf.local_variables()] == ["sync_rep_local_step"]
+
+
+def test_errors() -> None:
+    v = tf.Variable(1.0)
+    opt = tf.train.SyncReplicasOptimizer(tf.train.GradientDescentOptimizer(1.0), 3, 1)
+    with pytest.raises(ValueError, match="after apply_gradients"):
+        opt.get_chief_queue_runner()
+    with pytest.raises(ValueError, match="after apply_gradients"):
+        opt.get_init_tokens_op()
+    with pytest.raises(ValueError, match="before using the hook"):
+        opt.make_session_run_hook(True).begin()
+    with pytest.raises(ValueError, match="Global step is required"):
+        opt.minimize(v * 2.0)
+    with pytest.raises(ValueError, match="at least one variable"):
+        opt.apply_gradients([], global_step=tf.train.get_or_create_global_step())
+    opt.minimize(v * 2.0, global_step=tf.train.get_global_step())
+    with pytest.raises(ValueError, match="Too few tokens"):
+        opt.get_init_tokens_op(num_tokens=1)
+
+
+def test_the_constructor_of_old() -> None:
+    opt = tf.train.SyncReplicasOptimizer(
+        tf.train.GradientDescentOptimizer(1.0), replicas_to_aggregate=2, replica_id=0, total_num_replicas=2
+    )
+    opt.minimize(tf.Variable(1.0) * 2.0, global_step=tf.train.get_or_create_global_step())
+    assert opt.get_clean_up_op().type == "NoOp"
