@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from headwater.build import arrays
 from headwater.build.apply import apply, one
 from headwater.build.sparse import SparseTensor
 from headwater.dtypes import DType, as_dtype, float32, float64, int32, int64, string
@@ -174,11 +175,12 @@ def _merged(feature: SparseFeature, found: Mapping[str, Any]) -> SparseTensor:
     if len(keys) != 1:
         raise NotImplementedError("a SparseFeature with several index keys")
     ids, values = found[keys[0]], found[feature.value_key]
-    sizes: list[Any] = [*feature.size] if isinstance(feature.size, list | tuple) else [feature.size]
-    attrs = {"size": int(sizes[0]), "already_sorted": feature.already_sorted}
-    inputs = (ids.indices, ids.values, values.values, ids.dense_shape)
-    merged = apply("SparseFeature", *inputs, name="SparseMerge", **attrs).outputs
-    return SparseTensor(*merged)
+    inputs = (ids.indices, ids.values, values.values)
+    size = int(np.ravel(feature.size)[0])
+    merged = apply("SparseFeature", *inputs, name="SparseMerge", size=size, already_sorted=feature.already_sorted)
+    # The last size is known now, and so to whoever asks for the static shape.
+    shape = arrays.concat([ids.dense_shape[:-1], make_const(np.array([size], np.int64))], 0)
+    return SparseTensor(merged.outputs[0], merged.outputs[1], shape)
 
 
 def parse_single_example(

@@ -60,6 +60,11 @@ class QueueBase:
         return self._queue_ref.op.name
 
     @property
+    def _short_name(self) -> str:
+        """The name without its scopes: operations are named after it, in the scope where they are made."""
+        return self.name.rpartition("/")[2]
+
+    @property
     def dtypes(self) -> list[DType]:
         return self._dtypes
 
@@ -77,7 +82,7 @@ class QueueBase:
         Args:
           vals: a tensor, a list or tuple of tensors, or with names a dictionary.
         """
-        with name_scope(name, f"{self.name}_enqueue", _flat(vals)) as scope:
+        with name_scope(name, f"{self._short_name}_enqueue", _flat(vals)) as scope:
             tensors = self._element(vals)
             for tensor, shape in zip(tensors, self._shapes, strict=True):
                 tensor.shape.assert_is_compatible_with(shape)
@@ -85,7 +90,7 @@ class QueueBase:
 
     def enqueue_many(self, vals: Any, name: str | None = None) -> Operation:
         """An operation that adds an element for every row of ``vals``."""
-        with name_scope(name, f"{self.name}_EnqueueMany", _flat(vals)) as scope:
+        with name_scope(name, f"{self._short_name}_EnqueueMany", _flat(vals)) as scope:
             tensors = self._element(vals)
             for tensor, shape in zip(tensors, self._shapes, strict=True):
                 tensor.shape.with_rank_at_least(1)[1:].assert_is_compatible_with(shape)
@@ -93,28 +98,28 @@ class QueueBase:
 
     def dequeue(self, name: str | None = None) -> Any:
         """The next element, for which it waits: a tensor, or several in a list, or with names a dictionary."""
-        return self._dequeue("QueueDequeueV2", [], name or f"{self.name}_Dequeue")
+        return self._dequeue("QueueDequeueV2", [], name or f"{self._short_name}_Dequeue")
 
     def dequeue_many(self, n: Any, name: str | None = None) -> Any:
         """The next ``n`` elements as one batch; OutOfRangeError when the queue closes with fewer."""
-        return self._dequeue_batch("QueueDequeueManyV2", n, name or f"{self.name}_DequeueMany")
+        return self._dequeue_batch("QueueDequeueManyV2", n, name or f"{self._short_name}_DequeueMany")
 
     def dequeue_up_to(self, n: Any, name: str | None = None) -> Any:
         """As `dequeue_many`, but of a closed queue what is left, if it is anything."""
-        return self._dequeue_batch("QueueDequeueUpToV2", n, name or f"{self.name}_DequeueUpTo")
+        return self._dequeue_batch("QueueDequeueUpToV2", n, name or f"{self._short_name}_DequeueUpTo")
 
     def close(self, cancel_pending_enqueues: bool = False, name: str | None = None) -> Operation:
         """An operation that refuses further elements, and with ``cancel_pending_enqueues`` ends those that wait."""
         attrs = {"cancel_pending_enqueues": cancel_pending_enqueues}
-        return self._op("QueueCloseV2", [], attrs, name or f"{self.name}_Close")
+        return self._op("QueueCloseV2", [], attrs, name or f"{self._short_name}_Close")
 
     def is_closed(self, name: str | None = None) -> Tensor:
         """Whether the queue was closed."""
-        return self._op("QueueIsClosedV2", [], name=name or f"{self.name}_is_closed").outputs[0]
+        return self._op("QueueIsClosedV2", [], name=name or f"{self._short_name}_is_closed").outputs[0]
 
     def size(self, name: str | None = None) -> Tensor:
         """How many elements are in the queue."""
-        return self._op("QueueSizeV2", [], name=name or f"{self.name}_Size").outputs[0]
+        return self._op("QueueSizeV2", [], name=name or f"{self._short_name}_Size").outputs[0]
 
     def _op(
         self, op_type: str, inputs: Sequence[Tensor], attrs: dict[str, Any] | None = None, name: str | None = None

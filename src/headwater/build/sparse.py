@@ -10,7 +10,7 @@ from headwater import dtypes
 from headwater.build import arrays, indexing
 from headwater.build.apply import one
 from headwater.dtypes import DType, as_dtype
-from headwater.graph.constants import constant_value
+from headwater.graph.constants import partial_value
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.graph import Graph
 from headwater.graph.operation import Operation, Tensor
@@ -64,11 +64,7 @@ class SparseTensor:
 
     @property
     def shape(self) -> TensorShape:
-        known = constant_value(self._dense_shape)
-        if known is not None:
-            return TensorShape([int(size) for size in known])
-        rank = None if self._dense_shape.dims is None else self._dense_shape.dims[0]
-        return TensorShape(None if rank is None else [None] * rank)
+        return TensorShape(partial_value(self._dense_shape))
 
     def get_shape(self) -> TensorShape:
         return self.shape

@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol
 
 import msgpack
@@ -243,7 +243,7 @@ class MasterSession:
         remote: dict[str, TaskPlan] = {}
         for task, plan in plans.items():
             if task == self.runtime.task:
-                local = self.runtime.add_plan(self.handle, number, plan)
+                local = self.runtime.add_plan(self.handle, number, replace(plan, block=request.block))
             else:
                 assert self.peers is not None, task
                 self.peers.add_plan(task, self.handle, number, plan)

@@ -114,12 +114,12 @@ def parse_example(
 def _merged_specs(inference: Inference) -> Sequence[Spec]:
     dims = inference.inputs[0].dims
     rank = None if dims is None else dims[1]
-    return [Spec(int64, (None, rank)), Spec(inference.inputs[2].dtype, (None,)), Spec(int64, (rank,))]
+    return [Spec(int64, (None, rank)), Spec(inference.inputs[2].dtype, (None,))]
 
 
-@host("SparseFeature", infer=_merged_specs, inputs="indices:int64, ids:int64, values:T, dense_shape:int64")
+@host("SparseFeature", infer=_merged_specs, inputs="indices:int64, ids:int64, values:T")
 def sparse_feature(
-    context: Any, indices: Any, ids: Any, values: Any, dense_shape: Any, *, size: int, already_sorted: bool = False
+    context: Any, indices: Any, ids: Any, values: Any, *, size: int, already_sorted: bool = False
 ) -> Any:  # fmt: skip
     """Values at the places that another feature names: ``indices`` but with ``ids`` in place of the last column."""
     del context
@@ -131,7 +131,7 @@ def sparse_feature(
     if not already_sorted:
         order = np.lexsort(merged.T[::-1])
         merged, values = merged[order], values[order]
-    return merged, values, np.concatenate([dense_shape[:-1], [size]]).astype(np.int64)
+    return merged, values
 
 
 def _csv_specs(inference: Inference) -> Sequence[Spec]:

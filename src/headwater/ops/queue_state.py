@@ -124,18 +124,26 @@ class Queue:
             return self._empty_batch()
         return self._stack(self._take(step, count, at_most=at_most))
 
-    def dequeue_some(self, step: Waiting, count: int) -> list[Element]:
-        """Takes as many elements as are there now, at most ``count``; waits for one.
+    def dequeue_some(self, step: Waiting, count: int) -> Element:
+        """Takes as many elements as are there now as one batch, at most ``count``; waits for one.
 
         Raises:
           OutOfRangeError: the queue is closed and empty.
         """
-        first = self._take(step, 1, at_most=False)
+        taken = self._take(step, 1, at_most=False)
         with self._condition:
             more = len(self._items) - (0 if self._closed else self._held_back)
-            first += [self._get() for _ in range(max(0, min(count - 1, more)))]
+            # Elements of other shapes wait for the next batch.
+            shapes = [component.shape for component in taken[0]]
+            while more > 0 and len(taken) < count:
+                element = self._get()
+                if [component.shape for component in element] != shapes:
+                    self._put_back([element])
+                    break
+                taken.append(element)
+                more -= 1
             self._condition.notify_all()
-        return first
+        return tuple(np.stack(column) for column in zip(*taken, strict=True))
 
     def _empty_batch(self) -> Element:
         if any(dims is None or None in dims for dims in self._shapes) or not self._shapes:
@@ -199,6 +207,11 @@ class Queue:
         """How many elements it holds now."""
         with self._condition:
             return len(self._items)
+
+    @property
+    def capacity(self) -> float:
+        """How many elements it can hold at most; infinite where nothing limits it."""
+        return self._capacity
 
     @property
     def closed(self) -> bool:

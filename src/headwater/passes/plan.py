@@ -15,7 +15,7 @@ import numpy as np
 from google.protobuf.message import DecodeError
 
 from headwater.errors import InvalidArgumentError
-from headwater.graph.attr_value import attr_value, read_attr
+from headwater.io.attr_value import attr_value, read_attr
 from headwater.io.tensor_proto import make_ndarray, make_tensor_proto
 from headwater.registry import OpDef, lookup
 from headwater.tensorboard_protos import graph_pb2, tensor_pb2
@@ -127,6 +127,8 @@ class TaskPlan:
       constants: values of constants that are used outside of executables, by tensor name.
       feeds: tensors whose values come with the request to run, in order.
       fetches: tensors whose values go back with the answer, in order.
+      block: a run may stand for up to so many runs, where that makes no difference (`headwater.passes.blocks`). Stays
+        on the master's own task.
     """
 
     task: str
@@ -135,6 +137,7 @@ class TaskPlan:
     constants: Mapping[str, np.ndarray[Any, Any]] = field(default_factory=dict[str, "np.ndarray[Any, Any]"])
     feeds: tuple[str, ...] = ()
     fetches: tuple[str, ...] = ()
+    block: int = 1
 
     def describe(self) -> str:
         """The plan for people, one line per instruction."""
@@ -311,7 +314,7 @@ class _Known:
         self.need((name for index, name in enumerate(node.inputs) if index not in node.refs), node.name)
         used = [*node.refs.values(), *([node.name] if node.type == "VariableV2" else ())]
         unknown = [name for name in used if name not in variables]
-        absent = [index for index in node.definition.refs if index not in node.refs]
+        absent = [index for index in node.definition.ref_positions(node.attrs) if index not in node.refs]
         if unknown or absent or any(index >= len(node.inputs) for index in node.refs):
             raise ValueError(f"{node.type} {node.name} lacks variables it needs: {unknown or absent or node.refs}")
         self.ops.add(node.name)

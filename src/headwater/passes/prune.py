@@ -18,11 +18,13 @@ class Request:
       fetches: tensors whose values are wanted.
       feeds: tensors whose values come with the request, whatever computes them otherwise.
       targets: operations to run besides.
+      block: a run may stand for up to so many runs, where that makes no difference.
     """
 
     fetches: tuple[Tensor, ...]
     feeds: tuple[Tensor, ...] = ()
     targets: tuple[Operation, ...] = ()
+    block: int = 1
 
 
 @dataclass(frozen=True, slots=True)

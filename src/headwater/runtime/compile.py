@@ -125,7 +125,7 @@ class Executable:
             state: dict[str, Any] = dict(zip((*self._donated, *self._kept), (*donated, *kept), strict=True))
             values: dict[str, Any] = {**static_values, **dict(zip(dynamic_names, inputs, strict=True))}
             for node in compute.nodes:
-                _trace(node, values, state, self._seed, counter)
+                trace(node, values, state, self._seed, counter)
             return [state[name] for name in self._written], [values[name] for name in compute.outputs]
 
         # The name shows up in profiles.
@@ -175,7 +175,7 @@ def _variables_of(compute: Compute) -> tuple[dict[str, None], dict[str, None]]:
     return reads, writes
 
 
-def _trace(node: Node, values: dict[str, Any], state: dict[str, Any], seed: int, counter: Any) -> None:
+def trace(node: Node, values: dict[str, Any], state: dict[str, Any], seed: int, counter: Any) -> None:
     """Evaluates one operation in the environment."""
     definition = node.definition
     if node.type == "VariableV2":

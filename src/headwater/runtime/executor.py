@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from headwater.dtypes import to_string_array
 from headwater.errors import InvalidArgumentError, OpError, UnimplementedError
+from headwater.passes.blocks import in_blocks
 from headwater.passes.plan import Compute, Host, Node, Receive, Send, TaskPlan
 from headwater.registry import Kind, as_outputs
+from headwater.runtime.blocks import BlockRunner
 from headwater.runtime.compile import Executable, cell_value
+from headwater.runtime.devices import is_default
 from headwater.runtime.resources import Cell, Resources
 from headwater.runtime.step import HostContext, Step
 
@@ -38,9 +42,22 @@ class CompiledPlan:
             constant = value.view()
             constant.flags.writeable = False  # whoever fetches it gets a copy
             self._template[self._slot(name)] = constant
+        self._blocks = self._block_runner()
         actions = [self._action(item) for item in plan.instructions]
         self._fetches = [self._index[name] for name in plan.fetches]
         self._actions = list(zip(actions, self._dead_after(), strict=True))
+
+    def _block_runner(self) -> BlockRunner | None:
+        """What runs the plan for many elements at once, where it may and can."""
+        block = in_blocks(self.plan) if self.plan.block > 1 else None
+        if block is None or any(isinstance(item, Compute) and not is_default(item.device) for item in block.body):
+            return None
+        used = [*block.source.inputs, *block.sink.inputs, *(name for item in block.body for name in _inputs_of(item))]
+        needed = tuple(dict.fromkeys(name for name in used if not block.varies(name)))
+        setup = CompiledPlan(replace(self.plan, instructions=block.setup, fetches=needed, block=1), self._resources)
+        return BlockRunner(
+            block, self.plan.task, self._resources, lambda step: setup.execute((), step), needed, self.plan.block
+        )
 
     def _slot(self, name: str) -> int:
         if name not in self._index:
@@ -62,6 +79,9 @@ class CompiledPlan:
         Returns:
           Arrays (NumPy or JAX) for ``plan.fetches``, in order.
         """
+        if self._blocks is not None:
+            self._blocks.run(step)
+            return []
         slots = self._template.copy()
         slots[: len(feeds)] = feeds
         pending: list[Any] = []

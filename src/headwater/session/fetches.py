@@ -240,9 +240,9 @@ def _feed_pairs(key: Any, value: Any) -> list[tuple[Any, Any]]:
     return [(key, value)]
 
 
-def make_request(fetches: Fetches, feeds: Sequence[Feed]) -> Request:
-    """The request for these fetches with these feeds."""
-    return Request(fetches.tensors, tuple(feed.tensor for feed in feeds), fetches.targets)
+def make_request(fetches: Fetches, feeds: Sequence[Feed], block: int = 1) -> Request:
+    """The request for these fetches with these feeds; ``block`` as in `Request`."""
+    return Request(fetches.tensors, tuple(feed.tensor for feed in feeds), fetches.targets, block)
 
 
 def to_result(value: Any) -> Any:

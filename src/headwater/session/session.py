@@ -144,7 +144,17 @@ class BaseSession:
 
         return call
 
-    def _make_runner(self, fetches: Any, feed_dict: Mapping[Any, Any]) -> _Runner:
+    def make_repeated(self, enqueue_op: Any, block: int) -> Callable[[], Any]:
+        """A function that runs an operation that fills a queue, for whoever calls it again and again.
+
+        Args:
+          enqueue_op: the operation.
+          block: one call may stand for up to so many runs, where the graph allows to handle them together.
+        """
+        runner = self._make_runner(enqueue_op, {}, block)
+        return lambda: self._run(runner, (), None)
+
+    def _make_runner(self, fetches: Any, feed_dict: Mapping[Any, Any], block: int = 1) -> _Runner:
         opened = self._require_open()
         if not self._graph.version:
             raise RuntimeError("The Session graph is empty. Add operations to the graph before calling run().")
@@ -155,7 +165,7 @@ class BaseSession:
         if not wanted.tensors and not wanted.targets:
             return _Runner(wanted, feeds, one_each, None)
         try:
-            return _Runner(wanted, feeds, one_each, opened.prepare(make_request(wanted, feeds)))
+            return _Runner(wanted, feeds, one_each, opened.prepare(make_request(wanted, feeds, block)))
         except OpError as error:
             raise error_with_op(error, self._graph) from None
 

@@ -131,8 +131,9 @@ class _Batcher:
             return queue.enqueue_many(element) if self._many else queue.enqueue(element)
         graph = queue.queue_ref.graph
         op_type = "QueueEnqueueManyIf" if self._many else "QueueEnqueueIf"
+        name = f"{queue.name.rpartition('/')[2]}_enqueue"
         with graph.colocate_with(queue.queue_ref.op):
-            return graph.create_op(op_type, [queue.queue_ref, self._keep, *element], {}, f"{queue.name}_enqueue")
+            return graph.create_op(op_type, [queue.queue_ref, self._keep, *element], {}, name)
 
     def take(self, queue: QueueBase, batch_size: Any, smaller: bool, like: Any, name: str) -> Any:
         """The next batch, in the structure of ``like``."""
