@@ -127,6 +127,7 @@ class OpDef:
       updates: those of ``refs`` that get a new value.
       blocking: a HOST operation that may wait for another step.
       string_lower: NumPy twin of a PURE lowering, for tensors of strings, which run on the host.
+      ref_attr: name of the attribute that lists ``refs`` where these differ from operation to operation; else empty.
       types: type attributes that a GraphDef of it carries: attribute name to the input whose type it is.
       arguments: its inputs by name, for those who build it from Python values; empty where nobody does.
     """
@@ -147,8 +148,13 @@ class OpDef:
     updates: tuple[int, ...] = ()
     blocking: bool = False
     string_lower: Callable[..., Any] | None = None
+    ref_attr: str = ""
     types: Mapping[str, int] = field(default_factory=lambda: {"T": 0})
     arguments: tuple[Argument, ...] = ()
+
+    def ref_positions(self, attrs: Attrs) -> Sequence[int]:
+        """``refs`` for an operation with these attributes."""
+        return attrs.get(self.ref_attr, ()) if self.ref_attr else self.refs
 
     def static_positions(self, attrs: Attrs, count: int) -> frozenset[int]:
         """``static`` for an operation with these attributes and ``count`` inputs."""

@@ -46,12 +46,12 @@ class _Rebuilder:
             elif op not in order:
                 stack.append((op, True))
                 # What works on a variable itself, such as the question whether it has a value, stays as it is.
-                inputs = () if op.definition.refs else op.inputs
+                inputs = () if op.definition.ref_positions(op.attrs) else op.inputs
                 stack.extend((tensor.op, False) for tensor in inputs if tensor.op not in order)
         return list(order)
 
     def _again(self, op: Operation) -> Operation | Tensor:
-        if op.definition.refs:
+        if op.definition.ref_positions(op.attrs):
             return op  # it works on a variable itself
         read = op.inputs[0].op if op.type == "Identity" else op
         if read.type == "VariableV2" and read in self._initialized:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from headwater.graph.attr_value import write_attr
+from headwater.io.attr_value import write_attr
 from headwater.tensorboard_protos import graph_pb2, node_def_pb2
 
 if TYPE_CHECKING:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from headwater.graph.attr_value import read_attr
 from headwater.graph.context import get_default_graph
 from headwater.graph.graph import Graph
 from headwater.graph.operation import Operation, Tensor
+from headwater.io.attr_value import read_attr
 from headwater.registry import lookup
 
 

@@ -141,7 +141,8 @@ def host(
         register(
             OpDef(
                 name=name, kind=Kind.HOST, lower=function, infer=infer, attrs=attrs, defaults=defaults,
-                refs=tuple(refs), ref_attr=ref_attr, blocking=blocking, gradient=gradient, differentiable=gradient is not None,
+                refs=tuple(refs), ref_attr=ref_attr, blocking=blocking, gradient=gradient,
+                differentiable=gradient is not None,
                 types=_types(types or {}, inputs, arguments), arguments=arguments,
             )
         )  # fmt: skip

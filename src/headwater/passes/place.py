@@ -68,7 +68,7 @@ class _Groups:
         self._parent: dict[Operation, Operation] = {op: op for op in ops}
         by_name = {op.name: op for op in ops}
         for op in ops:
-            for index in op.definition.refs:
+            for index in op.definition.ref_positions(op.attrs):
                 self._join(op, op.inputs[index].op)
             for group in op.attrs.get("_class", ()):
                 name = (group.decode() if isinstance(group, bytes) else str(group)).removeprefix("loc:@")
@@ -155,6 +155,6 @@ def verify_placement(placement: Placement) -> None:
     for op in placement.pruned.ops:
         device = placement.devices[op]
         assert None not in (device.job, device.task, device.device_type, device.device_index), op.name
-        for index in op.definition.refs:
+        for index in op.definition.ref_positions(op.attrs):
             source = op.inputs[index].op
             assert placement.devices.get(source, device) == device, f"{op.name} is not where {source.name} is"

@@ -111,7 +111,7 @@ class _Scheduler:
             return False
         static = op.definition.static_positions(op.attrs, len(op.inputs))
         here = self._part.lanes[tensor.op] == self._part.lanes[op] and index not in static
-        return here or index in op.definition.refs
+        return here or index in op.definition.ref_positions(op.attrs)
 
     def _exports(self) -> dict[Tensor, None]:
         """Tensors that leave their segment."""
@@ -190,7 +190,7 @@ class _Scheduler:
         refs: dict[int, str] = {}
         for index, tensor in enumerate(op.inputs):
             variable = self._variable_of.get(tensor)
-            if index in op.definition.refs and (variable is None or tensor in self._fed):
+            if index in op.definition.ref_positions(op.attrs) and (variable is None or tensor in self._fed):
                 raise InvalidArgumentError(
                     None, op, f"input {index} of {op.name!r} must be a variable, not {tensor.name!r}"
                 )

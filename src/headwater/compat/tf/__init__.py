@@ -85,7 +85,11 @@ _NAMES = {
         FixedLenFeature FixedLenSequenceFeature SparseFeature VarLenFeature decode_compressed decode_csv parse_example
         parse_single_example parse_tensor serialize_tensor""",
     # Operations
+    "headwater.build.conditions": "case cond",
     "headwater.build.control_flow": "group no_op tuple",
+    "headwater.build.functional": "foldl foldr map_fn scan",
+    "headwater.build.loops": "while_loop",
+    "headwater.build.tensor_arrays": "TensorArray",
     "headwater.build.math": """
         abs accumulate_n acos acosh add add_n angle asin asinh atan atan2 atanh betainc bitcast cast ceil complex
         complex_abs=abs conj cos cosh digamma div div_no_nan divide equal erf erfc exp expm1 floor floor_div floordiv

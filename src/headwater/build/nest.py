@@ -1,0 +1,70 @@
+"""Nested structures of tensors: lists, tuples, named tuples and dictionaries, whose leaves are everything else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+
+def is_nested(structure: Any) -> bool:
+    """Whether ``structure`` has parts."""
+    return isinstance(structure, list | tuple | dict)
+
+
+def flatten(structure: Any) -> list[Any]:
+    """The leaves, in order; those of a dictionary by sorted keys."""
+    return list(_leaves(structure))
+
+
+def _leaves(structure: Any) -> Iterator[Any]:
+    if isinstance(structure, dict):
+        for key in sorted(structure):  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+            yield from _leaves(structure[key])
+    elif isinstance(structure, list | tuple):
+        for item in structure:  # pyright: ignore[reportUnknownVariableType]
+            yield from _leaves(item)
+    else:
+        yield structure
+
+
+def pack(structure: Any, leaves: Sequence[Any]) -> Any:
+    """A structure like ``structure`` of other leaves.
+
+    Raises:
+      ValueError: there are more or fewer leaves than it has places.
+    """
+    rest = iter(leaves)
+    count = len(flatten(structure))
+    if count != len(leaves):
+        raise ValueError(f"Structure had {count} elements, but flat_sequence had {len(leaves)} elements.")
+    return _packed(structure, rest)
+
+
+def _packed(structure: Any, rest: Iterator[Any]) -> Any:
+    if isinstance(structure, dict):
+        found = {key: _packed(structure[key], rest) for key in sorted(structure)}  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+        return type(structure)((key, found[key]) for key in structure)  # pyright: ignore
+    if isinstance(structure, list | tuple):
+        items = [_packed(item, rest) for item in structure]  # pyright: ignore[reportUnknownVariableType]
+        if hasattr(structure, "_fields"):  # pyright: ignore[reportUnknownArgumentType]
+            return type(structure)(*items)  # pyright: ignore
+        return type(structure)(items)  # pyright: ignore
+    return next(rest)
+
+
+def same_structure(first: Any, second: Any) -> bool:
+    """Whether the two have parts in the same places; a list and a tuple differ."""
+    if isinstance(first, dict) or isinstance(second, dict):
+        both = isinstance(first, dict) and isinstance(second, dict)
+        return both and set(first) == set(second) and all(same_structure(first[k], second[k]) for k in first)  # pyright: ignore
+    if is_nested(first) or is_nested(second):
+        if type(first) is not type(second) or len(first) != len(second):
+            return False
+        return all(same_structure(a, b) for a, b in zip(first, second, strict=True))
+    return True
+
+
+def map_structure(function: Callable[..., Any], *structures: Any) -> Any:
+    """A structure of what ``function`` gives for the leaves in the same place."""
+    leaves = [function(*parts) for parts in zip(*map(flatten, structures), strict=True)]
+    return pack(structures[0], leaves)
