@@ -109,6 +109,7 @@ def _manager(scaffold: Scaffold) -> SessionManager:
         ready_op=scaffold.ready_op,
         ready_for_local_init_op=scaffold.ready_for_local_init_op,
         graph=get_default_graph(),
+        global_step=get_global_step(),
     )
 
 

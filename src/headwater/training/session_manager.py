@@ -38,6 +38,7 @@ class SessionManager:
       recovery_wait_secs: most seconds between two looks whether the model is ready.
       local_init_run_options: ``RunOptions`` of ``local_init_op``.
       local_init_feed_dict: what to feed to it.
+      global_step: the variable or tensor that counts steps, to say how far a restored checkpoint goes back.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class SessionManager:
         recovery_wait_secs: float = 30,
         local_init_run_options: Any = None,
         local_init_feed_dict: Any = None,
+        global_step: Any = None,
     ) -> None:
         self._graph = graph or get_default_graph()
         self._local_init_op = local_init_op
@@ -57,6 +59,7 @@ class SessionManager:
         self._recovery_wait_secs = recovery_wait_secs
         self._local_init_run_options = local_init_run_options
         self._local_init_feed_dict = local_init_feed_dict
+        self._global_step = global_step
         self._pause = threading.Event()
 
     def prepare_session(
@@ -208,12 +211,31 @@ class SessionManager:
             found = self._checkpoint_in(checkpoint_dir or "", max_wait_secs if wait_for_checkpoint else 0.0)
             if found is None:
                 return sess, False
+            before = self._step(sess)
             saver.restore(sess, found.model_checkpoint_path)
+            self._say_how_far_back(before, self._step(sess), found.model_checkpoint_path)
             saver.recover_last_checkpoints(found.all_model_checkpoint_paths)
         except BaseException:
             _close(sess)
             raise
         return sess, True
+
+    def _step(self, sess: Any) -> int | None:
+        """The global step; None where nobody counts, or the variable has no value."""
+        if self._global_step is None:
+            return None
+        try:
+            return int(sess.run(self._global_step))
+        except FailedPreconditionError:
+            return None
+
+    @staticmethod
+    def _say_how_far_back(before: int | None, after: int | None, path: str) -> None:
+        if before is not None and after is not None and after < before:
+            _logger.warning(
+                "Restored step %d from %s; the parameter servers were at step %d: %d steps are lost",
+                after, path, before, before - after,
+            )  # fmt: skip
 
     def _checkpoint_in(self, folder: str, max_wait_secs: float) -> Any:
         deadline = time.monotonic() + max_wait_secs

@@ -135,6 +135,7 @@ class Supervisor:
             graph=self._graph,
             recovery_wait_secs=recovery_wait_secs,
             local_init_run_options=local_init_run_options,
+            global_step=self._global_step,
         )
         self._verify_setup()
         self._graph.finalize()

@@ -298,3 +298,19 @@ def test_recovering(tmp_path: Path) -> None:
         assert sess.run(tf.report_uninitialized_variables()).tolist() == [later.op.name.encode()]
     with pytest.raises(ValueError, match="both"):
         manager.recover_session("", saver=saver, checkpoint_dir="a", checkpoint_filename_with_path="b")
+
+
+def test_a_chief_that_comes_back_says_how_far_it_goes_back(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    server = tf.train.Server.create_local_server()
+    step, train = model()
+    saver = tf.train.Saver()
+    with tf.Session(server.target) as sess:
+        sess.run(tf.global_variables_initializer())
+        sess.run(train)
+        saver.save(sess, str(tmp_path / "m"), global_step=step)
+        for _ in range(4):
+            sess.run(train)
+    sv = tf.train.Supervisor(logdir=str(tmp_path), saver=saver, summary_op=None)
+    with sv.managed_session(server.target) as sess:
+        assert sess.run(step) == 1
+    assert "were at step 5: 4 steps are lost" in caplog.text
