@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -298,43 +298,6 @@ def boolean_mask(tensor: Any, mask: Any, name: str | None = "boolean_mask", axis
         return gather(flat, places, axis=first)
 
 
-class Unique(NamedTuple):
-    """The different elements of a vector as they first appear, and for each element which one it is."""
-
-    y: Tensor
-    idx: Tensor
-
-
-class UniqueWithCounts(NamedTuple):
-    """As `Unique`, and how often each is there."""
-
-    y: Tensor
-    idx: Tensor
-    count: Tensor  # pyright: ignore[reportIncompatibleMethodOverride]
-
-
-class ListDiff(NamedTuple):
-    """The elements of one vector that are not in another, and where they are."""
-
-    out: Tensor
-    idx: Tensor
-
-
-def unique(x: Any, out_idx: Any = dtypes.int32, name: str | None = None) -> Unique:
-    """The different elements of a vector."""
-    return Unique(*apply("Unique", x, out_idx=as_dtype(out_idx), name=name).outputs)
-
-
-def unique_with_counts(x: Any, out_idx: Any = dtypes.int32, name: str | None = None) -> UniqueWithCounts:
-    """The different elements of a vector, and how often each is there."""
-    return UniqueWithCounts(*apply("UniqueWithCounts", x, out_idx=as_dtype(out_idx), name=name).outputs)
-
-
-def setdiff1d(x: Any, y: Any, index_dtype: Any = dtypes.int32, name: str | None = None) -> ListDiff:
-    """The elements of x that are not in y."""
-    return ListDiff(*apply("ListDiff", x, y, out_idx=as_dtype(index_dtype), name=name).outputs)
-
-
 def sequence_mask(lengths: Any, maxlen: Any = None, dtype: Any = dtypes.bool_, name: str | None = None) -> Tensor:
     """For each length n a row of n times true, then false, ``maxlen`` (the largest length) in all."""
     with name_scope(name, "SequenceMask", [lengths, maxlen]):
@@ -388,35 +351,3 @@ def sparse_to_dense(
         "SparseToDense", sparse_indices, output_shape, sparse_values, default_value,
         validate_indices=validate_indices, name=name,
     )  # fmt: skip
-
-
-def sort(values: Any, axis: int = -1, direction: str = "ASCENDING", name: str | None = None) -> Tensor:
-    """The elements in order along a dimension."""
-    with name_scope(name, "sort"):
-        return _ordered(values, axis, direction)[0]
-
-
-def argsort(
-    values: Any, axis: int = -1, direction: str = "ASCENDING", stable: bool = False, name: str | None = None
-) -> Tensor:
-    """The positions of the elements in order along a dimension; equal ones stay in their order."""
-    del stable
-    with name_scope(name, "argsort"):
-        return _ordered(values, axis, direction)[1]
-
-
-def _ordered(values: Any, axis: int, direction: str) -> list[Tensor]:
-    """The elements in order, and where they were."""
-    if direction not in ("ASCENDING", "DESCENDING"):
-        raise ValueError(f"direction should be either 'ASCENDING' or 'DESCENDING', not {direction!r}")
-    values = convert_to_tensor(values, name="values")
-    if values.dims is None:
-        raise ValueError("values must have a known rank")
-    count = len(values.dims)
-    order = list(builtins.range(count))
-    order[axis], order[-1] = order[-1], order[axis]
-    moved = arrays.transpose(values, order)
-    turned = math.negative(moved) if direction == "ASCENDING" else moved
-    found, places = apply("TopKV2", turned, arrays.shape(moved)[-1]).outputs
-    results = [math.negative(found) if direction == "ASCENDING" else found, places]
-    return [arrays.transpose(result, order) for result in results]

@@ -13,12 +13,10 @@ import jax
 jax.config.update("jax_enable_x64", True)
 
 _FAMILIES = (
-    "core", "elementwise", "reductions", "segments", "arrays", "indexing", "linalg", "nn", "convolution", "random",
-    "backward",
-    "searching", "strings", "debugging", "summaries", "state", "optimizers", "queues", "accumulators", "step_barrier",
-    "checkpoint",
-    "readers", "parsing", "image_files", "batching", "control_flow",
-    "tensor_arrays",
+    "core", "elementwise", "reductions", "segments", "arrays", "joining", "slices", "indexing", "linalg", "nn",
+    "convolution", "random", "backward", "searching", "strings", "debugging", "summaries", "state", "optimizers",
+    "queues", "accumulators", "step_barrier", "checkpoint", "readers", "parsing", "image_files", "batching",
+    "control_flow", "tensor_arrays",
 )  # fmt: skip
 
 for _family in _FAMILIES:

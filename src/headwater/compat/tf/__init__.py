@@ -106,16 +106,18 @@ _NAMES = {
         unsorted_segment_prod unsorted_segment_sqrt_n unsorted_segment_sum""",
     "headwater.build.arrays": """
         broadcast_dynamic_shape broadcast_static_shape broadcast_to concat_v2=concat ensure_shape expand_dims fill
-        guarantee_const identity identity_n invert_permutation lin_space linspace=lin_space matrix_transpose meshgrid
-        ones ones_like pad parallel_stack placeholder placeholder_with_default range rank repeat reshape
+        guarantee_const identity identity_n matrix_transpose
+        ones ones_like pad parallel_stack placeholder placeholder_with_default range rank reshape
         reverse_v2=reverse roll shape shape_n size squeeze stack stop_gradient tile transpose unstack zeros
         zeros_like""",
+    "headwater.build.grids": "invert_permutation lin_space linspace=lin_space meshgrid repeat",
+    "headwater.build.searching": "argsort setdiff1d sort unique unique_with_counts",
     "headwater.build.indexing": """
-        argsort batch_gather boolean_mask dynamic_partition dynamic_stitch gather gather_nd newaxis one_hot
-        reverse_sequence scatter_nd select sequence_mask setdiff1d slice sort sparse_to_dense strided_slice
+        batch_gather boolean_mask dynamic_partition dynamic_stitch gather gather_nd newaxis one_hot
+        reverse_sequence scatter_nd select sequence_mask slice sparse_to_dense strided_slice
         tensor_scatter_add tensor_scatter_nd_add=tensor_scatter_add tensor_scatter_nd_sub=tensor_scatter_sub
-        tensor_scatter_nd_update=tensor_scatter_update tensor_scatter_sub tensor_scatter_update unique
-        unique_with_counts where where_v2""",
+        tensor_scatter_nd_update=tensor_scatter_update tensor_scatter_sub tensor_scatter_update
+        where where_v2""",
     "headwater.build.linalg": """
         cholesky cholesky_solve cross diag diag_part einsum eye matmul matrix_band_part matrix_determinant matrix_diag
         matrix_diag_part matrix_inverse matrix_set_diag matrix_solve matrix_triangular_solve norm qr

@@ -17,7 +17,7 @@ _NAMES = {
         reduce_logsumexp reduce_max reduce_mean reduce_min reduce_prod reduce_std reduce_sum reduce_variance
         segment_max segment_mean segment_min segment_prod segment_sum unsorted_segment_max unsorted_segment_mean
         unsorted_segment_min unsorted_segment_prod unsorted_segment_sqrt_n unsorted_segment_sum""",
-    "headwater.build.arrays": "invert_permutation",
+    "headwater.build.grids": "invert_permutation",
     "headwater.build.nn": "in_top_k l2_normalize log_softmax softmax softplus softsign top_k zero_fraction",
 }
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from headwater.build import arrays, indexing, linalg, losses
+from headwater.build import arrays, linalg, losses, searching
 from headwater.build.apply import one
 from headwater.graph.operation import Tensor
 from headwater.shapes import Dimension
@@ -68,9 +68,9 @@ def inv(x: Any, name: str | None = None) -> Tensor:
     return one("Inv", x, name=name)
 
 
-def listdiff(x: Any, y: Any, out_idx: Any = None, name: str | None = None) -> indexing.ListDiff:
+def listdiff(x: Any, y: Any, out_idx: Any = None, name: str | None = None) -> searching.ListDiff:
     """``setdiff1d``."""
-    return indexing.setdiff1d(x, y, name=name) if out_idx is None else indexing.setdiff1d(x, y, out_idx, name)
+    return searching.setdiff1d(x, y, name=name) if out_idx is None else searching.setdiff1d(x, y, out_idx, name)
 
 
 def make_all(module_name: str, doc_string_modules: Any = None) -> list[str]:

@@ -1,0 +1,204 @@
+"""Slices of tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from headwater.ops.common import as_ints, constant_ints, output
+from headwater.ops.define import pure
+from headwater.registry import SIZES_KNOWN, Attrs, Inference, Spec
+
+
+def _slice_static(attrs: Attrs, count: int) -> frozenset[int]:
+    del count
+    return frozenset({2}) if attrs.get(SIZES_KNOWN) else frozenset({1, 2})
+
+
+def _slice_spec(inference: Inference) -> Sequence[Spec]:
+    dims = inference.inputs[0].dims
+    begin, size = constant_ints(inference, 1), inference.partial(2)
+    if size is None:
+        return output(inference, None if dims is None else (None,) * len(dims))
+    if dims is not None and len(dims) != len(size):
+        raise ValueError(f"Shape must be rank {len(size)} but is rank {len(dims)}")
+    result: list[int | None] = []
+    for axis, wanted in enumerate(size):
+        there = None if dims is None else dims[axis]
+        first = None if begin is None else begin[axis]
+        if wanted == -1:
+            result.append(None if there is None or first is None else there - first)
+        elif wanted is not None and first is not None and there is not None and first + wanted > there:
+            raise ValueError(f"slice of {wanted} from {first} of a dimension of {there}: end must be <= {there}")
+        else:
+            result.append(wanted)
+    return output(inference, tuple(result))
+
+
+@pure("Slice", inputs="input:T, begin:Index|index, size:Index", static_of=_slice_static, infer=_slice_spec,
+      strings=True)  # fmt: skip
+def slice_(input: Any, begin: Any, size: Any) -> Any:
+    """``size`` elements from ``begin`` on, per dimension; -1 is all that follow."""
+    sizes = as_ints(size)
+    if not isinstance(begin, np.ndarray):
+        return lax.dynamic_slice(input, [begin[axis] for axis in range(input.ndim)], sizes)
+    bounds = [
+        (first, there if count == -1 else first + count)
+        for first, count, there in zip(as_ints(begin), sizes, input.shape, strict=True)
+    ]
+    for axis, (first, last) in enumerate(bounds):
+        if not 0 <= first <= last <= input.shape[axis]:
+            raise ValueError(f"Expected begin[{axis}] in [0, {input.shape[axis]}] and what is taken within it, "
+                             f"but got {first} to {last}")  # fmt: skip
+    return input[tuple(slice(first, last) for first, last in bounds)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """What a strided slice does to one dimension of the input, or that it adds one."""
+
+    position: int  # which element of begin, end and strides says it; -1 for a dimension an ellipsis stands for
+    adds: bool = False
+    drops: bool = False
+    begin: bool = False  # whether begin counts, or the slice starts at the very end
+    end: bool = False
+
+
+def _entries(attrs: Attrs, count: int, rank: int) -> list[_Entry]:
+    """The slice written out: one entry for each dimension of the input, and for each new one."""
+    names = ("begin", "end", "ellipsis", "new_axis", "shrink_axis")
+    masks = {name: int(attrs.get(f"{name}_mask", 0)) for name in names}
+
+    def has(name: str, position: int) -> bool:
+        return bool(masks[name] >> position & 1)
+
+    ellipsis = next((i for i in range(count) if has("ellipsis", i)), count)
+    consuming = sum(1 for i in range(count) if i != ellipsis and not has("new_axis", i))
+    if consuming > rank:
+        raise ValueError(f"Index out of range using input dim {consuming - 1}; input has only {rank} dims")
+    result: list[_Entry] = []
+    for i in range(count):
+        if i == ellipsis:
+            result.extend([_Entry(-1)] * (rank - consuming))
+        elif has("new_axis", i):
+            result.append(_Entry(i, adds=True))
+        else:
+            drops = has("shrink_axis", i)
+            result.append(_Entry(i, drops=drops, begin=drops or not has("begin", i), end=not has("end", i)))
+    if ellipsis == count:
+        result.extend([_Entry(-1)] * (rank - consuming))
+    return result
+
+
+def _strided_spec(inference: Inference) -> Sequence[Spec]:
+    dims = inference.inputs[0].dims
+    bounds = [constant_ints(inference, index) for index in (1, 2, 3)]
+    lengths = [inference.inputs[index].dims for index in (1, 2, 3)]
+    count = next((d[0] for d in lengths if d is not None and d[0] is not None), None)
+    if dims is None or count is None:
+        return output(inference, None)
+    begin, end, strides = bounds
+    result: list[int | None] = []
+    axis = 0
+    for entry in _entries(inference.attrs, count, len(dims)):
+        if entry.adds:
+            result.append(1)
+            continue
+        there = dims[axis]
+        axis += 1
+        if entry.position == -1:
+            result.append(there)
+        elif entry.drops:
+            first = None if begin is None else begin[entry.position]
+            if there is not None and first is not None and not -there <= first < there:
+                raise ValueError(f"slice index {first} of dimension {axis - 1} out of bounds.")
+        else:
+            result.append(_taken(there, entry, begin, end, strides))
+    return output(inference, tuple(result))
+
+
+def _taken(there: int | None, entry: _Entry, begin: Any, end: Any, strides: Any) -> int | None:
+    """How many elements one entry takes of a dimension of size ``there``."""
+    if strides is None:
+        return None
+    step = strides[entry.position]
+    if step == 0:
+        raise ValueError("strides[i] must be non-zero")
+    if (entry.begin and begin is None) or (entry.end and end is None):
+        return None
+    first = begin[entry.position] if entry.begin else None
+    last = end[entry.position] if entry.end else None
+    if there is None:
+        if first is None or last is None or (first < 0) != (last < 0):
+            return None
+        return None if range(first, last, step) else 0
+    return len(range(*slice(first, last, step).indices(there)))
+
+
+def _strided_static(attrs: Attrs, count: int) -> frozenset[int]:
+    del count
+    return frozenset({3}) if attrs.get(SIZES_KNOWN) else frozenset({1, 2, 3})
+
+
+@pure("StridedSlice", inputs="input:T, begin:Index|index, end:Index, strides:Index", static_of=_strided_static,
+      infer=_strided_spec, strings=True)  # fmt: skip
+def strided_slice(
+    input: Any, begin: Any, end: Any, strides: Any, *, begin_mask: int = 0, end_mask: int = 0, ellipsis_mask: int = 0,
+    new_axis_mask: int = 0, shrink_axis_mask: int = 0,
+) -> Any:  # fmt: skip
+    """Python's slicing: ``input[begin:end:strides, ...]``.
+
+    Bit ``i`` of a mask is about the ``i``-th elements: ``begin_mask`` and ``end_mask`` leave them out,
+    ``ellipsis_mask`` makes them an ellipsis, ``new_axis_mask`` a new dimension, ``shrink_axis_mask`` an index that
+    drops its dimension.
+    """
+    masks = {
+        "begin_mask": begin_mask, "end_mask": end_mask, "ellipsis_mask": ellipsis_mask, "new_axis_mask": new_axis_mask,
+        "shrink_axis_mask": shrink_axis_mask,
+    }  # fmt: skip
+    entries = _entries(masks, strides.shape[0], input.ndim)
+    if not isinstance(begin, np.ndarray):
+        return _index(input, entries, begin)
+    key = tuple(_keys(entries, as_ints(begin), as_ints(end), as_ints(strides), input.shape))
+    result = input[key]
+    # One element of an object array comes bare.
+    return result if hasattr(result, "shape") else np.array(result, input.dtype)
+
+
+def _keys(
+    entries: Sequence[_Entry], begin: Sequence[int], end: Sequence[int], strides: Sequence[int], sizes: Sequence[int]
+) -> Iterator[Any]:
+    axis = 0
+    for entry in entries:
+        if entry.adds:
+            yield None
+            continue
+        if entry.position == -1:
+            yield slice(None)
+        elif entry.drops:
+            first = begin[entry.position]
+            if not -sizes[axis] <= first < sizes[axis]:
+                raise ValueError(f"slice index {first} of dimension {axis} out of bounds.")
+            yield first
+        else:
+            first = begin[entry.position] if entry.begin else None
+            yield slice(first, end[entry.position] if entry.end else None, strides[entry.position])
+        axis += 1
+
+
+def _index(input: Any, entries: Sequence[_Entry], begin: Any) -> Any:
+    """A slice that takes single indices, known only when the step runs, and whole dimensions."""
+    axis = 0
+    for entry in entries:
+        if entry.adds:
+            input = jnp.expand_dims(input, axis)
+        elif entry.drops:
+            input = lax.dynamic_index_in_dim(input, begin[entry.position], axis, keepdims=False)
+            continue
+        axis += 1
+    return input
