@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help venv demo bench test check format docs clean
+.PHONY: help venv demo bench test check compatibility format docs clean
 
 help:
 	@echo 'make venv     the virtual environment $(VENV) with everything in it'
@@ -12,6 +12,7 @@ help:
 	@echo 'make test     all tests; ARGS=... goes to pytest'
 	@echo 'make bench    Headwater beside TensorFlow 1.15, whose python PEER=... names'
 	@echo 'make check    style, types, layers, duplicated code, documents'
+	@echo 'make compatibility   docs/compatibility.md: the names of TensorFlow that are there'
 	@echo 'make format   mends what of the style can be mended'
 	@echo 'make docs     the API reference, as build/docs/index.html'
 	@echo 'make clean    removes what the other targets made'
@@ -38,6 +39,10 @@ check: $(READY)
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/pylint --disable=all --enable=duplicate-code --ignore-patterns='.*_pb2.*' --score=n src/headwater
 	$(BIN)/python tools/check_docs.py
+	$(BIN)/python tools/compatibility.py --check
+
+compatibility: $(READY)
+	$(BIN)/python tools/compatibility.py
 
 format: $(READY)
 	$(BIN)/ruff check --fix

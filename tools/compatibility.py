@@ -1,29 +1,47 @@
-#!/usr/bin/env python3
-"""Writes docs/compatibility.md: the names of TensorFlow that Headwater has, and what differs.
+"""Writes docs/compatibility.md: which of TensorFlow's names Headwater has, and what differs.
 
-Usage: python tools/compatibility.py > docs/compatibility.md
+The names are facts, kept in tools/data: the public ones of TensorFlow 1.15, and others that programs use, of older and
+newer dialects and of modules that were never meant to be public. Whether a name is there is asked of the finder that
+programs get (`headwater.compat.modules`); what falls short of one that is there stands in `headwater.compat.partial`.
+
+``python tools/compatibility.py`` writes the file; with ``--check`` it fails where the file is out of date.
 """
 
 from __future__ import annotations
 
+import argparse
+import importlib
+import sys
 import textwrap
-from collections.abc import Iterator
-from types import ModuleType
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
-from headwater import tf
+from headwater.compat import modules
+from headwater.compat.partial import PARTIAL
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+TABLE = REPOSITORY / modules.COMPATIBILITY_TABLE
+DATA = REPOSITORY / "tools" / "data"
 
 INTRODUCTION = """\
 # What of TensorFlow is there
 
 `from headwater import tf`, or `import tensorflow as tf` in a program that `headwater exec` runs, is the namespace of
-TensorFlow 1.15 with the spellings of 0.x beside it. A name that is not listed here raises an `AttributeError` that
-names it. `tools/compatibility.py` makes this page from the namespace itself.
+TensorFlow 1.15 with the spellings of 0.x beside it. A name that is not there raises an `AttributeError` that names it.
+`make compatibility` makes this page: it asks for each name as a program would.
 
 Functions take the arguments of TensorFlow 1.15, in its order and with its defaults, give operations its names, and
 check types and shapes as it does: some 700 expressions are compared with what TensorFlow answers, graphs, values,
 gradients and errors alike. Graphs that TensorFlow 1.15 built, with its own gradient operations, run as they are.
-`tf.compat.v1` is `tf` itself.
 
+All public names of TensorFlow 1.15 are listed, but for `tf.raw_ops` and the inner modules of `tf.contrib`.
+`tf.compat.v1` is `tf` itself. Names of other dialects, and of modules that programs import although they are not
+public, are those seen in programs. Names stand without their area: `relu` under `tf.nn` is `tf.nn.relu`. Those with an
+asterisk are there in part.
+"""
+
+DIFFERENCES = """\
 ## What differs
 
 - Random numbers: the same seeds give the same numbers in every session, but others than TensorFlow's.
@@ -39,38 +57,122 @@ gradients and errors alike. Graphs that TensorFlow 1.15 built, with its own grad
   fewer operations; the names of those inside differ.
 """
 
-_FOREIGN = ("typing", "collections.abc", "__future__")
+_DEEP = ("contrib", "python", "core")
+"""Areas whose parts are areas of their own: ``tf.contrib.layers``, not ``tf.contrib``."""
 
 
-def areas(module: ModuleType, path: str, seen: set[str]) -> Iterator[tuple[str, list[str]]]:
-    """Every namespace with the names in it that are no namespaces."""
-    names: list[str] = []
-    inner: list[tuple[str, ModuleType]] = []
-    for name in dir(module):
-        value = getattr(module, name)
-        if name.startswith("_") or type(value).__module__ in _FOREIGN or getattr(value, "__module__", "") in _FOREIGN:
-            continue
-        if isinstance(value, ModuleType):
-            if value.__name__.startswith("headwater.compat") and value.__name__ not in seen:
-                seen.add(value.__name__)
-                inner.append((name, value))
-        else:
-            names.append(name)
-    yield path, names
-    for name, value in inner:
-        yield from areas(value, f"{path}.{name}", seen)
+def public_names() -> list[str]:
+    """The public names of TensorFlow 1.15, such as ``tf.nn.relu``."""
+    return (DATA / "tensorflow_1_15_names.txt").read_text().split()
 
 
-def render() -> str:
-    """The page."""
-    parts = [INTRODUCTION]
-    for path, names in areas(tf, "tf", {tf.__name__}):
-        listed = textwrap.fill(
-            ", ".join(f"`{name}`" for name in names), 120, break_long_words=False, break_on_hyphens=False
-        )
-        parts.append(f"## `{path}`\n\n{listed}\n")
-    return "\n".join(parts)
+def other_names() -> list[str]:
+    """Names that programs use and TensorFlow 1.15 has elsewhere, or not in public, or not at all."""
+    return (DATA / "other_names.txt").read_text().split()
+
+
+def classify(names: Sequence[str]) -> dict[str, bool]:
+    """For each name whether it is there. Installs the finder: from then on ``tensorflow`` is Headwater."""
+    modules.install()
+    return {name: _is_there(name) for name in names}
+
+
+def _is_there(name: str) -> bool:
+    value: Any = importlib.import_module(modules.TENSORFLOW)
+    for word in name.split(".")[1:]:
+        try:
+            value = getattr(value, word)
+        except AttributeError:
+            return False
+    return True
+
+
+def area_of(name: str) -> str:
+    """The area that lists ``name``: ``tf.nn`` for ``tf.nn.relu``, ``tf`` for ``tf.add``."""
+    words = name.split(".")
+    return ".".join(words[: min(len(words) - 1, 3 if words[1] in _DEEP else 2)])
+
+
+def render(public: Mapping[str, bool], others: Mapping[str, bool]) -> str:
+    """The whole page.
+
+    Raises:
+      ValueError: `PARTIAL` speaks of a name that is not there.
+    """
+    lines = [
+        INTRODUCTION,
+        *_counts(public, others),
+        DIFFERENCES,
+        *_partly({**public, **others}),
+        *_areas("TensorFlow 1.15", public),
+        *_areas("Other dialects and inner modules", others),
+    ]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _counts(public: Mapping[str, bool], others: Mapping[str, bool]) -> Iterator[str]:
+    contrib = {name: there for name, there in public.items() if name.startswith("tf.contrib.")}
+    rows = (
+        ("TensorFlow 1.15", {name: there for name, there in public.items() if name not in contrib}),
+        ("its `tf.contrib`", contrib),
+        ("other dialects and inner modules", others),
+    )
+    yield from ("| names | there | of |", "| --- | ---: | ---: |")
+    yield from (f"| {title} | {sum(names.values())} | {len(names)} |" for title, names in rows)
+    yield ""
+
+
+def _partly(names: Mapping[str, bool]) -> Iterator[str]:
+    wrong = [name for name in PARTIAL if not names.get(name)]
+    if wrong:
+        raise ValueError(f"headwater.compat.partial speaks of {', '.join(wrong)}: not there, or not in tools/data")
+    yield from ("## Partly there", "")
+    for name, note in sorted(PARTIAL.items()):
+        yield _wrapped(f"- `{name}`: {note}.", "  ")
+    yield ""
+
+
+def _areas(title: str, names: Mapping[str, bool]) -> Iterator[str]:
+    areas: dict[str, list[str]] = {}
+    for name in names:
+        areas.setdefault(area_of(name), []).append(name)
+    absent = sorted(area for area, listed in areas.items() if not any(names[name] for name in listed))
+    yield from (f"## {title}", "")
+    for area in sorted(areas.keys() - set(absent)):
+        listed = areas[area]
+        there = [name for name in listed if names[name]]
+        yield from (f"### {area}: {len(there)} of {len(listed)}", "")
+        yield from _paragraph("There", area, there)
+        yield from _paragraph("Not there", area, [name for name in listed if not names[name]])
+    if absent:
+        yield from (f"### Areas of {title} that are not there", "")
+        for area in absent:
+            yield from _paragraph(f"`{area}` ({len(areas[area])})", area, areas[area])
+
+
+def _paragraph(title: str, area: str, names: Sequence[str]) -> Iterator[str]:
+    if names:
+        shown = sorted((name.removeprefix(f"{area}."), "\\*" if name in PARTIAL else "") for name in names)
+        yield from (_wrapped(f"{title}: {', '.join(f'`{name}`{mark}' for name, mark in shown)}."), "")
+
+
+def _wrapped(text: str, indent: str = "") -> str:
+    return textwrap.fill(text, 120, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+
+
+def main() -> int:
+    """Writes or checks the file."""
+    parser = argparse.ArgumentParser(description="Writes docs/compatibility.md.")
+    parser.add_argument("--check", action="store_true", help="change nothing; exit with 1 where it is out of date")
+    options = parser.parse_args()
+    text = render(classify(public_names()), classify(other_names()))
+    if not options.check:
+        TABLE.write_text(text)
+    elif TABLE.read_text() != text:
+        print(f"{modules.COMPATIBILITY_TABLE} is out of date; `make compatibility` writes it")
+        return 1
+    return 0
 
 
 if __name__ == "__main__":
-    print(render(), end="")
+    sys.exit(main())

@@ -1,0 +1,19 @@
+"""Names of TensorFlow's that are there, but not with all they stand for: what falls short of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+PARTIAL: Final[Mapping[str, str]] = {
+    "tf.ConfigProto": (
+        "of its fields `allow_soft_placement`, `log_device_placement`, `device_filters` and "
+        "`operation_timeout_in_ms` count; the others may be set, and change nothing"
+    ),
+    "tf.GPUOptions": "may be set, and changes nothing: JAX's own environment variables govern a GPU's memory",
+    "tf.GraphOptions": "may be set, and changes nothing: XLA compiles each part of a step",
+    "tf.OptimizerOptions": "may be set, and changes nothing",
+    "tf.RunMetadata": "a message to pass along; a step does not fill it in",
+    "tf.RunOptions": "of its fields `timeout_in_ms` counts",
+}
+"""For each name, as programs write it, a clause that says what is not as in TensorFlow 1.15."""
