@@ -1,4 +1,8 @@
-"""The devices of this process: ``CPU:0`` for all cores, and each GPU one of its own."""
+"""The devices of this process: ``CPU:0`` for all cores, and each GPU one of its own.
+
+With the environment variable ``HEADWATER_VIRTUAL_GPUS`` the CPU stands in for so many GPUs, each with a queue of work
+of its own, so that programs for several GPUs can be tried anywhere.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,9 @@ from typing import Any, cast
 import jax
 
 from headwater.errors import InvalidArgumentError
+from headwater.ops.stand_ins import virtual_gpus
+
+_cpu_only = False
 
 
 @cache
@@ -16,7 +23,10 @@ def local_devices() -> dict[str, Any]:
 
     A process whose ``CUDA_VISIBLE_DEVICES`` is empty, as a ``ps`` has it, sees no GPU.
     """
-    found = {"CPU:0": _devices("cpu")[0]}
+    cpus = _devices("cpu")
+    found = {"CPU:0": cpus[0]}
+    if not _cpu_only and virtual_gpus():
+        return found | {f"GPU:{index}": device for index, device in enumerate(cpus[1 : 1 + virtual_gpus()])}
     default = jax.default_backend()
     if default in ("gpu", "cuda", "rocm"):
         found |= {f"GPU:{index}": device for index, device in enumerate(_devices(default))}
@@ -25,6 +35,8 @@ def local_devices() -> dict[str, Any]:
 
 def use_cpu_only() -> None:
     """Keeps this process off all GPUs, as a parameter server has it. To be called before anything is computed."""
+    global _cpu_only
+    _cpu_only = True
     cast(Any, jax).config.update("jax_platforms", "cpu")
 
 
@@ -42,11 +54,13 @@ def local_device(name: str) -> Any:
 
 @cache
 def is_default(name: str) -> bool:
-    """Whether computations go to this device by themselves."""
-    return local_device(name) == _devices()[0]
+    """Whether computations go to this device by themselves, because it is the only one."""
+    return len(local_devices()) == 1 and local_device(name) == _devices()[0]
 
 
 def memory_bytes(name: str) -> int:
     """How many bytes the device may use; 256 MiB for a CPU, as TensorFlow reports."""
-    stats: dict[str, int] | None = None if name.startswith("CPU") else local_device(name).memory_stats()
+    stats: dict[str, int] | None = (
+        None if name.startswith("CPU") or virtual_gpus() else local_device(name).memory_stats()
+    )
     return int(stats["bytes_limit"]) if stats and "bytes_limit" in stats else 256 << 20
