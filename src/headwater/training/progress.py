@@ -58,8 +58,8 @@ class _CountingSession(Session):
         self._reporter = progress_reporter()
         self._steps: set[Any] = set()
 
-    def _make_runner(self, fetches: Any, feed_dict: Any) -> Any:
-        runner = super()._make_runner(fetches, feed_dict)
+    def _make_runner(self, fetches: Any, feed_dict: Any, block: int = 1) -> Any:
+        runner = super()._make_runner(fetches, feed_dict, block)
         train_ops = set(self.graph.get_collection(GraphKeys.TRAIN_OP))
         if train_ops.intersection((*runner.fetches.targets, *(tensor.op for tensor in runner.fetches.tensors))):
             self._steps.add(runner)
