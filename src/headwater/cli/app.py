@@ -173,6 +173,24 @@ def certs(
 
 
 @app.command()
+def make_records(
+    data_set: Annotated[str, typer.Argument(metavar="mnist", help="The data set.")],
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where to put the files.")],
+) -> None:
+    """Writes a sample data set as TFRecords: train.tfrecords and test.tfrecords."""
+    from headwater.training.mnist_data import write_records  # noqa: PLC0415  other commands need no arrays
+
+    if data_set != "mnist":
+        _usage_error("make-records", f"the data set must be mnist, but is {data_set!r}")
+    try:
+        written = write_records(directory)
+    except (OpError, OSError) as error:
+        _fail("make-records", str(error))
+    for path, count in written.items():
+        print(f"{path}: {count} examples")
+
+
+@app.command()
 def version() -> None:
     """Prints the version of Headwater."""
     print(headwater.__version__)

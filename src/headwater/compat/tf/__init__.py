@@ -63,6 +63,7 @@ _NAMES = {
     "headwater.build.variable_scope": """
         AUTO_REUSE VariableScope get_local_variable get_variable get_variable_scope no_regularizer variable_op_scope
         variable_scope""",
+    "headwater.build.template": "make_template",
     "headwater.build.partitioned": """
         fixed_size_partitioner min_max_variable_partitioner variable_axis_size_partitioner""",
     "headwater.build.initializers": """
@@ -152,8 +153,8 @@ _MODULES = {
 } | {
     area: f"headwater.compat.tf.{area}"
     for area in (
-        "bitwise", "compat", "contrib", "debugging", "dtypes", "errors", "image", "initializers", "io", "linalg",
-        "math", "nn", "python_io", "random", "sparse", "strings", "summary", "train",
+        "bitwise", "compat", "contrib", "debugging", "dtypes", "errors", "examples", "image", "initializers", "io",
+        "linalg", "math", "nn", "python_io", "random", "sparse", "strings", "summary", "train",
     )
 }  # fmt: skip
 

@@ -1,0 +1,211 @@
+"""The handwritten digits of MNIST: in memory with batches, as the tutorials use them, and as TFRecords."""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from headwater.dtypes import as_dtype, float32, uint8
+from headwater.io.example import BytesList, Example, Feature, Features, Int64List
+from headwater.io.sample_files import find_file, read_idx
+from headwater.io.tfrecord import TFRecordWriter
+
+SOURCE_URL: Final = "https://storage.googleapis.com/cvdf-datasets/mnist/"
+_PARTS: Final = {"train": "train", "test": "t10k"}
+_CLASSES: Final = 10
+_PIXELS: Final = 784
+
+
+class DataSet:
+    """Images with labels, and batches of them.
+
+    Args:
+      images: uint8 (count, height, width, 1).
+      labels: (count,), or (count, classes).
+      fake_data: there are no images; `next_batch` can give fake ones.
+      one_hot: whether fake labels are vectors.
+      dtype: float32 scales the pixels to between 0 and 1; uint8 leaves them.
+      reshape: give images as vectors.
+      seed: of the order of batches.
+
+    Raises:
+      TypeError: another ``dtype``.
+      ValueError: not as many labels as images.
+    """
+
+    def __init__(
+        self, images: Any, labels: Any, fake_data: bool = False, one_hot: bool = False, dtype: Any = float32,
+        reshape: bool = True, seed: int | None = None,
+    ) -> None:  # fmt: skip
+        wanted = as_dtype(dtype).base_dtype
+        if wanted not in (uint8, float32):
+            raise TypeError(f"Invalid image dtype {wanted!r}, expected uint8 or float32")
+        self._random = np.random.default_rng(seed)
+        self._one_hot = one_hot
+        self._count = 10000
+        if not fake_data:
+            if len(images) != len(labels):
+                raise ValueError(f"images.shape: {images.shape} labels.shape: {labels.shape}")
+            self._count = len(images)
+            if reshape:
+                images = images.reshape(self._count, math.prod(images.shape[1:]))
+            if wanted == float32:
+                images = images.astype(np.float32) * np.float32(1 / 255)
+        self._images: Any = images
+        self._labels: Any = labels
+        self._epochs_completed = 0
+        self._next = 0
+
+    @property
+    def images(self) -> Any:
+        return self._images
+
+    @property
+    def labels(self) -> Any:
+        return self._labels
+
+    @property
+    def num_examples(self) -> int:
+        return self._count
+
+    @property
+    def epochs_completed(self) -> int:
+        """How often all examples were given."""
+        return self._epochs_completed
+
+    def next_batch(self, batch_size: int, fake_data: bool = False, shuffle: bool = True) -> tuple[Any, Any]:
+        """Images and labels of the next ``batch_size`` examples.
+
+        Where an epoch ends within the batch, the next one's first examples follow.
+
+        Args:
+          fake_data: give lists of white images, all of class 0.
+          shuffle: each epoch comes in a random order of its own.
+
+        Raises:
+          ValueError: there are no examples.
+        """
+        if fake_data:
+            label: Any = [1] + [0] * (_CLASSES - 1) if self._one_hot else 0
+            return [[1] * _PIXELS for _ in range(batch_size)], [label for _ in range(batch_size)]
+        if self._next == 0 and self._epochs_completed == 0 and shuffle:
+            self._shuffle()
+        if not self._count:
+            raise ValueError("a data set without examples has no batches")
+        images: list[Any] = []
+        labels: list[Any] = []
+        missing = batch_size
+        while missing > self._count - self._next:
+            images.append(self._images[self._next :])
+            labels.append(self._labels[self._next :])
+            missing -= self._count - self._next
+            self._epochs_completed += 1
+            self._next = 0
+            if shuffle:
+                self._shuffle()
+        end = self._next + missing
+        images.append(self._images[self._next : end])
+        labels.append(self._labels[self._next : end])
+        self._next = end
+        return np.concatenate(images), np.concatenate(labels)
+
+    def _shuffle(self) -> None:
+        order = self._random.permutation(self._count)
+        self._images = self._images[order]
+        self._labels = self._labels[order]
+
+
+class Datasets(NamedTuple):
+    """The parts of a data set."""
+
+    train: Any
+    validation: Any
+    test: Any
+
+
+def _one_hot(labels: Any) -> Any:
+    return np.eye(_CLASSES)[labels]
+
+
+def _read(part: str, folder: str | None, source_url: str | None) -> tuple[Any, Any]:
+    """Images (count, 28, 28, 1) and labels (count,) of a part."""
+    prefix = _PARTS[part]
+    images = read_idx(find_file("mnist", f"{prefix}-images-idx3-ubyte.gz", folder, source_url), 3)
+    labels = read_idx(find_file("mnist", f"{prefix}-labels-idx1-ubyte.gz", folder, source_url), 1)
+    return images[..., None], labels
+
+
+def read_data_sets(
+    train_dir: str, fake_data: bool = False, one_hot: bool = False, dtype: Any = float32, reshape: bool = True,
+    validation_size: int = 5000, seed: int | None = None, source_url: str = SOURCE_URL,
+) -> Datasets:  # fmt: skip
+    """MNIST for training, validation and test; `headwater.io.sample_files.find_file` says where from.
+
+    Args:
+      train_dir: a folder to look in, and to save what comes from the network in.
+      fake_data: no data at all; see `DataSet`.
+      one_hot: labels as vectors of 0 and 1.
+      dtype, reshape, seed: as for `DataSet`.
+      validation_size: so many of the training examples, the first ones, are for validation.
+      source_url: address of the folder with the files.
+
+    Raises:
+      NotFoundError: the files are nowhere; the message names the places.
+      ValueError: ``validation_size`` is not between 0 and the number of training examples.
+    """
+    if fake_data:
+        return Datasets(*(DataSet([], [], fake_data=True, one_hot=one_hot, dtype=dtype, seed=seed) for _ in range(3)))
+    folder = os.fspath(train_dir) or None
+    url = source_url or SOURCE_URL
+    (images, labels), (test_images, test_labels) = _read("train", folder, url), _read("test", folder, url)
+    if one_hot:
+        labels, test_labels = _one_hot(labels), _one_hot(test_labels)
+    if not 0 <= validation_size <= len(images):
+        raise ValueError(
+            f"Validation size should be between 0 and {len(images)}. Received: {validation_size}."
+        )  # fmt: skip
+    options: dict[str, Any] = {"dtype": dtype, "reshape": reshape, "seed": seed}
+    return Datasets(
+        train=DataSet(images[validation_size:], labels[validation_size:], **options),
+        validation=DataSet(images[:validation_size], labels[:validation_size], **options),
+        test=DataSet(test_images, test_labels, **options),
+    )
+
+
+def write_records(directory: str | Path) -> dict[Path, int]:
+    """Writes MNIST as TFRecords: ``train.tfrecords`` and ``test.tfrecords``.
+
+    Each example has the features ``image_raw`` (784 bytes), ``pixels`` (784) and ``label``.
+
+    Args:
+      directory: made where it is not there.
+
+    Returns:
+      How many examples each file has.
+
+    Raises:
+      NotFoundError: the data is nowhere; the message names the places.
+    """
+    folder = Path(directory)
+    folder.mkdir(parents=True, exist_ok=True)
+    written: dict[Path, int] = {}
+    for part in _PARTS:
+        images, labels = _read(part, str(folder), SOURCE_URL)
+        path = folder / f"{part}.tfrecords"
+        with TFRecordWriter(path) as writer:
+            writer.write_all(_example(image, label) for image, label in zip(images, labels, strict=True))
+        written[path] = len(images)
+    return written
+
+
+def _example(image: Any, label: Any) -> bytes:
+    features = {
+        "image_raw": Feature(bytes_list=BytesList(value=[image.tobytes()])),
+        "pixels": Feature(int64_list=Int64List(value=[image.size])),
+        "label": Feature(int64_list=Int64List(value=[int(label)])),
+    }
+    return Example(features=Features(feature=features)).SerializeToString()
