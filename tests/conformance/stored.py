@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.conformance.namespace import tf
+from headwater import tf
 from tests.conformance.run import load
 
 FOLDER = Path(__file__).resolve().parent
@@ -32,12 +32,12 @@ class Case:
         return self.name
 
 
-def stored_cases(*modules: str, namespace: Any = tf) -> list[Case]:
-    """The cases of ``modules``, as ``namespace`` names them."""
+def stored_cases(*modules: str) -> list[Case]:
+    """The cases of ``modules``."""
     found: list[Case] = []
     for module in modules:
         expected = json.loads((FOLDER / "expected" / f"{module}.json").read_text())
-        functions = load(str(FOLDER / "cases" / f"{module}.py")).cases(namespace)
+        functions = load(str(FOLDER / "cases" / f"{module}.py")).cases(tf)
         assert set(functions) == set(expected), f"cases of {module} without a stored outcome, or the other way round"
         found.extend(Case(f"{module}: {name}", run, expected[name]) for name, run in functions.items())
     return found

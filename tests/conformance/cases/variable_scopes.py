@@ -406,3 +406,31 @@ def case_names_of_initializers(tf):
         tf.get_variable("v", [3, 4])
         tf.get_variable("w", [2], initializer=tf.truncated_normal_initializer(stddev=0.1))
     return [[o.name, o.type, [t.name for t in o.inputs]] for o in tf.get_default_graph().get_operations()]
+
+
+def case_templates(tf):
+    def scale(x, factor):
+        return x * tf.get_variable("v", initializer=factor, dtype=None)
+
+    found = []
+    double = tf.make_template("scale", scale, factor=2.0)
+    again = tf.make_template("scale", scale)
+    exact = tf.make_template("scale", scale, unique_name_="exactly")
+    found.append([double.name, double.variable_scope is None])
+    results = [double(3.0), double(4.0), again(5.0, factor=3.0), again(5.0, factor=3.0), exact(1.0, factor=4.0)]
+    early = tf.make_template("scale", scale, create_scope_now_=True)
+    with tf.variable_scope("outer"):
+        results.append(early(1.0, factor=5.0))
+    found += [result.name for result in results]
+    found += [[v.name for v in t.trainable_variables] for t in [double, again, exact, early]]
+    found.append([t.variable_scope_name for t in [double, again, exact, early]])
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        return [*found, [sess.run(result).tolist() for result in results]]
+
+
+def case_a_template_that_makes_other_variables_later(tf):
+    names = iter(["a", "b"])
+    template = tf.make_template("t", lambda: tf.get_variable(next(names), []))
+    template()
+    template()

@@ -17,6 +17,7 @@ _NAMES = {
         GradientDescentOptimizer MomentumOptimizer ProximalGradientDescentOptimizer""",
     "headwater.training.optimizers.ftrl": "FtrlOptimizer",
     "headwater.training.optimizers.rmsprop": "RMSPropOptimizer",
+    "headwater.training.loops": "basic_train_loop checkpoints_iterator",
     "headwater.training.learning_rate": """
         cosine_decay cosine_decay_restarts exponential_decay inverse_time_decay linear_cosine_decay natural_exp_decay
         noisy_linear_cosine_decay piecewise_constant piecewise_constant_decay=piecewise_constant polynomial_decay""",
