@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.conformance.namespace import tf
+from headwater import tf
 from tests.conformance.run import outcome
 from tests.conformance.stored import Case, stored_cases
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.conformance.namespace import tf
+from headwater import tf
 from tests.conformance.run import outcome
 from tests.conformance.stored import Case, stored_cases
 
