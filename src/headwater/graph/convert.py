@@ -117,7 +117,7 @@ def constant(
 
 def make_const(array: np.ndarray[Any, Any], name: str = "Const") -> Tensor:
     """A constant of exactly ``array``, which must not change afterwards."""
-    attrs = {"value": array, "dtype": from_numpy(array.dtype)}
+    attrs = {"value": np.asarray(array), "dtype": from_numpy(array.dtype)}
     return get_default_graph().create_op("Const", [], attrs, name).outputs[0]
 
 

@@ -1,0 +1,154 @@
+"""A cluster within this process: every task has its own runtime, and tasks talk over channels in memory."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from headwater.cluster.names import TaskName
+from headwater.cluster.spec import ClusterSpec
+from headwater.errors import AbortedError
+from headwater.master.peers import ClusterPeers, PeerStatus
+from headwater.master.targets import forget_master, register_master
+from headwater.passes.plan import decode_plan
+from headwater.runtime.task import TaskRuntime
+from headwater.server.master_service import MasterService
+from headwater.server.steps import StepService
+from headwater.transport.channel import Channel, memory_pair
+from headwater.transport.frames import Frame
+
+
+class MemoryTask:
+    """One task: its runtime, its master, and threads that serve its channels."""
+
+    def __init__(self, cluster: MemoryCluster, name: TaskName, generation: int) -> None:
+        self.name = name
+        self.generation = generation
+        self.runtime = TaskRuntime(name.device_prefix)
+        self.peers = ClusterPeers(
+            cluster.spec, name, self.runtime.devices, lambda other: MemoryLink(cluster, self, other)
+        )
+        self.steps = StepService(self.runtime, self.peers.push)
+        self.master = MasterService(self.runtime, self.peers)
+        self._channels: list[Channel] = []
+        self._threads: list[threading.Thread] = []
+
+    @property
+    def target(self) -> str:
+        return f"grpc://{self.name.job}-{self.name.index}-in-memory"
+
+    def connect(self, client: MemoryTask) -> Channel:
+        """A channel to this task, served by a thread of its own."""
+        theirs, ours = memory_pair((str(self.name), str(client.name)), generations=(self.generation, client.generation))
+        thread = threading.Thread(target=self._serve, args=(ours,), name=f"{self.name} serves {client.name}")
+        self._channels += [theirs, ours]
+        self._threads.append(thread)
+        thread.start()
+        return theirs
+
+    def _serve(self, channel: Channel) -> None:
+        def nothing_else(frame: Frame) -> bool:
+            return False
+
+        self.steps.serve(channel, nothing_else)
+
+    def stop(self) -> None:
+        """Closes all channels, as a task's death does, and waits for its threads."""
+        self.master.close()
+        for channel in self._channels:
+            channel.close()
+        for thread in self._threads:
+            thread.join()
+
+
+class MemoryLink:
+    """How one task reaches another; see `headwater.master.peers.PeerLink`."""
+
+    def __init__(self, cluster: MemoryCluster, me: MemoryTask, other: TaskName) -> None:
+        self._cluster = cluster
+        self._me = me
+        self._other = other
+        self._free: list[Channel] = []
+
+    @property
+    def _task(self) -> MemoryTask:
+        return self._cluster.tasks[self._other]
+
+    def wait(self, deadline_s: float | None = None) -> PeerStatus:
+        task = self._task
+        devices = tuple(device.name() for device in task.runtime.devices())
+        return PeerStatus(generation=task.generation, devices=devices, steps=task.steps.steps)
+
+    def add_plan(self, session: str, number: int, plan: bytes, generation: int) -> None:
+        if generation != self._task.generation:
+            raise AbortedError(None, None, f"{self._other} was started anew")
+        owner = (self._me.runtime.task, self._me.generation)
+        self._task.runtime.add_plan(session, number, decode_plan(plan), owner)
+
+    def release(self, session: str) -> None:
+        self._task.runtime.release(session)
+
+    def reset(self, containers: Sequence[str]) -> None:
+        self._task.runtime.reset(list(containers))
+
+    def take(self) -> Channel:
+        while self._free:
+            channel = self._free.pop()
+            if not channel.peer_gone():
+                return channel
+        return self._task.connect(self._me)
+
+    def give_back(self, channel: Channel, usable: bool) -> None:
+        if usable:
+            self._free.append(channel)
+        else:
+            channel.close()
+
+
+class MemoryCluster:
+    """Tasks by name.
+
+    Args:
+      jobs: how many tasks each job has.
+    """
+
+    def __init__(self, jobs: Mapping[str, int]) -> None:
+        self.spec = ClusterSpec({job: [f"{job}{index}:1" for index in range(count)] for job, count in jobs.items()})
+        self.tasks: dict[TaskName, MemoryTask] = {}
+        for number, (name, _) in enumerate(self.spec.tasks(), 1):
+            self._start(name, number)
+
+    def _start(self, name: TaskName, generation: int) -> None:
+        task = self.tasks[name] = MemoryTask(self, name, generation)
+        register_master(task.target, task.master)
+
+    def task(self, job: str, index: int = 0) -> MemoryTask:
+        return self.tasks[TaskName(job, index)]
+
+    def target(self, job: str, index: int = 0) -> str:
+        """The target of a task's master."""
+        return self.task(job, index).target
+
+    def restart(self, job: str, index: int = 0) -> None:
+        """Ends a task and starts it anew, with no state and another generation."""
+        old = self.task(job, index)
+        forget_master(old.target)
+        old.stop()
+        self._start(old.name, old.generation + 1000)
+
+    def stop(self) -> None:
+        """Ends all tasks."""
+        for task in self.tasks.values():
+            forget_master(task.target)
+            task.stop()
+
+
+@contextmanager
+def memory_cluster(**jobs: int) -> Iterator[MemoryCluster]:
+    """A cluster for the length of a test, e.g. ``memory_cluster(ps=2, worker=1)``."""
+    cluster = MemoryCluster(jobs)
+    try:
+        yield cluster
+    finally:
+        cluster.stop()

@@ -1,0 +1,173 @@
+"""Clusters of real processes: started one by one, watched by their output, killed and started anew."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from headwater.cluster.variables import LISTEN_FDS
+
+EXEC = (sys.executable, "-u", "-m", "headwater", "exec")
+"""Runs a program written for TensorFlow."""
+
+
+class Process:
+    """A program whose output is collected, standard error among standard output.
+
+    Args:
+      command: what to run.
+      env: the environment.
+      pass_fds: descriptors that it inherits.
+    """
+
+    def __init__(self, command: list[str], env: dict[str, str], pass_fds: tuple[int, ...] = ()) -> None:
+        self._process = subprocess.Popen(
+            command, env=env, pass_fds=pass_fds, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True, errors="replace",
+        )  # fmt: skip
+        self._lines: list[str] = []
+        self._ended = False
+        self._changed = threading.Condition()
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            with self._changed:
+                self._lines.append(line.rstrip("\n"))
+                self._changed.notify_all()
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def output(self) -> str:
+        """All lines so far."""
+        with self._changed:
+            return "\n".join(self._lines)
+
+    def wait_for(self, pattern: str, *, after: int = 0) -> re.Match[str]:
+        """Waits for a line with a match, from line ``after`` on; AssertionError when the process ends without one."""
+        for at in itertools.count(after):
+            line = self._line(at)
+            if line is None:
+                break
+            found = re.search(pattern, line)
+            if found:
+                return found
+        raise AssertionError(f"process {self.pid} ended without a line like {pattern!r}:\n{self.output}")
+
+    def _line(self, at: int) -> str | None:
+        """Waits for a line; None when there will be none."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._ended or len(self._lines) > at)
+            return self._lines[at] if len(self._lines) > at else None
+
+    def line_count(self) -> int:
+        with self._changed:
+            return len(self._lines)
+
+    def ends(self) -> int:
+        """Waits for the end; gives the exit code."""
+        code = self._process.wait()
+        self._reader.join()
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+        return code
+
+    def succeeds(self) -> str:
+        """Waits for the end, which must be with exit code 0; gives the output."""
+        code = self.ends()
+        assert code == 0, f"exit code {code}:\n{self.output}"
+        return self.output
+
+    def kill(self) -> None:
+        """SIGKILL, and waits for the end."""
+        self._process.kill()
+        self.ends()
+
+    def terminate(self) -> int:
+        """SIGTERM, and waits for the end; gives the exit code."""
+        self._process.send_signal(signal.SIGTERM)
+        return self.ends()
+
+
+class Processes:
+    """The tasks of a cluster, and whatever else a test starts beside them. Its ports are taken from the beginning.
+
+    Args:
+      jobs: how many tasks each job has.
+    """
+
+    def __init__(self, jobs: dict[str, int]) -> None:
+        self._held: dict[str, socket.socket] = {}
+        self.hosts: dict[str, list[str]] = {job: [self._hold() for _ in range(count)] for job, count in jobs.items()}
+        self._started: list[Process] = []
+
+    def _hold(self) -> str:
+        """An address at which nothing listens, and that nobody else gets."""
+        sock = socket.socket()
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{sock.getsockname()[1]}"
+        self._held[address] = sock
+        return address
+
+    def address(self, job: str, index: int = 0) -> str:
+        return self.hosts[job][index]
+
+    def start(self, job: str, index: int, program: Path, *arguments: str, **environ: str) -> Process:
+        """Starts a task; again, after its end."""
+        flags = [f"--{name}_hosts={','.join(hosts)}" for name, hosts in self.hosts.items()]
+        command = [*EXEC, str(program), *flags, f"--job_name={job}", f"--task_index={index}", *arguments]
+        held = self._held.pop(self.address(job, index), None)
+        if held is None:
+            return self.run(*command, **environ)
+        with held:
+            held.listen()
+            environ[LISTEN_FDS] = json.dumps({self.address(job, index): held.fileno()})
+            return self.run(*command, pass_fds=(held.fileno(),), **environ)
+
+    def release(self, job: str) -> list[str]:
+        """The addresses of a job whose tasks are started by other means."""
+        for address in self.hosts[job]:
+            self._held.pop(address).close()
+        return self.hosts[job]
+
+    def run(self, *command: str, pass_fds: tuple[int, ...] = (), **environ: str) -> Process:
+        """Starts something else."""
+        started = Process(list(command), os.environ | {"JAX_PLATFORMS": "cpu"} | environ, pass_fds)
+        self._started.append(started)
+        return started
+
+    def stop(self) -> None:
+        """Kills what still runs."""
+        for process in self._started:
+            process.kill()
+        for sock in self._held.values():
+            sock.close()
+
+
+@contextmanager
+def processes(**jobs: int) -> Iterator[Processes]:
+    """A cluster for the length of a test, e.g. ``processes(ps=1, worker=2)``."""
+    cluster = Processes(jobs)
+    try:
+        yield cluster
+    finally:
+        cluster.stop()
