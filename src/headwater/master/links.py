@@ -22,6 +22,10 @@ from headwater.transport.waiting import Waiter
 
 STEPS_DETAIL = "steps"
 """Key of the status detail that counts the steps a task has run for masters elsewhere."""
+SESSIONS_DETAIL = "sessions"
+"""Key of the status detail that counts the sessions that have plans on a task."""
+CHANNELS_DETAIL = "channels"
+"""Key of the status detail that counts the channels that others have open to a task, without those inside gRPC."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -133,7 +137,7 @@ class TaskLink(Link):
 
     def wait(self, deadline_s: float | None = None) -> PeerStatus:
         self.reach(deadline_s)
-        status = self.control.status()
+        status = self.control.status(wait=True)  # a channel was opened, so the control plane is there, too
         return PeerStatus(
             generation=status.generation,
             devices=tuple(device.name for device in self.control.list_devices()),

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from headwater.cluster.addresses import Address, parse_address
 from headwater.cluster.names import TaskName
 from headwater.cluster.spec import ClusterSpec
-from headwater.master.links import STEPS_DETAIL, TaskLink, Wiring
+from headwater.master.links import CHANNELS_DETAIL, SESSIONS_DETAIL, STEPS_DETAIL, TaskLink, Wiring
 from headwater.master.peers import ClusterPeers, PeerLink
 from headwater.master.protocol import CALL, HOLD
 from headwater.master.targets import forget_master, register_master
@@ -121,7 +121,12 @@ class TaskServer:
     # What the control plane asks (`headwater.transport.handlers.TaskHandler`) -----------------------------------------
 
     def status_details(self) -> Mapping[str, bytes]:
-        return {STEPS_DETAIL: str(self._steps.steps).encode()}
+        counts = {
+            STEPS_DETAIL: self._steps.steps,
+            SESSIONS_DETAIL: self.runtime.session_count(),
+            CHANNELS_DETAIL: self._listener.statistics().channels,
+        }
+        return {name: str(count).encode() for name, count in counts.items()}
 
     def list_devices(self) -> Sequence[DeviceInfo]:
         return [

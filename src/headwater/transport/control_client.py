@@ -119,9 +119,15 @@ class ControlClient:
 
     # --- the task
 
-    def status(self, *, timeout_s: float = _SHORT_S) -> TaskStatus:
-        """Who the task is and how it fares."""
-        reply = self._call("Task", "GetStatus", messages.GetStatusRequest(), timeout_s)
+    def status(self, *, timeout_s: float = _SHORT_S, wait: bool = False) -> TaskStatus:
+        """Who the task is and how it fares.
+
+        Args:
+          timeout_s: longest time of the call, in seconds.
+          wait: try to connect all that time. Otherwise the call fails at once where the last attempt, perhaps of a
+            second ago, did.
+        """
+        reply = self._call("Task", "GetStatus", messages.GetStatusRequest(), timeout_s, wait=wait)
         return TaskStatus(
             task=reply.task,
             generation=reply.generation,
@@ -265,10 +271,12 @@ class ControlClient:
             return failure_of(reason)
         return ConnectFailure(Problem.CLOSED, details)
 
-    def _call(self, service: str, method: str, request: Any, timeout_s: float) -> Any:
+    def _call(self, service: str, method: str, request: Any, timeout_s: float, *, wait: bool = False) -> Any:
         stub = getattr(self._stubs[service], method)
         try:
-            reply = stub(request, timeout=timeout_s, metadata=self._metadata(service, method))
+            reply = stub(
+                request, timeout=timeout_s, metadata=self._metadata(service, method), wait_for_ready=wait or None
+            )
             self._stands(True)
             return reply
         except grpc.RpcError as error:

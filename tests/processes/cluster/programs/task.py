@@ -1,0 +1,35 @@
+"""What the programs of these tests share: flags, and the task's server."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from headwater import tf
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--ps_hosts", default="")
+parser.add_argument("--worker_hosts", default="")
+parser.add_argument("--job_name", required=True)
+parser.add_argument("--task_index", type=int, required=True)
+parser.add_argument("--folder", default="")
+parser.add_argument("--steps", type=int, default=100)
+args = parser.parse_args()
+jobs = {"ps": args.ps_hosts, "worker": args.worker_hosts}
+cluster = tf.train.ClusterSpec({job: hosts.split(",") for job, hosts in jobs.items() if hosts})
+
+
+def start_server() -> Any:
+    """The task's server. Does not return on a ps."""
+    server = tf.train.Server(cluster, job_name=args.job_name, task_index=args.task_index)
+    print("serving", server.target, flush=True)
+    if args.job_name == "ps":
+        server.join()
+    return server
+
+
+def replicas() -> Any:
+    """Variables on the ps tasks, all else on this worker."""
+    return tf.device(
+        tf.train.replica_device_setter(worker_device=f"/job:worker/task:{args.task_index}", cluster=cluster)
+    )

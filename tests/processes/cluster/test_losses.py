@@ -1,0 +1,80 @@
+"""Tasks that are killed, come back, or come late: who notices, what is said, and how training goes on."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.support.processes import Process, processes
+
+PROGRAMS = Path(__file__).with_name("programs")
+LOGDIR = "/tmp/train_logs"
+
+pytestmark = pytest.mark.slow
+
+
+def newest_step(process: Process) -> int:
+    """The last step that a process has printed, or 0."""
+    found = re.findall(r"^[Ss]tep:? (\d+)", process.output, re.MULTILINE)
+    return int(found[-1]) if found else 0
+
+
+def wait_for_step(process: Process, wanted: int) -> int:
+    """Waits until a process prints a step of at least ``wanted``; gives it."""
+    at = 0
+    while True:
+        lines = process.line_count()
+        step = int(process.wait_for(r"^[Ss]tep:? (\d+)", after=at).group(1))
+        if step >= wanted:
+            return step
+        at = max(at + 1, lines)
+
+
+def test_a_ps_that_is_lost_and_comes_back(tmp_path: Path) -> None:
+    with processes(ps=1, worker=1) as cluster:
+        program = PROGRAMS / "loop.py"
+        worker = cluster.start("worker", 0, program, f"--folder={tmp_path}")
+        waiting = worker.wait_for("waits for /job:ps/task:0 at " + cluster.address("ps")).string
+        assert "refused" in waiting
+        assert "gives up in" in waiting
+        ps = cluster.start("ps", 0, program)
+        wait_for_step(worker, 100)
+        ps.kill()
+        lost = worker.wait_for(r"^lost (AbortedError|UnavailableError) (.*)").group(2)
+        assert "/job:ps/task:0" in lost
+        lines = worker.line_count()
+        cluster.start("ps", 0, program)
+        worker.wait_for(r"^step 100$", after=lines)  # the checkpoint of step 0 came back
+
+
+def test_the_first_program(shared: Path, tmp_path: Path) -> None:
+    text = (shared / "programs" / "linear_ps.py").read_text()
+    assert text.count(LOGDIR) == 1
+    logdir = tmp_path / "logs"
+    program = tmp_path / "linear_ps.py"
+    program.write_text(text.replace(LOGDIR, str(logdir)))  # a test writes to no folder of others
+    with processes(ps=1, worker=2) as cluster:
+        ps = cluster.start("ps", 0, program)
+        chief = cluster.start("worker", 0, program)
+        worker = cluster.start("worker", 1, program)
+        wait_for_step(chief, 200)
+        wait_for_step(worker, 200)
+
+        worker.kill()
+        wait_for_step(chief, newest_step(chief) + 200)  # nobody misses it
+        worker = cluster.start("worker", 1, program)
+        wait_for_step(worker, newest_step(chief))
+
+        chief.kill()
+        before = newest_step(worker)
+        wait_for_step(worker, before + 200)
+        assert list(logdir.glob("model.ckpt-*.index"))
+        chief = cluster.start("worker", 0, program)
+        wait_for_step(chief, before)  # the variables were with the ps all the time
+        assert (logdir / "checkpoint").exists()
+
+        for process in (chief, worker, ps):
+            process.terminate()
+            assert "Traceback" not in process.output
