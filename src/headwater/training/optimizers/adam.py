@@ -20,8 +20,7 @@ class AdamOptimizer(SettingsOptimizer):
     is smaller in the first steps by the factor √(1−β₂ᵗ).
 
     A sparse gradient counts as a dense one with zeros: m and v of all rows decay, and all rows move by what is left of
-    m. The powers β₁ᵗ and β₂ᵗ are variables, on the task of the variable that comes first by name; they are updated
-    after all others.
+    m. The powers β₁ᵗ and β₂ᵗ are variables, on the task of the variable that comes first by name.
 
     Args:
       learning_rate: η; a number, a tensor, or a function that gives one.
@@ -84,7 +83,8 @@ class AdamOptimizer(SettingsOptimizer):
         powers = self._get_beta_accumulators()
         graph = powers[0].graph
         decays: list[Any] = []
-        with graph.control_dependencies(update_ops), graph.colocate_with(powers[0].op):
+        # Not after the updates: these have the powers as the step found them, and other tasks need not be waited for.
+        with graph.colocate_with(powers[0].op):
             for power, beta in zip(powers, ("beta1", "beta2"), strict=True):
                 product = graph.create_op("Mul", [power.value(), self._setting(beta, power)], name="mul").outputs[0]
                 decays.append(power.assign(product, use_locking=self._use_locking))
