@@ -100,8 +100,15 @@ class Link:
             ) from failure
 
     def reach(self, deadline_s: float | None = None) -> None:
-        """Waits until the task can be reached, saying so now and then; see `Waiter.connect` for what it raises."""
-        channel = self._wiring.waiter.connect(
+        """Waits until the task can be reached, saying so now and then; see `Waiter.connect` for what it raises.
+
+        Args:
+          deadline_s: give up after this long, in seconds, if that is sooner than the process's own deadline.
+        """
+        waiter = self._wiring.waiter
+        if deadline_s is not None:
+            deadline_s = min(deadline_s, waiter.patience.deadline_s)
+        channel = waiter.connect(
             self._attempt, me=self._wiring.me.task, peer=self._called, address=self._address, deadline_s=deadline_s
         )
         channel.close()
