@@ -108,8 +108,9 @@ class Executable:
     def _run_elsewhere(self, run: Any, inputs: Sequence[Any], step_number: int) -> tuple[Sequence[Any], Sequence[Any]]:
         with self._lock, jax.default_device(self._device):
             moved = [_jax.device_put(value, self._device) for value in inputs]
-            donated = [cell_value(cell) for cell in self._donated_cells]
-            kept = [cell_value(cell) for cell in self._kept_cells]
+            # A variable's value is elsewhere where another plan gave it another device.
+            donated = [_jax.device_put(cell_value(cell), self._device) for cell in self._donated_cells]
+            kept = [_jax.device_put(cell_value(cell), self._device) for cell in self._kept_cells]
             changed, outputs = run(donated, kept, moved, np.uint32(step_number & 0xFFFFFFFF))
             for cell, value in zip(self._written_cells, changed, strict=True):
                 cell.value = _jax.device_put(value, self._device)
