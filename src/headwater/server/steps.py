@@ -113,7 +113,8 @@ class StepService:
                     self._run(channel, frame)
                 elif frame.kind == PUSH:
                     session, step, transfer = frame.header
-                    self._runtime.rendezvous.put(str(session), int(step), int(transfer), frame.tensors)
+                    if self._runtime.owner(str(session)):  # else it is over, and nobody would ever take it
+                        self._runtime.rendezvous.put(str(session), int(step), int(transfer), frame.tensors)
                 elif frame.kind != TENSORS and not other(frame):  # TENSORS are of a step that ended early
                     raise InvalidArgumentError(None, None, f"{channel.peer} sent a frame of unknown kind {frame.kind}")
         except (UnavailableError, CancelledError):
