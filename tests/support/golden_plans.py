@@ -1,0 +1,95 @@
+"""The plans of the training steps that matter most, as text for people to review.
+
+``python -m tests.support.golden_plans`` writes them anew after a change that is meant to change them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from headwater import tf
+from headwater.cluster.devices import parse_device
+from headwater.passes.partition import partition, verify_partition
+from headwater.passes.place import place, verify_placement
+from headwater.passes.prune import Request, prune, verify_pruned
+from headwater.passes.schedule import schedule, verify_plans
+
+FOLDER = Path(__file__).resolve().parent.parent / "data" / "plans"
+WORKER = "/job:worker/task:0"
+
+
+def linear() -> Request:
+    """``Y = w X + b`` by Adagrad, one example at a time."""
+    x, y = tf.placeholder("float"), tf.placeholder("float")
+    weight, bias = tf.Variable(0.0, name="weight"), tf.Variable(0.0, name="bias")
+    loss = tf.square(y - tf.multiply(x, weight) - bias)
+    global_step = tf.Variable(0, name="global_step")
+    train = tf.train.AdagradOptimizer(0.01).minimize(loss, global_step=global_step)
+    return Request((global_step.value(),), (x, y), (train,))
+
+
+def network() -> Request:
+    """A 784-100-10 network by Adam."""
+    x, y = tf.placeholder(tf.float32, [None, 784]), tf.placeholder(tf.float32, [None, 10])
+    hidden_weights = tf.Variable(tf.truncated_normal([784, 100]), name="hidden_weights")
+    hidden_bias = tf.Variable(tf.zeros([100]), name="hidden_bias")
+    weights = tf.Variable(tf.truncated_normal([100, 10]), name="weights")
+    bias = tf.Variable(tf.zeros([10]), name="bias")
+    hidden = tf.nn.relu(tf.nn.xw_plus_b(x, hidden_weights, hidden_bias))
+    logits = tf.nn.xw_plus_b(hidden, weights, bias)
+    loss = tf.reduce_mean(tf.nn.softmax_cross_entropy_with_logits(labels=y, logits=logits))
+    global_step = tf.Variable(0, name="global_step", trainable=False)
+    train = tf.train.AdamOptimizer(0.01).minimize(loss, global_step=global_step)
+    return Request((loss, global_step.value()), (x, y), (train,))
+
+
+def embedding() -> Request:
+    """A table of which a step reads and updates a few rows, by momentum."""
+    ids, y = tf.placeholder(tf.int32, [None]), tf.placeholder(tf.float32, [None])
+    table = tf.Variable(tf.zeros([1000, 8]), name="table")
+    weights = tf.Variable(tf.zeros([8, 1]), name="weights")
+    rows = tf.nn.embedding_lookup(table, ids)
+    loss = tf.reduce_sum(tf.square(tf.reshape(tf.matmul(rows, weights), [-1]) - y))
+    train = tf.train.MomentumOptimizer(0.1, 0.9).minimize(loss)
+    return Request((loss,), (ids, y), (train,))
+
+
+PROGRAMS: dict[str, Callable[[], Request]] = {"linear": linear, "network": network, "embedding": embedding}
+PS_COUNTS = (1, 2)
+
+
+def plans(program: str, ps_count: int) -> str:
+    """The plans of a worker's step with variables on ``ps_count`` parameter servers; each pass is verified."""
+    devices = [f"/job:ps/replica:0/task:{index}/device:CPU:0" for index in range(ps_count)]
+    devices.append("/job:worker/replica:0/task:0/device:CPU:0")
+    with tf.Graph().as_default():
+        setter: Any = tf.train.replica_device_setter(ps_tasks=ps_count, worker_device=WORKER)
+        with tf.device(setter):
+            request = PROGRAMS[program]()
+        pruned = prune(request)
+        verify_pruned(pruned)
+        placement = place(pruned, [parse_device(device) for device in devices])
+        verify_placement(placement)
+        part = partition(placement)
+        verify_partition(part)
+        found = schedule(part)
+        verify_plans(found)
+    return "\n\n".join(found[task].describe() for task in sorted(found)) + "\n"
+
+
+def path(program: str, ps_count: int) -> Path:
+    """Where the reviewed text is."""
+    return FOLDER / f"{program}_{ps_count}_ps.txt"
+
+
+def main() -> None:
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for program in PROGRAMS:
+        for ps_count in PS_COUNTS:
+            path(program, ps_count).write_text(plans(program, ps_count))
+
+
+if __name__ == "__main__":
+    main()
