@@ -390,3 +390,14 @@ def vector(length: Any) -> TensorShape:
 
 def matrix(rows: Any, cols: Any) -> TensorShape:
     return TensorShape([rows, cols])
+
+
+def dimension_value(dimension: Any) -> Any:
+    """The number, or None, that a `Dimension` holds; a number itself."""
+    return dimension.value if isinstance(dimension, Dimension) else dimension
+
+
+def dimension_at_index(shape: Any, index: int) -> Dimension:
+    """The dimension ``index`` of a shape; an unknown one where not even the rank is known."""
+    dims = as_shape(shape).dims
+    return Dimension(None) if dims is None else dims[index]

@@ -10,6 +10,7 @@ import numpy as np
 from headwater.build import arrays, math, reductions
 from headwater.build.apply import apply, one
 from headwater.build.control_flow import no_op, with_dependencies
+from headwater.dtypes import as_dtype, float32
 from headwater.errors import InvalidArgumentError
 from headwater.graph.constants import constant_value
 from headwater.graph.convert import convert_to_tensor, name_scope
@@ -193,3 +194,27 @@ def verify_tensor_all_finite(
     text = reductions.either(message, msg, "message", "msg")
     with name_scope(name, "VerifyFinite", [tensor]):
         return with_dependencies([check_numerics(tensor, text or "")], tensor)
+
+
+def assert_same_float_dtype(tensors: Any = None, dtype: Any = None) -> Any:
+    """The floating type that all ``tensors`` have; ``dtype``, or float32, without any.
+
+    Raises:
+      ValueError: one has another type than ``dtype`` or the first, or one that is not floating.
+    """
+    expected = None if dtype is None else as_dtype(dtype).base_dtype
+    for tensor in tensors or ():
+        found = tensor.dtype.base_dtype
+        expected = expected or found
+        if found != expected:
+            raise ValueError(f"Tensor {tensor!r} must be from the same type as the others: {expected.name}")
+    expected = expected or float32
+    if not expected.is_floating:
+        raise ValueError(f"Expected floating point type, got {expected.name}.")
+    return expected
+
+
+def assert_proper_iterable(values: Any) -> None:
+    """TypeError for what is no list of values, or is a single one."""
+    if isinstance(values, Tensor | np.ndarray | bytes | str) or not hasattr(values, "__iter__"):
+        raise TypeError(f"Expected argument 'values' to be a 'proper' iterable. Found: {type(values)}")  # pyright: ignore[reportUnknownArgumentType]

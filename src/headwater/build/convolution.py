@@ -213,31 +213,11 @@ def max_pool3d(
     input: Any, ksize: Any, strides: Any, padding: str, data_format: str = "NDHWC", name: str | None = None
 ) -> Tensor:
     """The maximum of each window of a volume."""
-    return _pool("MaxPool3D", input, ksize, strides, padding, data_format, name, "max_pool3d")
+    return _pool("MaxPool3D", input, ksize, strides, padding, data_format, name, "MaxPool3D")
 
 
 def avg_pool3d(
     input: Any, ksize: Any, strides: Any, padding: str, data_format: str = "NDHWC", name: str | None = None
 ) -> Tensor:
     """The mean of each window of a volume; padding does not count."""
-    return _pool("AvgPool3D", input, ksize, strides, padding, data_format, name, "avg_pool3d")
-
-
-# Blocks -----------------------------------------------------------------------------------------------------------
-
-
-def _require_channels_last(data_format: str) -> None:
-    if data_format != "NHWC":
-        raise ValueError(f"only data_format 'NHWC' is supported, not {data_format!r}")
-
-
-def space_to_depth(input: Any, block_size: int, name: str | None = None, data_format: str = "NHWC") -> Tensor:
-    """Blocks of pixels become channels."""
-    _require_channels_last(data_format)
-    return one("SpaceToDepth", input, block_size=block_size, name=name)
-
-
-def depth_to_space(input: Any, block_size: int, name: str | None = None, data_format: str = "NHWC") -> Tensor:
-    """Channels become blocks of pixels."""
-    _require_channels_last(data_format)
-    return one("DepthToSpace", input, block_size=block_size, name=name)
+    return _pool("AvgPool3D", input, ksize, strides, padding, data_format, name, "AvgPool3D")

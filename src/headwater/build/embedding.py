@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from headwater.build import arrays, indexing, math
+from headwater import dtypes
+from headwater.build import arrays, indexing, math, reductions, searching
 from headwater.build.apply import one
 from headwater.build.clip import clip_by_norm
 from headwater.build.partitioned import PartitionedVariable
+from headwater.build.sparse import SparseTensor
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
@@ -86,3 +88,46 @@ def _clipped(rows: Tensor, ids: Tensor, max_norm: float | None) -> Tensor:
     if ids.dims is None or rows.dims is None:
         raise ValueError("max_norm needs ids and params of known rank")
     return clip_by_norm(rows, max_norm, axes=list(np.arange(len(ids.dims), len(rows.dims))) or None)
+
+
+def embedding_lookup_sparse(
+    params: Any, sp_ids: SparseTensor, sp_weights: SparseTensor | None, partition_strategy: str = "mod",
+    name: str | None = None, combiner: str | None = None, max_norm: float | None = None,
+) -> Tensor:  # fmt: skip
+    """For each row of a sparse matrix of row numbers, the rows of a table that it lists, combined to one.
+
+    Args:
+      params, partition_strategy, max_norm: as for `embedding_lookup`.
+      sp_ids: the row numbers; each row has at least one.
+      sp_weights: a weight for each; all 1 when None.
+      combiner: ``sum``; ``mean``, divided by the sum of the weights (what None means); or ``sqrtn``, divided by the
+        root of the sum of their squares.
+
+    Raises:
+      ValueError: another combiner.
+      TypeError: ids or weights are no sparse tensors.
+    """
+    combiner = combiner or "mean"
+    if combiner not in ("mean", "sqrtn", "sum"):
+        raise ValueError("combiner must be one of 'mean', 'sqrtn' or 'sum'")
+    for value, what in ((sp_ids, "sp_ids"), (sp_weights, "sp_weights")):
+        if not isinstance(value, SparseTensor) and (what == "sp_ids" or value is not None):
+            raise TypeError(f"{what} must be SparseTensor")
+    with name_scope(name, "embedding_lookup_sparse", [sp_ids.indices]) as scope:
+        segments = math.cast(sp_ids.indices[:, 0], dtypes.int32)
+        ids, places = searching.unique(sp_ids.values)
+        rows = embedding_lookup(params, ids, partition_strategy, max_norm=max_norm)
+        if sp_weights is None:
+            combine = {"sum": reductions.sparse_segment_sum, "mean": reductions.sparse_segment_mean}
+            return combine.get(combiner, reductions.sparse_segment_sqrt_n)(rows, places, segments, name=scope)
+        found = indexing.gather(rows, places)
+        weights = math.cast(sp_weights.values, found.dtype)
+        rank = len(rows.dims or (None, None))
+        wide = arrays.reshape(weights, [-1] + [1] * (rank - 1))
+        total = reductions.segment_sum(found * wide, segments, name=None if combiner != "sum" else scope)
+        if combiner == "sum":
+            return total
+        squares = weights if combiner == "mean" else math.square(weights)
+        size = reductions.segment_sum(squares, segments)
+        divisor = size if combiner == "mean" else math.sqrt(size)
+        return math.realdiv(total, arrays.reshape(divisor, [-1] + [1] * (rank - 1)), name=scope)

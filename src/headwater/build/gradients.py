@@ -5,11 +5,14 @@ Import `gradients` from here, so that these rules are there.
 
 from __future__ import annotations
 
+import functools
+import itertools
 from collections.abc import Callable
 from typing import Any
 
 from headwater.build import arrays, indexing, math, reductions
 from headwater.build.apply import one
+from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.gradients import AggregationMethod, UnconnectedGradients, gradients
 from headwater.graph.operation import Operation, Tensor
@@ -58,6 +61,46 @@ def NotDifferentiable(op_type: str) -> None:
 
 
 NoGradient = NotDifferentiable
+
+
+def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorator: ``f(*x)`` gives a result and a function from the gradients of the result to those of ``x``.
+
+    The result is a tensor or a list of them.
+    """
+
+    @functools.wraps(f)
+    def decorated(*args: Any, **kwargs: Any) -> Any:
+        inputs = [arrays.identity(convert_to_tensor(item)) for item in args]
+        result, grad_function = f(*inputs, **kwargs)
+        several = isinstance(result, list | tuple)
+        results = [convert_to_tensor(item) for item in (result if several else [result])]  # pyright: ignore[reportUnknownVariableType]
+
+        def gradient(op: Operation, *grads: Any) -> list[Any]:
+            del op
+            found = grad_function(*grads[: len(results)])
+            return [None] * len(results) + (list(found) if isinstance(found, list | tuple) else [found])  # pyright: ignore[reportUnknownArgumentType]
+
+        name = f"CustomGradient-{next(_custom_gradients)}"
+        RegisterGradient(name)(gradient)
+        with get_default_graph().gradient_override_map({"IdentityN": name}):
+            outputs = arrays.identity_n([*results, *inputs])[: len(results)]
+        return outputs if several else outputs[0]
+
+    return decorated
+
+
+_custom_gradients = itertools.count()
+
+
+def grad_pass_through(f: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorator: the gradient of the function's result goes to its only argument as it is."""
+
+    @custom_gradient
+    def passing(x: Any) -> Any:
+        return f(x), lambda grad: grad  # pyright: ignore[reportUnknownVariableType, reportUnknownLambdaType]
+
+    return passing
 
 
 def hessians(
@@ -133,6 +176,25 @@ def _segment_extreme(op: Operation, grad: Tensor) -> Any:
 
 RegisterGradient("SegmentMax")(_segment_extreme)
 RegisterGradient("SegmentMin")(_segment_extreme)
+
+
+def _chosen_segments(mean: Callable[[Tensor], Tensor]) -> Rule:
+    """The gradient of sums of chosen rows, divided by ``mean`` of the number of rows in each segment."""
+
+    def rule(op: Operation, grad: Tensor) -> Any:
+        data, indices, ids = op.inputs[:3]
+        grad = convert_to_tensor(grad)
+        counts = reductions.segment_sum(arrays.ones(arrays.shape(ids), data.dtype.base_dtype), ids)
+        share = indexing.gather(_per_row(data, math.reciprocal(mean(counts))), ids)
+        rows = indexing.gather(grad, ids) * share
+        return [reductions.unsorted_segment_sum(rows, indices, arrays.shape(data)[0]), *[None] * (len(op.inputs) - 1)]
+
+    return rule
+
+
+for _type, _mean in (("Sum", arrays.ones_like), ("Mean", arrays.identity), ("SqrtN", math.sqrt)):
+    RegisterGradient(f"SparseSegment{_type}")(_chosen_segments(_mean))
+    RegisterGradient(f"SparseSegment{_type}WithNumSegments")(_chosen_segments(_mean))
 
 
 @RegisterGradient("Print")

@@ -52,6 +52,12 @@ def matmul(
         return one("MatMul", a, b, transpose_a=transpose_a, transpose_b=transpose_b, name=scope)
 
 
+def adjoint(matrix: Any, name: str | None = None) -> Tensor:
+    """The conjugate, its last two dimensions exchanged."""
+    with name_scope(name, "adjoint", [matrix]):
+        return arrays.matrix_transpose(convert_to_tensor(matrix, name="matrix"), conjugate=True)
+
+
 def matvec(
     a: Any, b: Any, transpose_a: bool = False, adjoint_a: bool = False, a_is_sparse: bool = False,
     b_is_sparse: bool = False, name: str | None = None,
@@ -316,6 +322,44 @@ def matrix_solve(matrix: Any, rhs: Any, adjoint: bool = False, name: str | None 
     return one("MatrixSolve", matrix, rhs, adjoint=adjoint, name=name)
 
 
+def matrix_solve_ls(
+    matrix: Any, rhs: Any, l2_regularizer: float = 0.0, fast: bool = True, name: str | None = None
+) -> Tensor:
+    """X that makes ‖matrix X - rhs‖² + l2_regularizer ‖X‖² least, by way of the normal equations.
+
+    With more columns than rows, and no regulariser, the least X of those that solve the equations.
+
+    Args:
+      fast: accepted.
+
+    Raises:
+      ValueError: the shape of ``matrix`` is not known.
+    """
+    del fast
+    with name_scope(name, "matrix_solve_ls", [matrix, rhs]):
+        matrix = convert_to_tensor(matrix, name="matrix")
+        rows, columns = (matrix.dims or (None, None))[-2:]
+        if rows is None or columns is None:
+            raise ValueError(f"matrix_solve_ls needs a matrix of known shape, not {matrix.shape}")
+        side = min(rows, columns)
+        weight = eye(side, dtype=matrix.dtype.base_dtype) * convert_to_tensor(l2_regularizer, matrix.dtype.base_dtype)
+        if rows >= columns:
+            gram = matmul(matrix, matrix, adjoint_a=True) + weight
+            return cholesky_solve(cholesky(gram), matmul(matrix, rhs, adjoint_a=True))
+        gram = matmul(matrix, matrix, adjoint_b=True) + weight
+        return matmul(matrix, cholesky_solve(cholesky(gram), rhs), adjoint_a=True)
+
+
+def matrix_square_root(input: Any, name: str | None = None) -> Tensor:
+    """X with X X = input."""
+    return one("MatrixSquareRoot", input, name=name)
+
+
+def expm(input: Any, name: str | None = None) -> Tensor:
+    """Σₙ inputⁿ / n!, of matrices."""
+    return one("MatrixExponential", input, name=name or "matrix_exponential")
+
+
 def matrix_triangular_solve(
     matrix: Any, rhs: Any, lower: bool = True, adjoint: bool = False, name: str | None = None
 ) -> Tensor:
@@ -357,3 +401,10 @@ def slogdet(input: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
     """Sign, and logarithm of the absolute value, of the determinant."""
     sign, value = apply("LogMatrixDeterminant", input, name=name).outputs
     return sign, value
+
+
+def lbeta(x: Any, name: str | None = None) -> Tensor:
+    """Σ log Γ(xᵢ) - log Γ(Σ xᵢ) along the last dimension: the logarithm of the beta function."""
+    with name_scope(name, "lbeta", [x]):
+        x = convert_to_tensor(x, name="x")
+        return reductions.reduce_sum(math.lgamma(x), [-1]) - math.lgamma(reductions.reduce_sum(x, [-1]))

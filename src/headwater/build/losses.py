@@ -1,4 +1,4 @@
-"""Losses of classification: what a prediction costs, given the truth."""
+"""Classification: what a prediction costs, given the truth, and which classes are taken for which."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from typing import Any
 from headwater import dtypes
 from headwater.build import arrays, math
 from headwater.build.apply import apply, one
+from headwater.build.checks import assert_less, assert_non_negative
+from headwater.build.control_flow import with_dependencies
 from headwater.build.nn import relu
-from headwater.build.reductions import either
+from headwater.build.reductions import either, reduce_max
+from headwater.dtypes import as_dtype
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
 
@@ -172,3 +175,37 @@ def log_poisson_loss(targets: Any, log_input: Any, compute_full_loss: bool = Fal
             small = math.logical_and(targets >= 0, targets <= 1)
             result = result + one("Select", small, arrays.zeros_like(targets), stirling)
         return result
+
+
+def confusion_matrix(
+    labels: Any, predictions: Any, num_classes: Any = None, dtype: Any = dtypes.int32, name: str | None = None,
+    weights: Any = None,
+) -> Tensor:  # fmt: skip
+    """How often class i was taken for class j, or the sum of the weights of these.
+
+    Args:
+      num_classes: how many classes there are; one more than the largest number that occurs when None.
+
+    Raises:
+      ValueError: labels, predictions and weights differ in shape.
+    """
+    with name_scope(name, "confusion_matrix", [predictions, labels, num_classes, weights]):
+        truth = math.cast(labels, dtypes.int64)
+        found = math.cast(predictions, dtypes.int64)
+        truth.shape.assert_is_compatible_with(found.shape)
+        truth = with_dependencies([assert_non_negative(truth, message="`labels` contains negative values")], truth)
+        found = with_dependencies([assert_non_negative(found, message="`predictions` contains negative values")], found)
+        if num_classes is None:
+            count = math.maximum(reduce_max(found), reduce_max(truth)) + 1
+        else:
+            count = math.cast(num_classes, dtypes.int64)
+            truth = with_dependencies([assert_less(truth, count, message="`labels` out of bound")], truth)
+            found = with_dependencies([assert_less(found, count, message="`predictions` out of bound")], found)
+        wanted = as_dtype(dtype)
+        if weights is None:
+            values: Tensor = arrays.ones_like(found, wanted)
+        else:
+            values = math.cast(weights, wanted)
+            values.shape.assert_is_compatible_with(found.shape)
+        shape = math.cast(arrays.stack([count, count]), dtypes.int64)
+        return one("ScatterNd", arrays.stack([truth, found], 1), values, shape)

@@ -391,6 +391,29 @@ def scalar_mul(scalar: Any, x: Any, name: str | None = None) -> Any:
     return IndexedSlices(product, slices.indices, slices.dense_shape) if slices else product
 
 
+def polyval(coeffs: Sequence[Any], x: Any, name: str | None = None) -> Tensor:
+    """The polynomial with the given coefficients, that of the highest power first, at x.
+
+    Raises:
+      ValueError: no coefficients.
+    """
+    if not coeffs:
+        raise ValueError("polyval needs at least one coefficient")
+    with name_scope(name, "polyval", [*coeffs, x]):
+        x = convert_to_tensor(x, name="x")
+        result, *rest = (convert_to_tensor(c, name=f"coeff_{i}") for i, c in enumerate(coeffs))
+        for coefficient in rest:
+            result = coefficient + result * x
+        return result
+
+
+def reciprocal_no_nan(x: Any, name: str | None = None) -> Tensor:
+    """1 / x, and 0 where x is 0."""
+    with name_scope(name, "reciprocal_no_nan", [x]) as scope:
+        x = convert_to_tensor(x, name="x")
+        return div_no_nan(constant(1, x.dtype.base_dtype, name="one"), x, name=scope)
+
+
 def is_numeric_tensor(tensor: Any) -> bool:
     """Whether it is a tensor of numbers."""
     dtype = tensor.dtype if isinstance(tensor, Tensor) else None

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Callable
+from math import prod
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from headwater import dtypes
 from headwater.build import arrays, math, random, reductions
@@ -13,7 +16,7 @@ from headwater.build.linalg import matmul
 from headwater.build.reductions import either
 from headwater.dtypes import as_dtype
 from headwater.graph.constants import constant_value
-from headwater.graph.convert import convert_to_tensor, name_scope
+from headwater.graph.convert import constant, convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
 from headwater.shapes import as_shape
 
@@ -219,6 +222,38 @@ def moments(
         if not keep:
             mean, variance = arrays.squeeze(mean, axes), arrays.squeeze(variance, axes)
         return math.cast(mean, x.dtype.base_dtype), math.cast(variance, x.dtype.base_dtype)
+
+
+def sufficient_statistics(
+    x: Any, axes: Any, shift: Any = None, keep_dims: bool | None = None, name: str | None = None,
+    keepdims: bool | None = None,
+) -> tuple[Tensor, Tensor, Tensor, Any]:  # fmt: skip
+    """The number of elements, their sum and the sum of their squares along ``axes``, each less ``shift``, and this."""
+    keep = bool(either(keepdims, keep_dims, "keepdims", "keep_dims"))
+    with name_scope(name, "sufficient_statistics", [x, shift]):
+        x = convert_to_tensor(x, name="x")
+        along: list[int] = sorted(int(axis) for axis in np.ravel(axes))
+        dims = () if x.dims is None else [x.dims[axis] for axis in along]
+        if x.dims is not None and None not in dims:
+            count = constant(prod(size or 0 for size in dims), x.dtype.base_dtype)
+        else:
+            sizes = math.cast(arrays.shape(x), x.dtype.base_dtype)
+            count = reductions.reduce_prod(one("GatherV2", sizes, along, 0), name="count")
+        away = x if shift is None else math.subtract(x, convert_to_tensor(shift, x.dtype.base_dtype, name="shift"))
+        squares = math.square(away)
+        total = reductions.reduce_sum(away, along, keepdims=keep, name="mean_ss")
+        return count, total, reductions.reduce_sum(squares, along, keepdims=keep, name="var_ss"), shift
+
+
+def normalize_moments(
+    counts: Any, mean_ss: Any, variance_ss: Any, shift: Any, name: str | None = None
+) -> tuple[Tensor, Tensor]:
+    """The mean and the variance that follow from `sufficient_statistics`."""
+    with name_scope(name, "normalize", [counts, mean_ss, variance_ss, shift]):
+        divisor = math.reciprocal(counts, name="divisor")
+        away = math.multiply(mean_ss, divisor, name="mean" if shift is None else "shifted_mean")
+        mean = away if shift is None else math.add(away, shift, name="mean")
+        return mean, math.subtract(math.multiply(variance_ss, divisor), math.square(away), name="variance")
 
 
 def weighted_moments(

@@ -219,3 +219,28 @@ def bincount(
         if weights is not None:
             return unsorted_segment_sum(convert_to_tensor(weights, name="weights"), arr, length)
         return one("Bincount", arr, length, make_const(np.zeros(0, as_dtype(dtype).numpy_dtype)))
+
+
+def histogram_fixed_width(
+    values: Any, value_range: Any, nbins: Any = 100, dtype: Any = dtypes.int32, name: str | None = None
+) -> Tensor:
+    """How many values are in each of ``nbins`` equal parts of a range; those outside count for the first and last."""
+    with name_scope(name, "histogram_fixed_width", [values, value_range, nbins]) as scope:
+        return one("HistogramFixedWidth", values, value_range, nbins, dtype=as_dtype(dtype), name=scope)
+
+
+def _chosen(op_type: str, what: str) -> Function:
+    def function(
+        data: Any, indices: Any, segment_ids: Any, name: str | None = None, num_segments: Any = None
+    ) -> Tensor:
+        if num_segments is None:
+            return one(op_type, data, indices, segment_ids, name=name)
+        return one(f"{op_type}WithNumSegments", data, indices, segment_ids, num_segments, name=name)
+
+    function.__doc__ = f"The {what} of the rows that ``indices`` lists, with equal segment ids, which must ascend."
+    return function
+
+
+sparse_segment_sum = _chosen("SparseSegmentSum", "sum")
+sparse_segment_mean = _chosen("SparseSegmentMean", "mean")
+sparse_segment_sqrt_n = _chosen("SparseSegmentSqrtN", "sum, divided by the root of their number,")

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from headwater import dtypes
 from headwater.build import arrays, math
-from headwater.build.apply import apply
+from headwater.build.apply import apply, one
 from headwater.dtypes import as_dtype
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
@@ -79,3 +79,27 @@ def _ordered(values: Any, axis: int, direction: str) -> list[Tensor]:
     found, places = apply("TopKV2", turned, arrays.shape(moved)[-1]).outputs
     results = [math.negative(found) if direction == "ASCENDING" else found, places]
     return [arrays.transpose(result, order) for result in results]
+
+
+def searchsorted(
+    sorted_sequence: Any, values: Any, side: str = "left", out_type: Any = dtypes.int32, name: str | None = None
+) -> Tensor:
+    """Where in ascending rows values belong: before their equals (``left``) or behind them (``right``).
+
+    Raises:
+      ValueError: another ``side``.
+    """
+    if side not in ("left", "right"):
+        raise ValueError(f"side must be either 'right' or 'left'. Saw: {side}.")
+    rows = convert_to_tensor(sorted_sequence, name="sorted_sequence")
+    values = convert_to_tensor(values, rows.dtype.base_dtype, name="values")
+    flat_rows = arrays.reshape(rows, [-1, arrays.shape(rows)[-1]])
+    flat_values = arrays.reshape(values, [-1, arrays.shape(values)[-1]])
+    op_type = "LowerBound" if side == "left" else "UpperBound"
+    found = one(op_type, flat_rows, flat_values, out_type=as_dtype(out_type), name=name)
+    return arrays.reshape(found, arrays.shape(values))
+
+
+def unravel_index(indices: Any, dims: Any, name: str | None = None) -> Tensor:
+    """The coordinates, one row for each dimension, of places in a tensor of shape ``dims`` that is laid out flat."""
+    return one("UnravelIndex", indices, dims, name=name)

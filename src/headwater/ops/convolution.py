@@ -19,7 +19,6 @@ from jax import lax
 from headwater.ops.common import as_ints, output
 from headwater.ops.define import pure
 from headwater.registry import Inference, Spec
-from headwater.shapes import TensorShape
 
 _MAX_SLICES = 16
 """Up to so many elements of a window a maximum of slices is used, whose gradient is much faster on CPUs."""
@@ -265,41 +264,3 @@ pure("MaxPool", inputs="input:T|numeric=float32", infer=_pool_spec)(_max_pool)
 pure("AvgPool", inputs="value:T|floating", infer=_pool_spec)(_avg_pool)
 pure("MaxPool3D", inputs="input:T|floating", infer=_pool_spec)(_max_pool_3d)
 pure("AvgPool3D", inputs="input:T|floating", infer=_pool_spec)(_avg_pool_3d)
-
-# Blocks -----------------------------------------------------------------------------------------------------------
-
-
-def _blocks_spec(inference: Inference) -> Sequence[Spec]:
-    dims, block = inference.inputs[0].dims, inference.attrs["block_size"]
-    if dims is None:
-        return output(inference, (None,) * 4)
-    batch, height, width, depth = dims
-    if inference.op_type == "SpaceToDepth":
-        new = [None if d is None else d // block for d in (height, width)]
-        channels = None if depth is None else depth * block * block
-    else:
-        new = [None if d is None else d * block for d in (height, width)]
-        channels = None if depth is None else depth // (block * block)
-    for size, name in ((height, "height"), (width, "width")):
-        if inference.op_type == "SpaceToDepth" and size is not None and size % block:
-            raise ValueError(f"{name} {size} of {TensorShape(dims)} is no multiple of block_size {block}")
-    return output(inference, (batch, *new, channels))
-
-
-@pure("SpaceToDepth", inputs="input:T", infer=_blocks_spec)
-def space_to_depth(input: Any, *, block_size: int) -> Any:
-    """Blocks of pixels become channels (``NHWC``)."""
-    batch, height, width, depth = input.shape
-    parts = jnp.reshape(input, (batch, height // block_size, block_size, width // block_size, block_size, depth))
-    return jnp.transpose(parts, (0, 1, 3, 2, 4, 5)).reshape(
-        batch, height // block_size, width // block_size, block_size * block_size * depth
-    )
-
-
-@pure("DepthToSpace", inputs="input:T", infer=_blocks_spec)
-def depth_to_space(input: Any, *, block_size: int) -> Any:
-    """Channels become blocks of pixels (``NHWC``)."""
-    batch, height, width, depth = input.shape
-    inner = depth // (block_size * block_size)
-    parts = jnp.reshape(input, (batch, height, width, block_size, block_size, inner))
-    return jnp.transpose(parts, (0, 1, 3, 2, 4, 5)).reshape(batch, height * block_size, width * block_size, inner)

@@ -298,6 +298,18 @@ def matrix_inverse(input: Any, *, adjoint: bool = False) -> Any:
     return jnp.linalg.inv(_adjoint(input) if adjoint else input)
 
 
+@pure("MatrixSquareRoot", inputs="input:T|complex", infer=_square_spec, differentiable=False)
+def matrix_square_root(input: Any) -> Any:
+    """X with X X = input."""
+    return linalg.sqrtm(input).astype(input.dtype)
+
+
+@pure("MatrixExponential", inputs="input:T|inexact", infer=_square_spec)
+def matrix_exponential(input: Any) -> Any:
+    """Σₙ inputⁿ / n!."""
+    return linalg.expm(input)
+
+
 def _determinant_spec(inference: Inference) -> Sequence[Spec]:
     dims = _square_dims(inference)
     return output(inference, None if dims is None else dims[:-2])

@@ -1,15 +1,18 @@
-"""Operations whose outputs' shapes depend on values: they run in NumPy."""
+"""Finding values. Operations whose outputs' shapes depend on values run in NumPy."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from headwater.dtypes import DType, int32, int64
-from headwater.ops.common import output
-from headwater.ops.define import host
+from headwater.ops.common import as_ints, constant_int, output
+from headwater.ops.define import host, pure
 from headwater.registry import Inference, Spec
 
 
@@ -104,3 +107,49 @@ def bincount(context: Any, arr: Any, size: Any, weights: Any) -> Any:
     inside = flat < count
     np.add.at(result, flat[inside], weights.ravel()[inside] if weights.size else 1)
     return result
+
+
+# Ordered rows -----------------------------------------------------------------------------------------------------
+
+
+def _bound_spec(inference: Inference) -> Sequence[Spec]:
+    return [Spec(inference.attrs.get("out_type", int32), inference.inputs[1].dims)]
+
+
+def _bound(op_type: str, side: str) -> None:
+    def lower(sorted_inputs: Any, values: Any, *, out_type: DType = int32) -> Any:
+        """Where in each ascending row each value belongs: before its equals, or behind them."""
+        search = partial(jnp.searchsorted, side=side)
+        return jax.vmap(search)(jnp.asarray(sorted_inputs), jnp.asarray(values)).astype(out_type.numpy_dtype)
+
+    pure(op_type, inputs="sorted_inputs:T|real, values:T", infer=_bound_spec, differentiable=False)(lower)
+
+
+_bound("LowerBound", "left")
+_bound("UpperBound", "right")
+
+
+def _unravel_spec(inference: Inference) -> Sequence[Spec]:
+    indices, dims = inference.inputs[0].dims, inference.inputs[1].dims
+    return output(inference, None if indices is None or dims is None else (dims[0], *indices))
+
+
+@pure("UnravelIndex", inputs="indices:Tidx|index=int32, dims:Tidx", static=(1,), infer=_unravel_spec,
+      differentiable=False)  # fmt: skip
+def unravel_index(indices: Any, dims: Any) -> Any:
+    """The coordinates, one row for each dimension, of places in a tensor that is laid out flat."""
+    return jnp.stack(jnp.unravel_index(indices, as_ints(dims))).astype(indices.dtype)
+
+
+def _histogram_spec(inference: Inference) -> Sequence[Spec]:
+    return [Spec(inference.attrs.get("dtype", int32), (constant_int(inference, 2),))]
+
+
+@pure("HistogramFixedWidth", inputs="values:T|real, value_range:T, nbins:int32", static=(2,), infer=_histogram_spec,
+      differentiable=False)  # fmt: skip
+def histogram_fixed_width(values: Any, value_range: Any, nbins: Any, *, dtype: DType = int32) -> Any:
+    """How many values are in each of ``nbins`` equal parts of a range; those outside count for the first and last."""
+    count = int(nbins)
+    step = (value_range[1] - value_range[0]) / count
+    places = jnp.clip(jnp.floor((jnp.ravel(values) - value_range[0]) / step), 0, count - 1).astype(np.int32)
+    return jax.ops.segment_sum(jnp.ones(places.shape, dtype.numpy_dtype), places, count)

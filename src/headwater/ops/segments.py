@@ -112,3 +112,37 @@ _sorted_segments("SegmentMean", np.add, mean=True)
 _sorted_segments("SegmentProd", np.multiply, empty=1)
 _sorted_segments("SegmentMax", np.maximum)
 _sorted_segments("SegmentMin", np.minimum)
+
+
+# Of chosen rows ---------------------------------------------------------------------------------------------------
+
+
+def _chosen_spec(inference: Inference) -> Sequence[Spec]:
+    data = inference.inputs[0].dims
+    count = constant_int(inference, 3) if len(inference.inputs) > 3 else None
+    return output(inference, None if data is None else (count, *data[1:]))
+
+
+def _chosen_segments(op_type: str, divisor: Callable[[Any], Any]) -> None:
+    """As the segment sums, of the rows that ``indices`` lists; divided by what follows from their number."""
+
+    def lower(context: Any, data: Any, indices: Any, segment_ids: Any, num_segments: Any = None) -> Any:
+        del context
+        if np.any(np.diff(segment_ids) < 0) or np.any(segment_ids[:1] < 0):
+            raise ValueError(f"segment ids are not increasing: {segment_ids.tolist()}")
+        found = int(segment_ids[-1]) + 1 if segment_ids.size else 0
+        count = found if num_segments is None else int(num_segments)
+        result = np.zeros((count, *data.shape[1:]), data.dtype)
+        np.add.at(result, segment_ids, data[indices])
+        sizes = np.maximum(np.bincount(segment_ids, minlength=count), 1).reshape((-1,) + (1,) * (data.ndim - 1))
+        return (result / divisor(sizes)).astype(data.dtype)
+
+    inputs = "data:T|floating, indices:Tidx|index=int32, segment_ids:int32"
+    host(op_type, inputs=inputs, infer=_chosen_spec)(lower)
+    more = f"{inputs}, num_segments:Tnumsegments|index=int32"
+    host(f"{op_type}WithNumSegments", inputs=more, infer=_chosen_spec)(lower)
+
+
+_chosen_segments("SparseSegmentSum", np.ones_like)
+_chosen_segments("SparseSegmentMean", lambda sizes: sizes)
+_chosen_segments("SparseSegmentSqrtN", np.sqrt)

@@ -25,10 +25,17 @@ OTHER_NAMES = {
     "tf.nn.sparse_softmax_cross_entropy_with_logits(labels=k, logits=o)",
     "tf.nn.depthwise_conv2d(e, h, [1, 1, 1, 1], 'SAME')", "tf.nn.embedding_lookup([c, o], [0, 5, 3, 0])",
     "tf.nn.embedding_lookup([c, o], [[0, 5], [3, 0]], 'div')",
+    "tf.nn.atrous_conv2d(e, h, 2, 'VALID')", "tf.nn.pool(e, [2, 2], 'MAX', 'SAME')",
+    "tf.nn.pool(e, [2, 2], 'AVG', 'VALID', strides=[2, 2])", "tf.confusion_matrix([1, 2, 1], [1, 0, 1])",
+    "tf.confusion_matrix(k, n, 4, weights=[1., 2., 3.], dtype=tf.float32)", "tf.linalg.expm(q)",
     "tf.sparse_tensor_dense_matmul(tf.SparseTensor([[0, 1], [1, 0]], w[:2], [2, 2]), x)",
 }  # fmt: skip
 # Where more is known of the static shape.
-OTHER_SHAPES = {"tf.segment_min(c, [0, 0, 1])", "tf.repeat(y, [1, 2, 0], axis=1)"}
+OTHER_SHAPES = {
+    "tf.segment_min(c, [0, 0, 1])", "tf.repeat(y, [1, 2, 0], axis=1)",
+    "tf.nn.embedding_lookup_sparse(c, tf.SparseTensor([[0, 0], [0, 1], [1, 0]], k, [2, 2]), "
+    "tf.SparseTensor([[0, 0], [0, 1], [1, 0]], [2., 1., 3.], [2, 2]), combiner='sqrtn')",
+}  # fmt: skip
 # Where values differ: other bytes for the same picture, sums in another order.
 OTHER_VALUES = {
     "tf.summary.histogram('h', x)", "tf.summary.image('i', tf.reshape(p, [1, 2, 3, 1]))",

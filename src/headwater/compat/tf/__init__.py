@@ -31,7 +31,7 @@ _NAMES = {
     "headwater.session.session": "InteractiveSession Session",
     "headwater.cluster.devices": "DeviceSpec",
     "headwater.errors": "OpError",
-    "headwater.shapes": "Dimension TensorShape",
+    "headwater.shapes": "Dimension TensorShape dimension_at_index dimension_value",
     "headwater.dtypes": """
         DType as_dtype bfloat16 bool=bool_ complex128 complex64 double float16 float32 float64 half int16 int32 int64
         int8 qint32 qint8 quint8 resource string uint16 uint32 uint64 uint8 variant""",
@@ -39,8 +39,8 @@ _NAMES = {
         add_to_collection add_to_collections colocate_with control_dependencies convert_to_tensor_or_indexed_slices
         device get_collection get_collection_ref is_tensor name_scope op_scope""",
     "headwater.build.gradients": """
-        AggregationMethod NoGradient NotDifferentiable RegisterGradient UnconnectedGradients gradients hessians
-        no_gradient=NotDifferentiable""",
+        AggregationMethod NoGradient NotDifferentiable RegisterGradient UnconnectedGradients custom_gradient
+        grad_pass_through gradients hessians no_gradient=NotDifferentiable""",
     "headwater.compat.tf.switches": """
         control_flow_v2_enabled disable_control_flow_v2 disable_eager_execution disable_resource_variables
         disable_tensor_equality disable_v2_behavior disable_v2_tensorshape executing_eagerly
@@ -60,12 +60,11 @@ _NAMES = {
         initialize_all_variables initialize_local_variables initialize_variables local_variables
         local_variables_initializer model_variables moving_average_variables report_uninitialized_variables
         trainable_variables variables_initializer""",
+    "headwater.build.scope_settings": "AUTO_REUSE VariableScope no_regularizer",
     "headwater.build.variable_scope": """
-        AUTO_REUSE VariableScope get_local_variable get_variable get_variable_scope no_regularizer variable_op_scope
-        variable_scope""",
+        get_local_variable get_variable get_variable_scope variable_op_scope variable_scope""",
     "headwater.build.template": "make_template",
-    "headwater.build.partitioned": """
-        fixed_size_partitioner min_max_variable_partitioner variable_axis_size_partitioner""",
+    "headwater.build.partitioned": "fixed_size_partitioner min_max_variable_partitioner variable_axis_size_partitioner",
     "headwater.build.initializers": """
         constant_initializer=Constant glorot_normal_initializer=GlorotNormal glorot_uniform_initializer=GlorotUniform
         ones_initializer=Ones orthogonal_initializer=Orthogonal random_normal_initializer=RandomNormal
@@ -76,8 +75,7 @@ _NAMES = {
         assign assign_add assign_sub count_up_to is_variable_initialized scatter_add scatter_div scatter_max
         scatter_min scatter_mul scatter_nd_add scatter_nd_sub scatter_nd_update scatter_sub scatter_update""",
     "headwater.build.queues": "FIFOQueue PaddingFIFOQueue PriorityQueue QueueBase RandomShuffleQueue",
-    "headwater.build.accumulators": """
-        ConditionalAccumulator ConditionalAccumulatorBase SparseConditionalAccumulator""",
+    "headwater.build.accumulators": "ConditionalAccumulator ConditionalAccumulatorBase SparseConditionalAccumulator",
     # Input
     "headwater.build.readers": """
         FixedLengthRecordReader IdentityReader ReaderBase TFRecordReader TextLineReader WholeFileReader matching_files
@@ -94,45 +92,48 @@ _NAMES = {
     "headwater.build.math": """
         abs accumulate_n acos acosh add add_n angle asin asinh atan atan2 atanh betainc bitcast cast ceil complex
         complex_abs=abs conj cos cosh digamma div div_no_nan divide equal erf erfc exp expm1 floor floor_div floordiv
-        floormod greater greater_equal igamma igammac imag is_finite is_inf is_nan is_non_decreasing
-        is_numeric_tensor is_strictly_increasing less less_equal lgamma log log1p log_sigmoid logical_and logical_not
-        logical_or logical_xor maximum minimum mod=floormod mul=multiply multiply neg=negative negative not_equal
-        polygamma pow real realdiv reciprocal rint round rsqrt saturate_cast scalar_mul sigmoid sign sin sinh sqrt
-        square squared_difference sub=subtract subtract tan tanh to_bfloat16 to_complex128 to_complex64 to_double
-        to_float to_int32 to_int64 truediv truncatediv truncatemod zeta""",
+        floormod greater greater_equal igamma igammac imag is_finite is_inf is_nan is_non_decreasing is_numeric_tensor
+        is_strictly_increasing less less_equal lgamma log log1p log_sigmoid logical_and logical_not logical_or
+        logical_xor maximum minimum mod=floormod mul=multiply multiply neg=negative negative not_equal polygamma pow
+        real realdiv reciprocal rint round rsqrt saturate_cast scalar_mul sigmoid sign sin sinh sqrt square
+        squared_difference sub=subtract subtract tan tanh to_bfloat16 to_complex128 to_complex64 to_double to_float
+        to_int32 to_int64 truediv truncatediv truncatemod zeta""",
     "headwater.build.reductions": """
-        arg_max=argmax arg_min=argmin argmax argmin bincount count_nonzero cumprod cumsum reduce_all reduce_any
-        reduce_logsumexp reduce_max reduce_mean reduce_min reduce_prod reduce_sum segment_max segment_mean segment_min
-        segment_prod segment_sum unsorted_segment_max unsorted_segment_mean unsorted_segment_min
-        unsorted_segment_prod unsorted_segment_sqrt_n unsorted_segment_sum""",
+        arg_max=argmax arg_min=argmin argmax argmin bincount count_nonzero cumprod cumsum histogram_fixed_width
+        reduce_all reduce_any reduce_logsumexp reduce_max reduce_mean reduce_min reduce_prod reduce_sum segment_max
+        segment_mean segment_min segment_prod segment_sum sparse_segment_mean sparse_segment_sqrt_n sparse_segment_sum
+        unsorted_segment_max unsorted_segment_mean unsorted_segment_min unsorted_segment_prod unsorted_segment_sqrt_n
+        unsorted_segment_sum""",
     "headwater.build.arrays": """
         broadcast_dynamic_shape broadcast_static_shape broadcast_to concat_v2=concat ensure_shape expand_dims fill
-        guarantee_const identity identity_n matrix_transpose
-        ones ones_like pad parallel_stack placeholder placeholder_with_default range rank reshape
-        reverse_v2=reverse roll shape shape_n size squeeze stack stop_gradient tile transpose unstack zeros
-        zeros_like""",
+        guarantee_const identity identity_n matrix_transpose ones ones_like pad parallel_stack placeholder
+        placeholder_with_default range rank reshape reverse_v2=reverse roll shape shape_n size squeeze stack
+        stop_gradient tile transpose unstack zeros zeros_like""",
     "headwater.build.grids": "invert_permutation lin_space linspace=lin_space meshgrid repeat",
-    "headwater.build.searching": "argsort setdiff1d sort unique unique_with_counts",
+    "headwater.build.searching": "argsort searchsorted setdiff1d sort unique unique_with_counts unravel_index",
     "headwater.build.indexing": """
-        batch_gather boolean_mask dynamic_partition dynamic_stitch gather gather_nd newaxis one_hot
-        reverse_sequence scatter_nd select sequence_mask slice sparse_to_dense strided_slice
-        tensor_scatter_add tensor_scatter_nd_add=tensor_scatter_add tensor_scatter_nd_sub=tensor_scatter_sub
-        tensor_scatter_nd_update=tensor_scatter_update tensor_scatter_sub tensor_scatter_update
-        where where_v2""",
+        batch_gather boolean_mask dynamic_partition dynamic_stitch gather gather_nd newaxis one_hot reverse_sequence
+        scatter_nd select sequence_mask slice sparse_to_dense strided_slice tensor_scatter_add
+        tensor_scatter_nd_add=tensor_scatter_add tensor_scatter_nd_sub=tensor_scatter_sub
+        tensor_scatter_nd_update=tensor_scatter_update tensor_scatter_sub tensor_scatter_update where where_v2""",
     "headwater.build.linalg": """
-        cholesky cholesky_solve cross diag diag_part einsum eye matmul matrix_band_part matrix_determinant matrix_diag
-        matrix_diag_part matrix_inverse matrix_set_diag matrix_solve matrix_triangular_solve norm qr
-        self_adjoint_eig self_adjoint_eigvals svd tensordot trace""",
+        cholesky cholesky_solve cross diag diag_part einsum eye lbeta matmul matrix_band_part matrix_determinant
+        matrix_diag matrix_diag_part matrix_inverse matrix_set_diag matrix_solve matrix_solve_ls matrix_square_root
+        matrix_triangular_solve norm qr self_adjoint_eig self_adjoint_eigvals svd tensordot trace""",
     "headwater.build.random": """
         get_seed multinomial random_crop random_gamma random_normal random_poisson random_shuffle random_uniform
         set_random_seed truncated_normal""",
     "headwater.build.clip": "clip_by_average_norm clip_by_global_norm clip_by_norm clip_by_value global_norm",
-    "headwater.build.convolution": "depth_to_space space_to_depth",
+    "headwater.build.blocks": """
+        batch_to_space batch_to_space_nd depth_to_space extract_image_patches required_space_to_batch_paddings
+        space_to_batch space_to_batch_nd space_to_depth""",
+    "headwater.build.fourier": "fft fft2d fft3d ifft ifft2d ifft3d",
+    "headwater.build.losses": "confusion_matrix",
     "headwater.build.checks": """
         Assert assert_equal assert_greater assert_greater_equal assert_integer assert_less assert_less_equal
         assert_near assert_negative assert_non_negative assert_non_positive assert_none_equal assert_positive
-        assert_rank assert_rank_at_least assert_rank_in assert_scalar assert_type check_numerics
-        verify_tensor_all_finite""",
+        assert_proper_iterable assert_rank assert_rank_at_least assert_rank_in assert_same_float_dtype assert_scalar
+        assert_type check_numerics verify_tensor_all_finite""",
     "headwater.build.script": "Print numpy_function print=print_ py_func timestamp",
     "headwater.build.sparse": """
         SparseTensor SparseTensorValue convert_to_tensor_or_sparse_tensor sparse_placeholder
@@ -154,7 +155,7 @@ _MODULES = {
     area: f"headwater.compat.tf.{area}"
     for area in (
         "bitwise", "compat", "contrib", "debugging", "dtypes", "errors", "examples", "image", "initializers", "io",
-        "linalg", "math", "nn", "python_io", "random", "sparse", "strings", "summary", "train",
+        "linalg", "math", "nn", "python_io", "random", "signal", "sparse", "strings", "summary", "train",
     )
 }  # fmt: skip
 
