@@ -73,7 +73,7 @@ def assign(
     """
     if not _is_reference(ref):
         return ref.assign(value, name=name)
-    attrs = {
+    attrs: dict[str, Any] = {
         "validate_shape": True if validate_shape is None else validate_shape,
         "use_locking": True if use_locking is None else use_locking,
     }

@@ -6,7 +6,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from headwater.build.variable_scope import VariableScope, variable_scope
+from headwater.build.scope_settings import VariableScope
+from headwater.build.variable_scope import variable_scope
 from headwater.graph.collections import GraphKeys
 from headwater.graph.context import get_default_graph
 

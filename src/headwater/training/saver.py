@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import threading
-import time
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
@@ -21,16 +20,15 @@ from headwater.tensorboard_protos import saver_pb2
 from headwater.training import meta_graph
 from headwater.training.checkpoint_state import (
     checkpoint_exists,
-    get_checkpoint_mtimes,
     meta_graph_filename,
     remove_checkpoint,
     update_checkpoint_state,
 )
+from headwater.training.kept_checkpoints import KeptCheckpoints
 from headwater.training.saveable import SaveableObject, add_restore_ops, add_save_op, assign_restored, saveables_of
 from headwater.training.training_util import global_step as read_global_step
 
 _logger: Final = logging.getLogger(__name__)
-_HOUR_S: Final = 3600
 _CPU: Final = "/device:CPU:0"
 
 
@@ -101,8 +99,6 @@ class Saver:
         self._save_relative_paths = save_relative_paths
         self._filename = filename
         self._is_empty = False
-        self._last_checkpoints: list[tuple[str, float]] = []
-        self._to_delete: list[tuple[str, float]] = []
         self._meta_graph_cache: tuple[Any, bytes] | None = None
         self._saving = threading.Lock()
         self.saver_def: Any = saver_def
@@ -113,7 +109,7 @@ class Saver:
             self._sharded = saver_def.sharded
         elif not defer_build:
             self.build()
-        self._next_preserved = time.time() + self._keep_hours * _HOUR_S
+        self._kept = KeptCheckpoints(self._max_to_keep, self._keep_hours)
 
     def _check_saver_def(self) -> None:
         for field in ("save_tensor_name", "restore_op_name"):
@@ -277,19 +273,11 @@ class Saver:
 
     def _record(self, path: str, folder: str, latest_filename: str, meta_graph_suffix: str) -> None:
         """Notes a new checkpoint, and deletes the one that is too old now."""
-        self._last_checkpoints = [entry for entry in self._last_checkpoints if entry[0] != path]
-        if self._max_to_keep:
-            self._last_checkpoints.append((path, time.time()))
-            if len(self._last_checkpoints) > self._max_to_keep:
-                self._to_delete.append(self._last_checkpoints.pop(0))
+        old = self._kept.add(path)
         update_checkpoint_state(
             folder or ".", path, self.last_checkpoints, latest_filename, save_relative_paths=self._save_relative_paths
         )
-        if not self._to_delete:
-            return
-        old, saved_at = self._to_delete.pop(0)
-        if saved_at > self._next_preserved:
-            self._next_preserved += self._keep_hours * _HOUR_S
+        if old is None:
             return
         try:
             remove_checkpoint(old, meta_graph_suffix=meta_graph_suffix)
@@ -337,13 +325,13 @@ class Saver:
     @property
     def last_checkpoints(self) -> list[str]:
         """Paths of the checkpoints that are kept, oldest first."""
-        return [path for path, _ in self._last_checkpoints]
+        return self._kept.paths
 
     def set_last_checkpoints(self, last_checkpoints: Sequence[str]) -> None:
         """Older form of `set_last_checkpoints_with_time`."""
         if not isinstance(last_checkpoints, list):
             raise AssertionError(f"last_checkpoints must be a list, not {last_checkpoints!r}")
-        self._last_checkpoints = [(path, float("inf")) for path in last_checkpoints]
+        self._kept.set((path, float("inf")) for path in last_checkpoints)
 
     def set_last_checkpoints_with_time(self, last_checkpoints_with_time: list[tuple[str, float]]) -> None:
         """Says which checkpoints of an earlier run to delete in time.
@@ -353,12 +341,11 @@ class Saver:
         """
         if not isinstance(last_checkpoints_with_time, list):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise AssertionError(f"last_checkpoints_with_time must be a list, not {last_checkpoints_with_time!r}")
-        self._last_checkpoints = list(last_checkpoints_with_time)
+        self._kept.set(last_checkpoints_with_time)
 
     def recover_last_checkpoints(self, checkpoint_paths: Iterable[str]) -> None:
         """As `set_last_checkpoints_with_time`, with the files' own times; those that are gone are left out."""
-        found = [(path, get_checkpoint_mtimes([path])) for path in checkpoint_paths]
-        self.set_last_checkpoints_with_time([(path, times[0]) for path, times in found if times])
+        self._kept.find(checkpoint_paths)
 
     # Serialised form --------------------------------------------------------------------------------------------
 
