@@ -52,7 +52,7 @@ def _write_node(proto: Any, op: Operation, add_shapes: bool) -> None:
             proto.attr[key].type = op.inputs[source].dtype.base_dtype.as_datatype_enum
     for key, value in op.attrs.items():
         write_attr(proto.attr[key], value)
-    if add_shapes:
+    if add_shapes and op.outputs:
         shapes = proto.attr["_output_shapes"].list.shape
         shapes.extend(tensor.shape.as_proto() for tensor in op.outputs)
 
