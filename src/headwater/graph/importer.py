@@ -158,6 +158,12 @@ class _Importer:
             node.op, inputs, attrs, name + "/", device=node.device or None, control_inputs=[c for c in controls if c]
         )
         self._made[node.name] = op
+        shapes = node.attr["_output_shapes"].list.shape if "_output_shapes" in node.attr else ()
+        for tensor, shape in zip(op.outputs, shapes, strict=False):
+            try:
+                tensor.set_shape(shape)
+            except ValueError as error:
+                raise ValueError(f"Node '{node.name}' says another shape than its inputs lead to: {error}") from error
 
     def _control(self, item: str) -> Operation | None:
         mapped = self.input_map.get(item)

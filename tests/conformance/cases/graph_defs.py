@@ -4,15 +4,21 @@
 def cases(tf):
     def described(name):
         def run(tf):
-            globals()["graph_" + name](tf)
-            return _nodes(tf.get_default_graph().as_graph_def(add_shapes=True))
+            build(tf, name)
+            return nodes(tf.get_default_graph().as_graph_def(add_shapes=True))
 
         return run
 
     return {name[6:]: described(name[6:]) for name in globals() if name.startswith("graph_")}
 
 
-def _nodes(graph_def):
+def build(tf, name):
+    """Adds the graph ``name`` to the default one."""
+    globals()["graph_" + name](tf)
+
+
+def nodes(graph_def):
+    """The nodes in a form that compares and prints well."""
     return [[node.name, node.op, list(node.input), node.device, _attrs(node)] for node in graph_def.node]
 
 
