@@ -41,6 +41,7 @@ MODULES: Mapping[str, Sequence[str]] = {
     "tensorflow.python.framework.*": _FRAMEWORK,
     "tensorflow.python.keras": ("tf.keras",),
     "tensorflow.python.layers.*": ("tf.layers",),
+    "tensorflow.python.lib.io.file_io": ("headwater.compat.file_io",),
     "tensorflow.python.lib.io.python_io": ("tf.python_io",),
     "tensorflow.python.lib.io.tf_record": ("tf.io", "tf.python_io"),
     "tensorflow.python.ops.control_flow_ops": ("tf", "headwater.build.control_flow"),

@@ -155,7 +155,8 @@ _MODULES = {
     area: f"headwater.compat.tf.{area}"
     for area in (
         "bitwise", "compat", "contrib", "debugging", "dtypes", "errors", "examples", "image", "initializers", "io",
-        "linalg", "math", "nn", "python_io", "random", "signal", "sparse", "strings", "summary", "train",
+        "linalg", "math", "nest", "nn", "python_io", "random", "signal", "sparse", "strings", "summary", "train",
+        "version",
     )
 }  # fmt: skip
 
