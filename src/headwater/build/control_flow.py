@@ -6,6 +6,7 @@ import builtins
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from headwater.graph.collections import GraphKeys
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.indexed_slices import IndexedSlices
@@ -40,6 +41,11 @@ def group(*inputs: Any, name: str | None = None) -> Operation:
             return _after([_after(by_device[device], device, None) for device in sorted(by_device)], "", scope)
         device, ops = by_device.popitem() if by_device else ("", [])
         return _after(ops, device, scope)
+
+
+def tables_initializer(name: str = "init_all_tables") -> Operation:
+    """An operation that runs the initialisers of all lookup tables of the default graph."""
+    return group(*get_default_graph().get_collection(GraphKeys.TABLE_INITIALIZERS), name=name)
 
 
 def _after(ops: Sequence[Operation], device: str, name: str | None) -> Operation:

@@ -9,7 +9,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from headwater.build.arrays import fill, reshape, transpose
-from headwater.build.linalg import diag_part, qr
+from headwater.build.factorisations import qr
+from headwater.build.linalg import diag_part
 from headwater.build.math import multiply, sign
 from headwater.build.partitioned import PartitionInfo
 from headwater.build.random import random_normal, random_uniform, truncated_normal

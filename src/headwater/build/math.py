@@ -48,10 +48,6 @@ asinh = _of_x("Asinh", "The inverse hyperbolic sine")
 acosh = _of_x("Acosh", "The inverse hyperbolic cosine")
 atanh = _of_x("Atanh", "The inverse hyperbolic tangent")
 sigmoid = _of_x("Sigmoid", "1 / (1 + e⁻ˣ)")
-lgamma = _of_x("Lgamma", "log |Γ(x)|")
-digamma = _of_x("Digamma", "The derivative of log Γ(x)")
-erf = _of_x("Erf", "The error function")
-erfc = _of_x("Erfc", "1 - erf(x)")
 sign = _of_x("Sign", "-1, 0 or 1, the sign")
 floor = _of_x("Floor", "The largest integer not above")
 ceil = _of_x("Ceil", "The smallest integer not below")
@@ -61,8 +57,6 @@ is_inf = _of_x("IsInf", "Whether it is infinite,")
 is_finite = _of_x("IsFinite", "Whether it is neither infinite nor NaN,")
 logical_not = _of_x("LogicalNot", "The negation")
 invert = _of_x("Invert", "All bits flipped")
-bessel_i0e = _of_x("BesselI0e", "e^-|x| times the modified Bessel function of order 0")
-bessel_i1e = _of_x("BesselI1e", "e^-|x| times the modified Bessel function of order 1")
 
 
 def abs(x: Any, name: str | None = None) -> Tensor:
@@ -119,7 +113,6 @@ logical_and = _of_x_y("LogicalAnd", "x and y")
 logical_or = _of_x_y("LogicalOr", "x or y")
 xdivy = _of_x_y("Xdivy", "x / y, and 0 where x is 0")
 xlogy = _of_x_y("Xlogy", "x log(y), and 0 where x is 0")
-zeta = _of_x_y("Zeta", "The Hurwitz zeta function Σₙ (n + y)⁻ˣ")
 bitwise_and = _of_x_y("BitwiseAnd", "The bits set in both x and y")
 bitwise_or = _of_x_y("BitwiseOr", "The bits set in x or y")
 bitwise_xor = _of_x_y("BitwiseXor", "The bits set in one of x and y")
@@ -130,26 +123,6 @@ right_shift = _of_x_y("RightShift", "x with its bits shifted right by y")
 def atan2(y: Any, x: Any, name: str | None = None) -> Tensor:
     """The angle of the point (x, y)."""
     return one("Atan2", y, x, name=name)
-
-
-def igamma(a: Any, x: Any, name: str | None = None) -> Tensor:
-    """The lower regularised incomplete gamma function P(a, x)."""
-    return one("Igamma", a, x, name=name)
-
-
-def igammac(a: Any, x: Any, name: str | None = None) -> Tensor:
-    """The upper regularised incomplete gamma function Q(a, x)."""
-    return one("Igammac", a, x, name=name)
-
-
-def polygamma(a: Any, x: Any, name: str | None = None) -> Tensor:
-    """The a-th derivative of the digamma function."""
-    return one("Polygamma", a, x, name=name)
-
-
-def betainc(a: Any, b: Any, x: Any, name: str | None = None) -> Tensor:
-    """The regularised incomplete beta function I_x(a, b)."""
-    return one("Betainc", a, b, x, name=name)
 
 
 def pow(x: Any, y: Any, name: str | None = None) -> Tensor:
@@ -389,22 +362,6 @@ def scalar_mul(scalar: Any, x: Any, name: str | None = None) -> Any:
         raise ValueError(f"Only scalar multiply works, got shape {scalar.shape}")
     product = one("Mul", scalar, values, name=name)
     return IndexedSlices(product, slices.indices, slices.dense_shape) if slices else product
-
-
-def polyval(coeffs: Sequence[Any], x: Any, name: str | None = None) -> Tensor:
-    """The polynomial with the given coefficients, that of the highest power first, at x.
-
-    Raises:
-      ValueError: no coefficients.
-    """
-    if not coeffs:
-        raise ValueError("polyval needs at least one coefficient")
-    with name_scope(name, "polyval", [*coeffs, x]):
-        x = convert_to_tensor(x, name="x")
-        result, *rest = (convert_to_tensor(c, name=f"coeff_{i}") for i, c in enumerate(coeffs))
-        for coefficient in rest:
-            result = coefficient + result * x
-        return result
 
 
 def reciprocal_no_nan(x: Any, name: str | None = None) -> Tensor:

@@ -85,19 +85,19 @@ _NAMES = {
         parse_single_example parse_tensor serialize_tensor""",
     # Operations
     "headwater.build.conditions": "case cond",
-    "headwater.build.control_flow": "group no_op tuple",
+    "headwater.build.control_flow": "group initialize_all_tables=tables_initializer no_op tables_initializer tuple",
     "headwater.build.functional": "foldl foldr map_fn scan",
     "headwater.build.loops": "while_loop",
     "headwater.build.tensor_arrays": "TensorArray",
     "headwater.build.math": """
-        abs accumulate_n acos acosh add add_n angle asin asinh atan atan2 atanh betainc bitcast cast ceil complex
-        complex_abs=abs conj cos cosh digamma div div_no_nan divide equal erf erfc exp expm1 floor floor_div floordiv
-        floormod greater greater_equal igamma igammac imag is_finite is_inf is_nan is_non_decreasing is_numeric_tensor
-        is_strictly_increasing less less_equal lgamma log log1p log_sigmoid logical_and logical_not logical_or
-        logical_xor maximum minimum mod=floormod mul=multiply multiply neg=negative negative not_equal polygamma pow
-        real realdiv reciprocal rint round rsqrt saturate_cast scalar_mul sigmoid sign sin sinh sqrt square
-        squared_difference sub=subtract subtract tan tanh to_bfloat16 to_complex128 to_complex64 to_double to_float
-        to_int32 to_int64 truediv truncatediv truncatemod zeta""",
+        abs accumulate_n acos acosh add add_n angle asin asinh atan atan2 atanh bitcast cast ceil complex
+        complex_abs=abs conj cos cosh div div_no_nan divide equal exp expm1 floor floor_div floordiv floormod greater
+        greater_equal imag is_finite is_inf is_nan is_non_decreasing is_numeric_tensor is_strictly_increasing less
+        less_equal log log1p log_sigmoid logical_and logical_not logical_or logical_xor maximum minimum mod=floormod
+        mul=multiply multiply neg=negative negative not_equal pow real realdiv reciprocal rint round rsqrt
+        saturate_cast scalar_mul sigmoid sign sin sinh sqrt square squared_difference sub=subtract subtract tan tanh
+        to_bfloat16 to_complex128 to_complex64 to_double to_float to_int32 to_int64 truediv truncatediv
+        truncatemod""",
     "headwater.build.reductions": """
         arg_max=argmax arg_min=argmin argmax argmin bincount count_nonzero cumprod cumsum histogram_fixed_width
         reduce_all reduce_any reduce_logsumexp reduce_max reduce_mean reduce_min reduce_prod reduce_sum segment_max
@@ -105,10 +105,10 @@ _NAMES = {
         unsorted_segment_max unsorted_segment_mean unsorted_segment_min unsorted_segment_prod unsorted_segment_sqrt_n
         unsorted_segment_sum""",
     "headwater.build.arrays": """
-        broadcast_dynamic_shape broadcast_static_shape broadcast_to concat_v2=concat ensure_shape expand_dims fill
-        guarantee_const identity identity_n matrix_transpose ones ones_like pad parallel_stack placeholder
-        placeholder_with_default range rank reshape reverse_v2=reverse roll shape shape_n size squeeze stack
-        stop_gradient tile transpose unstack zeros zeros_like""",
+        batch_matrix_transpose=matrix_transpose broadcast_dynamic_shape broadcast_static_shape broadcast_to
+        concat_v2=concat ensure_shape expand_dims fill guarantee_const identity identity_n matrix_transpose ones
+        ones_like pad parallel_stack placeholder placeholder_with_default range rank reshape reverse_v2=reverse roll
+        shape shape_n size squeeze stack stop_gradient tile transpose unstack zeros zeros_like""",
     "headwater.build.grids": "invert_permutation lin_space linspace=lin_space meshgrid repeat",
     "headwater.build.searching": "argsort searchsorted setdiff1d sort unique unique_with_counts unravel_index",
     "headwater.build.indexing": """
@@ -116,10 +116,18 @@ _NAMES = {
         scatter_nd select sequence_mask slice sparse_to_dense strided_slice tensor_scatter_add
         tensor_scatter_nd_add=tensor_scatter_add tensor_scatter_nd_sub=tensor_scatter_sub
         tensor_scatter_nd_update=tensor_scatter_update tensor_scatter_sub tensor_scatter_update where where_v2""",
+    "headwater.build.factorisations": """
+        batch_cholesky=cholesky batch_cholesky_solve=cholesky_solve batch_matrix_determinant=matrix_determinant
+        batch_matrix_inverse=matrix_inverse batch_matrix_solve=matrix_solve batch_matrix_solve_ls=matrix_solve_ls
+        batch_matrix_triangular_solve=matrix_triangular_solve batch_self_adjoint_eig=self_adjoint_eig
+        batch_self_adjoint_eigvals=self_adjoint_eigvals batch_svd=svd cholesky cholesky_solve matrix_determinant
+        matrix_inverse matrix_solve matrix_solve_ls matrix_square_root matrix_triangular_solve qr self_adjoint_eig
+        self_adjoint_eigvals svd""",
+    "headwater.build.special": "betainc digamma erf erfc igamma igammac lbeta lgamma polygamma zeta",
     "headwater.build.linalg": """
-        cholesky cholesky_solve cross diag diag_part einsum eye lbeta matmul matrix_band_part matrix_determinant
-        matrix_diag matrix_diag_part matrix_inverse matrix_set_diag matrix_solve matrix_solve_ls matrix_square_root
-        matrix_triangular_solve norm qr self_adjoint_eig self_adjoint_eigvals svd tensordot trace""",
+        batch_matrix_band_part=matrix_band_part batch_matrix_diag=matrix_diag batch_matrix_diag_part=matrix_diag_part
+        batch_matrix_set_diag=matrix_set_diag cross diag diag_part einsum eye matmul matrix_band_part matrix_diag
+        matrix_diag_part matrix_set_diag norm sparse_matmul tensordot trace""",
     "headwater.build.random": """
         get_seed multinomial random_crop random_gamma random_normal random_poisson random_shuffle random_uniform
         set_random_seed truncated_normal""",
@@ -127,7 +135,9 @@ _NAMES = {
     "headwater.build.blocks": """
         batch_to_space batch_to_space_nd depth_to_space extract_image_patches required_space_to_batch_paddings
         space_to_batch space_to_batch_nd space_to_depth""",
-    "headwater.build.fourier": "fft fft2d fft3d ifft ifft2d ifft3d",
+    "headwater.build.fourier": """
+        batch_fft=fft batch_fft2d=fft2d batch_fft3d=fft3d batch_ifft=ifft batch_ifft2d=ifft2d batch_ifft3d=ifft3d fft
+        fft2d fft3d ifft ifft2d ifft3d""",
     "headwater.build.losses": "confusion_matrix",
     "headwater.build.checks": """
         Assert assert_equal assert_greater assert_greater_equal assert_integer assert_less assert_less_equal
@@ -155,8 +165,8 @@ _MODULES = {
     area: f"headwater.compat.tf.{area}"
     for area in (
         "bitwise", "compat", "contrib", "debugging", "dtypes", "errors", "examples", "image", "initializers", "io",
-        "linalg", "math", "nest", "nn", "python_io", "random", "signal", "sparse", "strings", "summary", "train",
-        "version",
+        "linalg", "manip", "math", "nest", "nn", "python_io", "random", "signal", "sparse", "spectral", "strings",
+        "summary", "train", "version",
     )
 }  # fmt: skip
 
