@@ -45,10 +45,11 @@ DIFFERENCES = """\
 ## What differs
 
 - Random numbers: the same seeds give the same numbers in every session, but others than TensorFlow's.
-- `tf.gather` and `tf.nn.embedding_lookup` give zeros for an index that is out of range, as TensorFlow does on GPUs;
+- `tf.gather`, `tf.gather_nd` and `tf.nn.embedding_lookup` give zeros for an index that is out of range, as TensorFlow does on GPUs;
   on CPUs it fails there.
 - A partitioned `tf.nn.embedding_lookup` asks every part for a row per id, so that shapes stay the same from step to
   step.
+- A slice whose place is computed in the step, and that would reach beyond the end, is taken from the end.
 - Integers divided by zero give no error.
 - A step is compiled as a whole; sums may differ in the last digits.
 - Inputs that say a shape (`shape` of `tf.reshape`, `axis` of `tf.reduce_sum` and the like) may be computed; each new

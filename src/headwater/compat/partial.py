@@ -15,5 +15,11 @@ PARTIAL: Final[Mapping[str, str]] = {
     "tf.OptimizerOptions": "may be set, and changes nothing",
     "tf.RunMetadata": "a message to pass along; a step does not fill it in",
     "tf.RunOptions": "of its fields `timeout_in_ms` counts",
+    "tf.depth_to_space": "for channels last only",
+    "tf.nn.pool": "for two and three dimensions of space, windows without holes",
+    "tf.repeat": "with repeats that are known when the graph is built",
+    "tf.space_to_depth": "for channels last only",
+    "tf.string_split": "gives a `tf.SparseTensor` only",
+    "tf.strings.split": "gives a `tf.SparseTensor` only",
 }
 """For each name, as programs write it, a clause that says what is not as in TensorFlow 1.15."""

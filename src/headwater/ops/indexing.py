@@ -38,7 +38,8 @@ def _take(params: Any, indices: Any, axis: int) -> Any:
     """Slices of ``params``; zeros where there is none, as TensorFlow has it on GPUs. For shapes and text, an error."""
     if _is_exact(params) and isinstance(indices, np.ndarray):
         return np.take(params, indices, axis)
-    return jnp.take(params, indices, axis, mode="fill", fill_value=0)
+    key = (slice(None),) * axis + (jnp.asarray(indices),)
+    return jnp.asarray(params).at[key].get(mode="fill", fill_value=0, wrap_negative_indices=False)
 
 
 def _is_exact(params: Any) -> bool:
@@ -87,7 +88,8 @@ def gather_nd(params: Any, indices: Any) -> Any:
     """``params[indices[..., 0], indices[..., 1], …]``."""
     if _is_exact(params) and isinstance(indices, np.ndarray):
         return params[_places(indices)]
-    return jnp.asarray(params).at[_places(indices)].get(mode="fill", fill_value=0)
+    places = jnp.asarray(params).at[_places(indices)]
+    return places.get(mode="fill", fill_value=0, wrap_negative_indices=False)
 
 
 def _scatter_nd_spec(inference: Inference) -> Sequence[Spec]:
@@ -97,7 +99,8 @@ def _scatter_nd_spec(inference: Inference) -> Sequence[Spec]:
 @pure("ScatterNd", inputs="indices:Tindices|index, updates:T, shape:Tindices", static=(2,), infer=_scatter_nd_spec)
 def scatter_nd(indices: Any, updates: Any, shape: Any) -> Any:
     """Zeros of a shape, with ``updates`` added at ``indices``."""
-    return jnp.zeros(as_ints(shape), updates.dtype).at[_places(indices)].add(updates, mode="drop")
+    places = jnp.zeros(as_ints(shape), updates.dtype).at[_places(indices)]
+    return places.add(updates, mode="drop", wrap_negative_indices=False)
 
 
 def _like_first(inference: Inference) -> Sequence[Spec]:
@@ -107,7 +110,8 @@ def _like_first(inference: Inference) -> Sequence[Spec]:
 
 def _scattered(op_type: str, method: str) -> None:
     def lower(tensor: Any, indices: Any, updates: Any) -> Any:
-        return getattr(jnp.asarray(tensor).at[_places(indices)], method)(updates, mode="drop")
+        places = jnp.asarray(tensor).at[_places(indices)]
+        return getattr(places, method)(updates, mode="drop", wrap_negative_indices=False)
 
     pure(op_type, inputs="tensor:T, indices:Tindices|index, updates:T", infer=_like_first)(lower)
 
