@@ -156,7 +156,7 @@ class PreparedStep:
                 conversation.begin([feeds[i] for i in self._remote_feeds[task]])
             if self.local is not None:
                 local_feeds = [feeds[i] for i in self._local_feeds]
-                results[None] = self._owner.runtime.execute(self.local, local_feeds, step, wait=False)
+                results[None] = self._owner.runtime.execute(self.local, local_feeds, step)
             for task, conversation in step.conversations.items():
                 results[task] = conversation.finish()
         except BaseException as error:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from headwater.cluster.devices import Device, parse_device
-from headwater.errors import AbortedError
+from headwater.errors import AbortedError, CancelledError
 from headwater.passes.plan import TaskPlan
 from headwater.runtime.devices import local_devices
 from headwater.runtime.executor import CompiledPlan
@@ -127,6 +127,8 @@ class TaskRuntime:
         """Runs a plan as a step that `cancel` and `release` can end."""
         self._steps.add(step)
         try:
+            if step.session not in self._plans:  # released since the step was made, too early to find it here
+                raise CancelledError(None, None, "Session has been closed.")
             return compiled.execute(feeds, step, wait=wait)
         finally:
             self._steps.discard(step)
