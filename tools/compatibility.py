@@ -45,8 +45,8 @@ DIFFERENCES = """\
 ## What differs
 
 - Random numbers: the same seeds give the same numbers in every session, but others than TensorFlow's.
-- `tf.gather`, `tf.gather_nd` and `tf.nn.embedding_lookup` give zeros for an index that is out of range, as TensorFlow does on GPUs;
-  on CPUs it fails there.
+- `tf.gather`, `tf.gather_nd` and `tf.nn.embedding_lookup` give zeros for an index that is out of range, as TensorFlow
+  does on GPUs; on CPUs it fails there.
 - A partitioned `tf.nn.embedding_lookup` asks every part for a row per id, so that shapes stay the same from step to
   step.
 - A slice whose place is computed in the step, and that would reach beyond the end, is taken from the end.
