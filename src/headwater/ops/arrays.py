@@ -80,8 +80,9 @@ def broadcast_args(s0: Any, s1: Any) -> Any:
 
 def _reshape_spec(inference: Inference) -> Sequence[Spec]:
     source, wanted = inference.inputs[0].dims, inference.partial(1)
-    if inference.inputs[1].dims not in (None, (None,)) and len(inference.inputs[1].dims or ()) != 1:
-        raise ValueError(f"Shape must be rank 1 but is rank {len(inference.inputs[1].dims or ())}")
+    given = inference.inputs[1].dims
+    if given is not None and len(given) != 1:
+        raise ValueError(f"Shape must be rank 1 but is rank {len(given)}")
     if wanted is None:
         return output(inference, None)
     count = None if source is None else product(source)

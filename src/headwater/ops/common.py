@@ -50,16 +50,6 @@ def output(inference: Inference, dims: Dims, index: int = 0) -> Sequence[Spec]:
     return [Spec(inference.inputs[index].dtype.base_dtype, dims)]
 
 
-def require_rank(inference: Inference, index: int, rank: int) -> tuple[int | None, ...]:
-    """The static shape of input ``index``, all unknown where it is; ValueError when its rank is another."""
-    dims = inference.inputs[index].dims
-    if dims is None:
-        return (None,) * rank
-    if len(dims) != rank:
-        raise ValueError(f"Shape must be rank {rank} but is rank {len(dims)}")
-    return dims
-
-
 def product(sizes: Sequence[int | None]) -> int | None:
     """How many elements these sizes make; None when one is unknown."""
     result = 1

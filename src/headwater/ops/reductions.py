@@ -36,7 +36,7 @@ def _reduced(inference: Inference) -> Sequence[Spec]:
 
 def _reduction(op_type: str, compute: Callable[..., Any], inputs: str, **options: Any) -> None:
     def lower(input: Any, reduction_indices: Any, *, keep_dims: bool = False) -> Any:
-        axes = tuple(axis % max(input.ndim, 1) for axis in as_ints(reduction_indices))
+        axes = tuple(normal_axis(axis, input.ndim) for axis in as_ints(reduction_indices))
         if len(set(axes)) < len(axes):
             raise ValueError(f"Invalid reduction arguments: Axes contains duplicate dimension: {axes}")
         return compute(input, axes, keep_dims)
@@ -65,15 +65,10 @@ def _extreme(name: str, empty: Callable[[np.dtype[Any]], Any]) -> Callable[..., 
     """``name`` of NumPy; of no elements the value that any other one replaces."""
 
     def compute(x: Any, axes: tuple[int, ...], keep: bool) -> Any:
-        xp = array_module(x)
-        return getattr(xp, name)(x, axis=axes, keepdims=keep, initial=empty(x.dtype) if 0 in x.shape else None)
+        more = {"initial": empty(x.dtype)} if 0 in x.shape else {}
+        return getattr(array_module(x), name)(x, axis=axes, keepdims=keep, **more)
 
-    def on_numpy(x: Any, axes: tuple[int, ...], keep: bool) -> Any:
-        if 0 in x.shape or not isinstance(x, np.ndarray):
-            return compute(x, axes, keep)
-        return getattr(np, name)(x, axis=axes, keepdims=keep)
-
-    return on_numpy
+    return compute
 
 
 def _lowest(dtype: np.dtype[Any]) -> Any:

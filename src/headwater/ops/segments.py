@@ -101,7 +101,7 @@ def _sorted_segments(op_type: str, reduce: Any, mean: bool = False, empty: int =
             filled, starts, sizes = np.unique(segment_ids, return_index=True, return_counts=True)
             result[filled] = reduce.reduceat(data, starts, axis=0)
             if mean:
-                result[filled] /= sizes.reshape((-1,) + (1,) * (data.ndim - 1)).astype(data.dtype)
+                result[filled] = result[filled] / sizes.reshape((-1,) + (1,) * (data.ndim - 1))
         return result
 
     host(op_type, inputs="data:T|numeric, segment_ids:Tindices|index", infer=_sorted_spec)(lower)
