@@ -133,9 +133,15 @@ def _move_up(
     known: set[Operation],
     fed: set[Tensor],
 ) -> None:
-    """Moves pure operations to the highest level that those who use them allow."""
+    """Moves pure operations to the highest level that those who use them allow, and updates that nothing waits for to
+    the last level of their lane."""
     latest: dict[Operation, int] = {}
+    last: dict[Lane, int] = {}
+    for op in running:
+        last[lanes[op]] = max(last.get(lanes[op], 0), levels[op])
     for op in reversed(running):
+        if op.definition.updates and op not in latest:
+            levels[op] = last[lanes[op]]  # nothing waits for it, and reads before it should not wait for it either
         movable = (
             op.definition.kind in (Kind.PURE, Kind.RANDOM)
             and not runs_on_host(op)
