@@ -23,6 +23,11 @@ def colocate_with(op: Any, ignore_existing: bool = False) -> AbstractContextMana
     return get_default_graph().colocate_with(op, ignore_existing)
 
 
+def container(container_name: str) -> AbstractContextManager[str]:
+    """Keeps variables and queues made within the block in this container of their task; see ``Session.reset``."""
+    return get_default_graph().container(container_name)
+
+
 def control_dependencies(control_inputs: Sequence[Any] | None) -> AbstractContextManager[None]:
     """Makes operations of the block run after ``control_inputs``; None leaves all outer dependencies."""
     return get_default_graph().control_dependencies(control_inputs)

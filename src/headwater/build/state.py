@@ -183,5 +183,7 @@ def scatter_nd_sub(ref: Any, indices: Any, updates: Any, use_locking: bool = Fal
 
 def variable_op(shape: Any, dtype: DType, name: str, shared_name: str = "", container: str = "") -> Tensor:
     """Adds a cell for a variable to the graph and gives the reference to it."""
+    graph = get_default_graph()
+    container = container or graph.current_container
     attrs = {"shape": shape, "dtype": dtype, "shared_name": shared_name, "container": container}
-    return get_default_graph().create_op("VariableV2", [], attrs, name).outputs[0]
+    return graph.create_op("VariableV2", [], attrs, name).outputs[0]

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from headwater.cluster.devices import canonical_device_name, merge_device_names
+from headwater.cluster.devices import canonical_device_name
 from headwater.graph import constants, context
 from headwater.graph.collections import GraphKeys
 from headwater.graph.graph_def import graph_def
 from headwater.graph.operation import Operation, Tensor
-from headwater.graph.scopes import ControlDependencies, NameScope, valid_name, valid_scope
+from headwater.graph.scopes import ControlDependencies, DeviceFunction, NameScope, Places, valid_name, valid_scope
 from headwater.registry import Inference, lookup
 from headwater.shapes import TensorShape
-
-DeviceFunction = Callable[[Operation], "str | None"]
 
 
 class Graph:
@@ -30,6 +28,7 @@ class Graph:
     Attributes:
       version: grows with every change; a session extends itself when it sees a new one.
       seed: the graph-level random seed, or None.
+      current_container: where operations made now keep their state; empty for the default container.
     """
 
     def __init__(self) -> None:
@@ -37,8 +36,7 @@ class Graph:
         self._operations: dict[str, Operation] = {}
         self._consumers: dict[Operation, list[Operation]] = {}
         self._names = NameScope()
-        self._devices: list[str | DeviceFunction | None] = []
-        self._colocation: list[Operation | str | None] = []
+        self._places = Places()
         self._control = ControlDependencies()
         self._gradient_overrides: dict[str, str] = {}
         self._collections: dict[Any, list[Any]] = {}
@@ -47,6 +45,7 @@ class Graph:
         self._unfeedable: set[Tensor] = set()
         self._unfetchable: set[Operation] = set()
         self.seed: int | None = None
+        self.current_container = ""
 
     # Operations -------------------------------------------------------------------------------------------------
 
@@ -104,8 +103,7 @@ class Graph:
             before = self._control.inputs_for(inputs, control_inputs)
             op = Operation(self, self._version, full_name, definition, inputs, attrs, before, outputs)
             self._apply_gradient_override(op)
-            self._apply_devices(op, device)
-            self._apply_colocation(op, device)
+            self._places.place(op, device)
             self._operations[full_name] = op
             self._names.claim(full_name)
             for tensor in inputs:
@@ -250,11 +248,8 @@ class Graph:
         entry: str | DeviceFunction | None = device
         if device is not None and not callable(device):
             entry = canonical_device_name(device.to_string() if hasattr(device, "to_string") else str(device))
-        self._devices.append(entry)
-        try:
+        with self._places.device(entry):
             yield
-        finally:
-            self._devices.pop()
 
     @contextmanager
     def colocate_with(self, op: Any, ignore_existing: bool = False) -> Generator[None]:
@@ -270,26 +265,24 @@ class Graph:
         if op is None and not ignore_existing:
             raise ValueError("colocate_with(None) leaves outer colocations: it needs ignore_existing=True")
         target = None if op is None else self.as_graph_element(getattr(op, "op", op), allow_tensor=False)
-        with self._colocated(target, ignore_existing):
+        with self._places.colocated(target, ignore_existing):
             yield
 
     @contextmanager
     def colocate_with_name(self, name: str) -> Generator[None]:
         """Puts the operations made within the block where the operation that will be called ``name`` goes."""
-        with self._colocated(name, True):
+        with self._places.colocated(name, True):
             yield
 
     @contextmanager
-    def _colocated(self, target: Operation | str | None, ignore_existing: bool) -> Generator[None]:
-        saved = self._colocation
-        saved_devices = self._devices
-        self._colocation = [target] if ignore_existing else [*saved, target]
-        self._devices = []
+    def container(self, container_name: str) -> Generator[str]:
+        """Keeps the state of operations made within the block (variables, queues) in this container of their task."""
+        saved = self.current_container
+        self.current_container = container_name
         try:
-            yield
+            yield container_name
         finally:
-            self._colocation = saved
-            self._devices = saved_devices
+            self.current_container = saved
 
     @contextmanager
     def control_dependencies(self, control_inputs: Sequence[Any] | None) -> Generator[None]:
@@ -315,28 +308,6 @@ class Graph:
         override = self._gradient_overrides.get(op.type)
         if override is not None:
             op.attrs.setdefault("_gradient_op_type", override)
-
-    def _apply_colocation(self, op: Operation, fixed: str | None) -> None:
-        groups: list[bytes] = []
-        for target in reversed(self._colocation):  # the outermost that has a device decides
-            if isinstance(target, str):
-                groups.append(f"loc:@{target}".encode())
-            elif target is not None:
-                groups.extend(target.colocation_groups())
-                if fixed is None and target.device:
-                    op._set_device(target.device)  # pyright: ignore[reportPrivateUsage]
-        if groups:
-            op.attrs["_class"] = sorted(set(groups) | set(op.attrs.get("_class", ())))
-
-    def _apply_devices(self, op: Operation, fixed: str | None) -> None:
-        if fixed is not None:
-            op._set_device(fixed)  # pyright: ignore[reportPrivateUsage]
-            return
-        for entry in reversed(self._devices):
-            if entry is None:
-                return
-            wanted = (entry(op) or "") if callable(entry) else merge_device_names(entry, op.device)
-            op._set_device(wanted)  # pyright: ignore[reportPrivateUsage]
 
     # Collections ------------------------------------------------------------------------------------------------
 

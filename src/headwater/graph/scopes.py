@@ -1,12 +1,15 @@
-"""Names in use, and the control dependencies of the current block."""
+"""What applies to operations made in the current block: names, devices, control dependencies."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 
+from headwater.cluster.devices import merge_device_names
 from headwater.graph.operation import Operation, Tensor
+
+DeviceFunction = Callable[[Operation], "str | None"]
 
 _TOP_NAME = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_./-]*")
 _NAME = re.compile(r"[A-Za-z0-9_./-]*")
@@ -49,6 +52,59 @@ class NameScope:
             self._used[base] = count
             self._used[key] = 1
         return f"{name}_{count - 1}"
+
+
+class Places:
+    """The stacks of ``device`` and ``colocate_with`` blocks."""
+
+    def __init__(self) -> None:
+        self._devices: list[str | DeviceFunction | None] = []
+        self._colocation: list[Operation | str | None] = []
+
+    @contextmanager
+    def device(self, entry: str | DeviceFunction | None) -> Generator[None]:
+        """Adds a device: a canonical name, a function, or None, which hides all outer ones."""
+        saved = self._devices
+        self._devices = [*saved, entry]
+        try:
+            yield
+        finally:
+            self._devices = saved
+
+    @contextmanager
+    def colocated(self, target: Operation | str | None, ignore_existing: bool) -> Generator[None]:
+        """Adds an operation to be colocated with, and hides all outer devices."""
+        saved = self._colocation, self._devices
+        self._colocation = [target] if ignore_existing else [*self._colocation, target]
+        self._devices = []
+        try:
+            yield
+        finally:
+            self._colocation, self._devices = saved
+
+    def place(self, op: Operation, fixed: str | None) -> None:
+        """Gives a new operation the device that the current blocks ask for, or the ``fixed`` one."""
+        if fixed is not None:
+            op._set_device(fixed)  # pyright: ignore[reportPrivateUsage]
+        else:
+            self._apply_devices(op)
+        groups: list[bytes] = []
+        for target in reversed(self._colocation):  # the outermost that has a device decides
+            if isinstance(target, str):
+                groups.append(f"loc:@{target}".encode())
+            elif target is not None:
+                groups.extend(target.colocation_groups())
+                if fixed is None and target.device:
+                    op._set_device(target.device)  # pyright: ignore[reportPrivateUsage]
+        if groups:
+            op.attrs["_class"] = sorted(set(groups) | set(op.attrs.get("_class", ())))
+
+    def _apply_devices(self, op: Operation) -> None:
+        for entry in reversed(self._devices):
+            if entry is None:
+                return
+            wanted = (entry(op) or "") if callable(entry) else merge_device_names(entry, op.device)
+            op._set_device(wanted)  # pyright: ignore[reportPrivateUsage]
 
 
 class ControlDependencies:

@@ -36,8 +36,8 @@ _NAMES = {
         DType as_dtype bfloat16 bool=bool_ complex128 complex64 double float16 float32 float64 half int16 int32 int64
         int8 qint32 qint8 quint8 resource string uint16 uint32 uint64 uint8 variant""",
     "headwater.build.default_graph": """
-        add_to_collection add_to_collections colocate_with control_dependencies convert_to_tensor_or_indexed_slices
-        device get_collection get_collection_ref is_tensor name_scope op_scope""",
+        add_to_collection add_to_collections colocate_with container control_dependencies
+        convert_to_tensor_or_indexed_slices device get_collection get_collection_ref is_tensor name_scope op_scope""",
     "headwater.build.gradients": """
         AggregationMethod NoGradient NotDifferentiable RegisterGradient UnconnectedGradients custom_gradient
         grad_pass_through gradients hessians no_gradient=NotDifferentiable""",
