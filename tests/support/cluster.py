@@ -42,7 +42,7 @@ class MemoryTask:
         """A channel to this task, served by a thread of its own."""
         theirs, ours = memory_pair((str(self.name), str(client.name)), generations=(self.generation, client.generation))
         thread = threading.Thread(target=self._serve, args=(ours,), name=f"{self.name} serves {client.name}")
-        self._channels += [theirs, ours]
+        self._channels.append(ours)
         self._threads.append(thread)
         thread.start()
         return theirs
