@@ -77,10 +77,10 @@ class ControlServer:
         if master is not None:
             generated.add_MasterServicer_to_server(_Master(me, master), self._server)
         generated.add_ChannelsServicer_to_server(_Channels(me, on_channel, options), self._server)
-        self._health: Any = health.HealthServicer()
-        cast(Any, health_pb2_grpc).add_HealthServicer_to_server(self._health, self._server)
+        servicer: Any = health.HealthServicer()
+        cast(Any, health_pb2_grpc).add_HealthServicer_to_server(servicer, self._server)
         for service in _SERVICES:
-            self._health.set(service, health_pb2.HealthCheckResponse.SERVING)
+            servicer.set(service, health_pb2.HealthCheckResponse.SERVING)
         reflection.enable_server_reflection((*_SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME), self._server)
         credentials = _credentials(security)
         if credentials is None:
@@ -94,7 +94,8 @@ class ControlServer:
 
     def stop(self, grace_s: float = 0.5) -> None:
         """Answers no new calls, and gives those that run ``grace_s`` seconds. May be called again."""
-        self._health.enter_graceful_shutdown()
+        # Who watches the health sees the stream end. The servicer's own graceful shutdown waits for watchers, under
+        # a lock that those need who leave at that moment.
         self._server.stop(grace_s).wait()
         self._threads.shutdown(wait=False)
 
