@@ -155,7 +155,7 @@ class BaseSession:
         return lambda: self._run(runner, (), None)
 
     def _make_runner(self, fetches: Any, feed_dict: Mapping[Any, Any], block: int = 1) -> _Runner:
-        opened = self._require_open()
+        self._require_open()
         if not self._graph.version:
             raise RuntimeError("The Session graph is empty. Add operations to the graph before calling run().")
         wanted = Fetches(self._graph, fetches)
@@ -164,8 +164,11 @@ class BaseSession:
         one_each = [id(value) for value in expanded.values()] == [id(value) for value in feed_dict.values()]
         if not wanted.tensors and not wanted.targets:
             return _Runner(wanted, feeds, one_each, None)
+        return _Runner(wanted, feeds, one_each, self._prepare(wanted, feeds, block))
+
+    def _prepare(self, wanted: Fetches, feeds: Sequence[Feed], block: int) -> Runnable:
         try:
-            return _Runner(wanted, feeds, one_each, opened.prepare(make_request(wanted, feeds, block)))
+            return self._require_open().prepare(make_request(wanted, feeds, block))
         except OpError as error:
             raise error_with_op(error, self._graph) from None
 

@@ -8,18 +8,16 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from headwater.errors import AbortedError, OpError, UnavailableError
+from headwater.errors import OpError
 from headwater.graph.graph import Graph
 from headwater.tensorboard_protos import config_pb2
 from headwater.training.coordinator import Coordinator
 from headwater.training.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
+from headwater.training.supervised_session import LOST
 
 _logger: Final = logging.getLogger(__name__)
 
 _PAUSE_S: Final = 0.5
-
-LOST: Final = (AbortedError, UnavailableError)
-"""Errors of a task that is away or was restarted; a new session may work."""
 
 
 class WrappedSession:

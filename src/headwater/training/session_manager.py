@@ -8,17 +8,11 @@ import threading
 import time
 from typing import Any, Final
 
-from headwater.errors import (
-    AbortedError,
-    DeadlineExceededError,
-    FailedPreconditionError,
-    OpError,
-    UnavailableError,
-)
+from headwater.errors import DeadlineExceededError, FailedPreconditionError, OpError
 from headwater.graph.context import get_default_graph
 from headwater.graph.graph import Graph
 from headwater.training.checkpoint_state import get_checkpoint_state
-from headwater.training.progress import open_session
+from headwater.training.supervised_session import LOST, SupervisedSession
 
 _logger: Final = logging.getLogger(__name__)
 _FIRST_PAUSE_S: Final = 0.05
@@ -142,6 +136,23 @@ class SessionManager:
         _logger.info("Restored model from %s", source)
         return sess, True
 
+    def rejoin_session(self, master: str, config: Any = None) -> Any:
+        """A session whose model is ready as it is, without anybody's doing; None where it is not.
+
+        Args:
+          master: the target of the master.
+          config: a ``ConfigProto``.
+        """
+        sess = SupervisedSession(master, self._graph, config)
+        try:
+            if self._run_local_init(sess) is None and self._missing(sess) is None:
+                return sess
+        except BaseException:
+            _close(sess)
+            raise
+        _close(sess)
+        return None
+
     def wait_for_session(self, master: str, config: Any = None, max_wait_secs: float = math.inf) -> Any:
         """A session whose model is ready, made so by another task: the chief.
 
@@ -162,13 +173,13 @@ class SessionManager:
         while True:
             try:
                 if sess is None:
-                    sess = open_session(master, self._graph, config)
+                    sess = SupervisedSession(master, self._graph, config)
                 missing = self._run_local_init(sess)
                 if missing is None:
                     missing = self._missing(sess)
                 if missing is None:
                     return sess
-            except (AbortedError, UnavailableError) as error:
+            except LOST as error:
                 # A task that is not there yet, or left: another session may find it.
                 _close(sess)
                 sess = None
@@ -201,7 +212,7 @@ class SessionManager:
         """A session, and whether something was restored into it."""
         if checkpoint_dir and checkpoint_filename_with_path:
             raise ValueError("Can not provide both checkpoint_dir and checkpoint_filename_with_path.")
-        sess = open_session(master, self._graph, config)
+        sess = SupervisedSession(master, self._graph, config)
         try:
             if saver is None or not (checkpoint_dir or checkpoint_filename_with_path):
                 return sess, False

@@ -30,6 +30,7 @@ from headwater.training.progress import GlobalStepThread, progress_reporter
 from headwater.training.saver import Saver
 from headwater.training.scaffold import Scaffold, merged_summaries
 from headwater.training.session_manager import SessionManager
+from headwater.training.supervised_session import SupervisedSession
 from headwater.training.supervisor_services import SVStepCounterThread, SVSummaryThread, SVTimerCheckpointThread
 from headwater.training.training_util import global_step as read_global_step
 from headwater.training.training_util import write_graph
@@ -246,6 +247,9 @@ class Supervisor:
     ) -> Any:
         """A session whose model is ready: the chief makes it so, the others wait.
 
+        When a task is lost, a step waits until the model is ready once more, and is run again: the chief restores the
+        newest checkpoint if variables are gone with the task, or initialises where there is none.
+
         Args:
           master: the target of the master: empty, or a server's.
           config: a ``ConfigProto``.
@@ -261,24 +265,14 @@ class Supervisor:
         if self._summary_writer is not None:
             self._summary_writer.reopen()
             self._writer_open = True
+        sess = self._ready_session(master, config, wait_for_checkpoint, max_wait_secs)
+        if isinstance(sess, SupervisedSession):
+            sess.recover_with(lambda: self._session_after_loss(master, config, max_wait_secs))
         if self._is_chief:
-            sess = self._session_manager.prepare_session(
-                master,
-                init_op=self._init_op,
-                saver=self._saver,
-                checkpoint_dir=self._logdir,
-                wait_for_checkpoint=wait_for_checkpoint,
-                max_wait_secs=max_wait_secs,
-                config=config,
-                init_feed_dict=self._init_feed_dict,
-                init_fn=self._init_fn,
-            )
             self._write_graph()
             if start_standard_services:
                 _logger.info("Starting standard services.")
                 self.start_standard_services(sess)
-        else:
-            sess = self._session_manager.wait_for_session(master, config=config, max_wait_secs=max_wait_secs)
         if start_standard_services:
             _logger.info("Starting queue runners.")
             self.start_queue_runners(sess)
@@ -287,6 +281,29 @@ class Supervisor:
         return sess
 
     PrepareSession = prepare_or_wait_for_session
+
+    def _ready_session(self, master: str, config: Any, wait_for_checkpoint: bool, max_wait_secs: float) -> Any:
+        if not self._is_chief:
+            return self._session_manager.wait_for_session(master, config=config, max_wait_secs=max_wait_secs)
+        return self._session_manager.prepare_session(
+            master,
+            init_op=self._init_op,
+            saver=self._saver,
+            checkpoint_dir=self._logdir,
+            wait_for_checkpoint=wait_for_checkpoint,
+            max_wait_secs=max_wait_secs,
+            config=config,
+            init_feed_dict=self._init_feed_dict,
+            init_fn=self._init_fn,
+        )
+
+    def _session_after_loss(self, master: str, config: Any, max_wait_secs: float) -> Any:
+        """A session after a task was lost: on with what is there, if it is all there, else as at the begin."""
+        if self._is_chief:
+            sess = self._session_manager.rejoin_session(master, config)
+            if sess is not None:
+                return sess
+        return self._ready_session(master, config, False, max_wait_secs)
 
     @contextmanager
     def managed_session(

@@ -13,18 +13,52 @@ import pytest
 from headwater.cluster.variables import LISTEN_FDS
 from headwater.compat import tf
 
-StartCluster = Callable[..., tuple[Any, dict[str, Any]]]
+
+class Cluster:
+    """The tasks of a cluster, each a server of this process.
+
+    Args:
+      spec: the cluster.
+
+    Attributes:
+      targets: what a session connects to, by names such as ``"worker:0"``.
+    """
+
+    def __init__(self, spec: Any) -> None:
+        self._spec = spec
+        self._servers: dict[str, Any] = {}
+        for job in spec.jobs:
+            for index in spec.task_indices(job):
+                self._start(f"{job}:{index}")
+        self.targets = {name: server.target for name, server in self._servers.items()}
+
+    def _start(self, name: str) -> None:
+        job, _, index = name.partition(":")
+        self._servers[name] = tf.train.Server(self._spec, job_name=job, task_index=int(index))
+
+    def restart(self, name: str) -> None:
+        """Ends a task, with all it holds, and starts it again."""
+        self._servers[name].stop()
+        self._start(name)
+
+    def stop(self) -> None:
+        """Ends all tasks."""
+        for server in self._servers.values():
+            server.stop()
+
+
+StartCluster = Callable[..., Cluster]
 
 
 @pytest.fixture
 def start_cluster(monkeypatch: pytest.MonkeyPatch) -> Generator[StartCluster]:
-    """Starts the tasks of a cluster: ``start_cluster(ps=1, worker=2)`` gives its spec and the targets by task name.
+    """Starts a cluster: ``start_cluster(ps=1, worker=2)``.
 
     The ports are taken before the servers get them, so that nobody else can.
     """
     with ExitStack() as ends:
 
-        def start(**tasks: int) -> tuple[Any, dict[str, Any]]:
+        def start(**tasks: int) -> Cluster:
             jobs: dict[str, list[str]] = {}
             descriptors: dict[str, int] = {}
             for job, count in tasks.items():
@@ -34,14 +68,8 @@ def start_cluster(monkeypatch: pytest.MonkeyPatch) -> Generator[StartCluster]:
                     descriptors[address] = listening.fileno()
                     jobs.setdefault(job, []).append(address)
             monkeypatch.setenv(LISTEN_FDS, json.dumps(descriptors))
-            spec = tf.train.ClusterSpec(jobs)
-            servers = {
-                f"{job}:{index}": tf.train.Server(spec, job_name=job, task_index=index)
-                for job, addresses in jobs.items()
-                for index in range(len(addresses))
-            }
-            for server in servers.values():
-                ends.callback(server.stop)
-            return spec, {name: server.target for name, server in servers.items()}
+            cluster = Cluster(tf.train.ClusterSpec(jobs))
+            ends.callback(cluster.stop)
+            return cluster
 
         yield start

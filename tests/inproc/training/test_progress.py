@@ -58,12 +58,3 @@ def test_steps_and_loss_are_reported(launcher: socket.socket, monitored: bool) -
                 break
     assert report.task == "/job:worker/task:1"
     assert report.step <= len(steps)
-
-
-def test_without_a_launcher_sessions_are_plain_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(STATUS_VARIABLE, raising=False)
-    monkeypatch.setattr(progress, "_reporter", None)
-    with tf.Graph().as_default() as graph:
-        tf.no_op()
-        with progress.open_session("", graph) as sess:
-            assert type(sess) is tf.Session

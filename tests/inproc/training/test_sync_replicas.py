@@ -106,7 +106,7 @@ def worker(targets: Any, replica: int, aggregate: int, total: int) -> Callable[[
 
 @pytest.mark.parametrize("replicas", [1, 3])
 def test_same_values_as_one_process_with_all_batches(start_cluster: StartCluster, replicas: int) -> None:
-    _, targets = start_cluster(ps=PARAMETER_SERVERS, worker=replicas)
+    targets = start_cluster(ps=PARAMETER_SERVERS, worker=replicas).targets
     results = together(*(worker(targets, replica, replicas, replicas) for replica in range(replicas)))
     alone = Model()
     with tf.Session() as sess:
@@ -121,7 +121,7 @@ def test_same_values_as_one_process_with_all_batches(start_cluster: StartCluster
 
 
 def test_more_gradients_than_replicas(start_cluster: StartCluster) -> None:
-    _, targets = start_cluster(ps=PARAMETER_SERVERS, worker=1)
+    targets = start_cluster(ps=PARAMETER_SERVERS, worker=1).targets
     model = Model(0, sync(2, 1))
     with session(targets, model, 0) as sess:
         for batch in batches(0)[:4]:
@@ -131,13 +131,13 @@ def test_more_gradients_than_replicas(start_cluster: StartCluster) -> None:
 
 def test_fewer_gradients_than_replicas_wait_for_nobody(start_cluster: StartCluster) -> None:
     # Two are enough, and the third never comes.
-    _, targets = start_cluster(ps=PARAMETER_SERVERS, worker=2)
+    targets = start_cluster(ps=PARAMETER_SERVERS, worker=2).targets
     results = together(worker(targets, 0, 2, 3), worker(targets, 1, 2, 3))
     assert [step for _, _, step in results] == [STEPS, STEPS]
 
 
 def test_a_late_gradient_is_dropped(start_cluster: StartCluster) -> None:
-    _, targets = start_cluster(ps=PARAMETER_SERVERS, worker=2)
+    targets = start_cluster(ps=PARAMETER_SERVERS, worker=2).targets
     model = Model(0, sync(1, 2))
     batch = model.feed(batches(0)[0])
     with session(targets, model, 0) as chief, tf.Graph().as_default():
@@ -155,7 +155,7 @@ def test_a_late_gradient_is_dropped(start_cluster: StartCluster) -> None:
 
 
 def test_moving_averages_follow(start_cluster: StartCluster) -> None:
-    _, targets = start_cluster(ps=1, worker=1)
+    targets = start_cluster(ps=1, worker=1).targets
     average = tf.train.ExponentialMovingAverage(0.5)
     with tf.device(tf.train.replica_device_setter(1, worker_device="/job:worker/task:0")):
         v = tf.Variable(1.0, name="v")
@@ -173,7 +173,7 @@ def test_moving_averages_follow(start_cluster: StartCluster) -> None:
 
 
 def test_under_a_supervisor_as_it_was_done_first(start_cluster: StartCluster) -> None:
-    _, targets = start_cluster(ps=PARAMETER_SERVERS, worker=1)
+    targets = start_cluster(ps=PARAMETER_SERVERS, worker=1).targets
     model = Model(0, sync(1, 1, name="mnist_sync_replicas"))
     queue_runner = model.opt.get_chief_queue_runner()
     init_tokens = model.opt.get_init_tokens_op()

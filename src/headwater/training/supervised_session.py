@@ -1,0 +1,133 @@
+"""`SupervisedSession`: counts training steps for whoever started the process, and outlives lost tasks."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from headwater.errors import AbortedError, CancelledError, OpError, UnavailableError
+from headwater.graph.collections import GraphKeys
+from headwater.graph.graph import Graph
+from headwater.session import Session
+from headwater.training.progress import progress_reporter
+
+_logger: Final = logging.getLogger(__name__)
+_PAUSE_S: Final = 0.5
+
+LOST: Final = (AbortedError, UnavailableError)
+"""Errors of a task that is away or was restarted; a new session may work."""
+
+
+class SupervisedSession(Session):
+    """A session for training loops.
+
+    Runs of what is in ``TRAIN_OP`` are training steps; they are reported where a launcher listens. A floating scalar
+    that is fetched in a list together with such an operation is reported as the loss.
+
+    After `recover_with`, a step that fails because a task was lost waits until the model is ready again, and is run
+    anew. Whoever holds the session notices only that it took long.
+    """
+
+    def __init__(self, target: str = "", graph: Graph | None = None, config: Any = None) -> None:
+        super().__init__(target, graph, config)
+        reporter = progress_reporter()
+        self._reporter = reporter if reporter.listening else None
+        self._steps: set[Any] = set()
+        self._recover: Callable[[], Session] | None = None
+        self._give_up_after_s = 0.0
+        self._recovery = threading.RLock()
+        self._life = 0
+        self._lives: dict[Any, tuple[int, int]] = {}
+
+    def recover_with(self, open_again: Callable[[], Session], give_up_after_s: float = 600) -> None:
+        """From now on, outlives lost tasks.
+
+        Args:
+          open_again: gives another session whose model is ready, and waits until it is.
+          give_up_after_s: how many seconds to try that after a loss; then the error is raised.
+        """
+        self._recover = open_again
+        self._give_up_after_s = give_up_after_s
+
+    def _make_runner(self, fetches: Any, feed_dict: Any, block: int = 1) -> Any:
+        while True:
+            life = self._life
+            try:
+                runner = super()._make_runner(fetches, feed_dict, block)
+            except LOST as error:
+                self._start_over(life, error)
+                continue
+            self._lives[runner] = (life, block)
+            if self._reporter is not None:
+                train_ops = set(self.graph.get_collection(GraphKeys.TRAIN_OP))
+                asked = (*runner.fetches.targets, *(tensor.op for tensor in runner.fetches.tensors))
+                if train_ops.intersection(asked):
+                    self._steps.add(runner)
+            return runner
+
+    def _run(self, runner: Any, arrays: Sequence[Any], options: Any) -> Any:
+        while True:
+            life = self._life
+            try:
+                if self._lives[runner][0] != life:
+                    self._prepare_again(runner)
+                result = super()._run(runner, arrays, options)
+                break
+            except LOST as error:
+                self._start_over(life, error)
+            except CancelledError:
+                # Another thread may have given up the session that this step was in.
+                with self._recovery:
+                    if self._life == life:
+                        raise
+        if self._reporter is not None and runner in self._steps:
+            self._reporter.step(loss=_first_float(result))
+        return result
+
+    def _prepare_again(self, runner: Any) -> None:
+        life, (_, block) = self._life, self._lives[runner]
+        if runner.prepared is not None:
+            runner.prepared = self._prepare(runner.fetches, runner.feeds, block)
+        self._lives[runner] = (life, block)
+
+    def _start_over(self, life: int, error: OpError) -> None:
+        """Replaces the session of ``life``, which is lost, by another one; raises ``error`` where nobody said how."""
+        with self._recovery:
+            if self._life != life:
+                return
+            if self._recover is None or self._opened is None:
+                raise error
+            _logger.warning("The session is made anew once the model is ready again: %s", error.message)
+            fresh = self._opened_again(self._recover)
+            old, self._opened, fresh._opened = self._opened, fresh._opened, None
+            self._life += 1
+            _logger.warning("The session is there again.")
+        try:
+            old.close()
+        except (OpError, RuntimeError) as problem:
+            _logger.debug("Ignored exception: %s", problem)
+
+    def _opened_again(self, open_again: Callable[[], Session]) -> Session:
+        deadline = time.monotonic() + self._give_up_after_s
+        pause = threading.Event()
+        while True:
+            try:
+                return open_again()
+            except LOST as error:
+                if time.monotonic() > deadline:
+                    raise
+                _logger.warning("Still lost: %s", error.message)
+                pause.wait(_PAUSE_S)
+
+
+def _first_float(result: Any) -> float | None:
+    if isinstance(result, dict):
+        return _first_float(result.get("caller"))  # pyright: ignore[reportUnknownMemberType] - of a monitored session
+    if not isinstance(result, list | tuple):
+        return None
+    return next((float(item) for item in result if isinstance(item, np.floating)), None)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
