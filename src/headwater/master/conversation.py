@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from headwater.errors import DeadlineExceededError, InternalError, OpError, UnavailableError
-from headwater.master.protocol import DONE, ERROR, RUN, TENSORS, raise_error
+from headwater.errors import DeadlineExceededError, OpError, UnavailableError
+from headwater.master.protocol import DONE, ERROR, RUN, TENSORS, bad_header, raise_error, transfer_of
 from headwater.runtime.step import Step
 from headwater.transport.channel import Channel
 from headwater.transport.frames import Frame
@@ -101,14 +101,15 @@ class ChannelConversation:
             self._open = False
             self._end(self._channel, True)
             raise_error(frame, self._task)
-        if frame.header[0] != self._step.number:
-            return
         if frame.kind == TENSORS:
-            self._stash[int(frame.header[1])] = frame.tensors
+            step, transfer = transfer_of(frame, self._task)
+            if step == self._step.number:
+                self._stash[transfer] = frame.tensors
         elif frame.kind == DONE:
-            self._done = frame.tensors
+            if tuple(frame.header) == (self._step.number,):
+                self._done = frame.tensors
         else:
-            raise InternalError(None, None, f"{self._task} sent a frame of kind {frame.kind} in a step")
+            raise bad_header(frame, self._task)
 
     def _get(self) -> Frame:
         try:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from headwater.errors import InternalError, OpError, make_error
+from headwater.errors import InternalError, InvalidArgumentError, OpError, make_error
 from headwater.transport.frames import Frame
 
 RUN: Final = 1
@@ -41,6 +41,24 @@ def error_frame(step: int, error: BaseException, task: str) -> Frame:
 
 def raise_error(frame: Frame, task: str) -> None:
     """Raises what an ERROR frame says, with the task that sent it."""
-    _, code, message = frame.header
-    text = str(message)
-    raise make_error(int(code), text if task in text else f"{text} [on {task}]")
+    match frame.header:
+        case (int(), int(code), str(message)):
+            raise make_error(code, message if task in message else f"{message} [on {task}]")
+        case _:
+            raise bad_header(frame, task)
+
+
+def transfer_of(frame: Frame, sender: str) -> tuple[int, int]:
+    """Step and transfer of a TENSORS frame; InvalidArgumentError when its header says something else."""
+    match frame.header:
+        case (int(step), int(transfer)):
+            return step, transfer
+        case _:
+            raise bad_header(frame, sender)
+
+
+def bad_header(frame: Frame, sender: str) -> InvalidArgumentError:
+    """The error for a frame whose header is not one of its kind."""
+    return InvalidArgumentError(
+        None, None, f"{sender} sent a frame of kind {frame.kind} with the header {str(frame.header)[:80]}"
+    )

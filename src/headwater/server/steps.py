@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from headwater.errors import CancelledError, InvalidArgumentError, OpError, UnavailableError
-from headwater.master.protocol import DONE, PUSH, RUN, TENSORS, error_frame
+from headwater.master.protocol import DONE, PUSH, RUN, TENSORS, bad_header, error_frame, transfer_of
 from headwater.runtime.step import Step
 from headwater.runtime.task import TaskRuntime
 from headwater.transport.channel import Channel
@@ -76,11 +76,12 @@ class ServedStep(Step):
             return self._runtime.rendezvous.take(self, transfer, source)
         while transfer not in self._stash:
             frame = self._channel.recv()
-            if frame.kind != TENSORS or frame.header[0] != self.number:
-                raise InvalidArgumentError(
-                    None, None, f"{self._master} sent a frame of kind {frame.kind} in the middle of step {self.number}"
-                )
-            self._stash[int(frame.header[1])] = frame.tensors
+            if frame.kind != TENSORS:
+                raise bad_header(frame, self._master)
+            step, came = transfer_of(frame, self._master)
+            if step != self.number:
+                raise bad_header(frame, self._master)
+            self._stash[came] = frame.tensors
         return self._stash.pop(transfer)
 
     def interrupted(self) -> bool:
@@ -112,11 +113,9 @@ class StepService:
                 if frame.kind == RUN:
                     self._run(channel, frame)
                 elif frame.kind == PUSH:
-                    session, step, transfer = frame.header
-                    if self._runtime.owner(str(session)):  # else it is over, and nobody would ever take it
-                        self._runtime.rendezvous.put(str(session), int(step), int(transfer), frame.tensors)
+                    self._take_push(channel, frame)
                 elif frame.kind != TENSORS and not other(frame):  # TENSORS are of a step that ended early
-                    raise InvalidArgumentError(None, None, f"{channel.peer} sent a frame of unknown kind {frame.kind}")
+                    raise bad_header(frame, channel.peer)
         except (UnavailableError, CancelledError):
             return
         except OpError as error:
@@ -124,8 +123,16 @@ class StepService:
         finally:
             channel.close()
 
+    def _take_push(self, channel: Channel, frame: Frame) -> None:
+        match frame.header:
+            case (str(session), int(step), int(transfer)):
+                if self._runtime.owner(session):  # else it is over, and nobody would ever take it
+                    self._runtime.rendezvous.put(session, step, transfer, frame.tensors)
+            case _:
+                raise bad_header(frame, channel.peer)
+
     def _run(self, channel: Channel, frame: Frame) -> None:
-        session, plan, number, seconds = _run_header(frame)
+        session, plan, number, seconds = _run_header(channel, frame)
         deadline = None if seconds is None else time.monotonic() + seconds
         runtime = self._runtime
         step = ServedStep(number, session, deadline, channel, runtime.owner(session), runtime, self._push)
@@ -148,9 +155,9 @@ class StepService:
         channel.send(Frame(DONE, (number,), [np.asarray(value) for value in results]))
 
 
-def _run_header(frame: Frame) -> tuple[str, int, int, float | None]:
+def _run_header(channel: Channel, frame: Frame) -> tuple[str, int, int, float | None]:
     match frame.header:
         case (str(session), int(plan), int(number), float() | int() | None as seconds):
             return session, plan, number, seconds
         case _:
-            raise InvalidArgumentError(None, None, f"not the header of a step: {str(frame.header)[:80]}")
+            raise bad_header(frame, channel.peer)

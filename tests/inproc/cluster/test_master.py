@@ -170,9 +170,9 @@ def test_a_device_that_no_task_has(cluster: MemoryCluster) -> None:
     for device in ("/job:ps/task:7", "/job:nobody", "/job:ps/task:0/gpu:0"):
         with tf.device(device):
             x = tf.constant(1.0) + 1.0
-        with tf.Session(cluster.target("worker")) as session:
-            with pytest.raises(tf.errors.InvalidArgumentError, match="available devices are"):
-                session.run(x)
+        refused = pytest.raises(tf.errors.InvalidArgumentError, match="available devices are")
+        with tf.Session(cluster.target("worker")) as session, refused:
+            session.run(x)
 
 
 def test_device_filters(cluster: MemoryCluster) -> None:

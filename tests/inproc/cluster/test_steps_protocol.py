@@ -1,0 +1,276 @@
+"""The protocol of a step, frame by frame: what a task answers, and what it does with frames that make no sense."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from headwater import tf
+from headwater.cluster.devices import parse_device
+from headwater.errors import (
+    ABORTED,
+    CANCELLED,
+    INVALID_ARGUMENT,
+    AbortedError,
+    InvalidArgumentError,
+    UnavailableError,
+)
+from headwater.master.conversation import ChannelConversation
+from headwater.master.protocol import DONE, ERROR, PUSH, RUN, TENSORS
+from headwater.passes.partition import partition
+from headwater.passes.place import place
+from headwater.passes.prune import Request, prune
+from headwater.passes.schedule import schedule
+from headwater.runtime.step import Step
+from headwater.runtime.task import TaskRuntime
+from headwater.server.steps import StepService
+from headwater.transport.channel import memory_pair
+from headwater.transport.frames import Frame
+from tests.support import host_ops
+
+MASTER, TASK = "/job:worker/replica:0/task:0", "/job:ps/replica:0/task:0"
+SESSION = "s"
+
+
+class Served:
+    """A task with one channel to it, and plans 1 and 2: 1 doubles a feed, 2 asks the master to."""
+
+    def __init__(self) -> None:
+        self.runtime = TaskRuntime(TASK)
+        self.pushed: list[tuple[str, Frame]] = []
+        self.service = StepService(self.runtime, lambda task, frame: self.pushed.append((task, frame)))
+        self.channel, theirs = memory_pair()
+        self.thread = threading.Thread(target=self.service.serve, args=(theirs, lambda frame: frame.kind == 99))
+        self.thread.start()
+        with tf.Graph().as_default():
+            fed = tf.placeholder(tf.float32, [2])
+            with tf.device(TASK):
+                doubled = fed * 2.0
+            self._add_plan(1, Request((doubled,), (fed,)))
+            with tf.device(TASK):
+                first = fed + 1.0
+            with tf.device(MASTER):
+                second = first * 10.0
+            with tf.device(TASK):
+                third = second - 1.0
+            self._add_plan(2, Request((third,), (fed,)))
+            with tf.device(TASK):
+                waiting = tf.get_default_graph().create_op("TestWait", [], {"gate": "protocol"}).outputs[0]
+                self._add_plan(3, Request((waiting + 0,)))
+
+    def _add_plan(self, number: int, request: Request) -> None:
+        devices = [parse_device(f"{task}/device:CPU:0") for task in (MASTER, TASK)]
+        plan = schedule(partition(place(prune(request), devices)))[TASK]
+        self.runtime.add_plan(SESSION, number, plan, (MASTER, 1))
+
+    def send(self, kind: int, header: Any, *tensors: Any) -> None:
+        self.channel.send(Frame(kind, header, [np.asarray(tensor) for tensor in tensors]))
+
+    def run(self, plan: int, step: int, *feeds: Any) -> None:
+        self.send(RUN, (SESSION, plan, step, None), *feeds)
+
+    def recv(self) -> tuple[int, Any, list[Any]]:
+        frame = self.channel.recv()
+        return frame.kind, tuple(frame.header), [tensor.tolist() for tensor in frame.tensors]
+
+
+@pytest.fixture
+def served() -> Iterator[Served]:
+    found = Served()
+    yield found
+    found.channel.close()
+    found.thread.join()
+
+
+ONES = np.ones(2, np.float32)
+
+
+def test_a_step(served: Served) -> None:
+    for step in (1, 2):
+        served.run(1, step, ONES)
+        assert served.recv() == (DONE, (step,), [[2.0, 2.0]])
+    assert served.service.steps == 2
+
+
+def test_a_step_that_needs_the_master(served: Served) -> None:
+    served.run(2, 7, ONES)
+    kind, header, tensors = served.recv()
+    assert (kind, header[0], tensors) == (TENSORS, 7, [[2.0, 2.0]])
+    served.send(TENSORS, (7, header[1] + 1), np.full(2, 20.0, np.float32))
+    assert served.recv() == (DONE, (7,), [[19.0, 19.0]])
+
+
+def test_frames_of_a_step_that_is_over_are_passed_over(served: Served) -> None:
+    served.send(TENSORS, (3, 0), ONES)
+    served.run(1, 4, ONES)
+    assert served.recv()[0] == DONE
+
+
+@pytest.mark.parametrize(
+    ("header", "feeds", "code", "message"),
+    [
+        ((SESSION, 99, 5, None), [ONES], ABORTED, "does not know plan 99"),
+        (("nobody", 1, 5, None), [ONES], ABORTED, "session nobody"),
+        ((SESSION, 1, 5, None), [], INVALID_ARGUMENT, "takes 1 feeds, 0 came"),
+        ((SESSION, 1, 5, None), [ONES, ONES], INVALID_ARGUMENT, "takes 1 feeds, 2 came"),
+    ],
+)
+def test_steps_that_cannot_be(served: Served, header: Any, feeds: list[Any], code: int, message: str) -> None:
+    served.send(RUN, header, *feeds)
+    kind, answer, _ = served.recv()
+    assert (kind, answer[0], answer[1]) == (ERROR, 5, code)
+    assert message in answer[2]
+    served.run(1, 6, ONES)
+    assert served.recv()[0] == DONE
+
+
+@pytest.mark.parametrize(
+    ("kind", "header"),
+    [
+        (RUN, ()), (RUN, (SESSION, 1)), (RUN, (SESSION, "1", 5, None)), (RUN, (1, 1, 5, None)),
+        (RUN, (SESSION, 1, 5, "soon")), (RUN, (SESSION, 1, 5, None, None)), (77, (1,)), (DONE, (1,)),
+        (PUSH, ()), (PUSH, (SESSION, "x", 1)),
+    ],
+)  # fmt: skip
+def test_frames_that_make_no_sense_end_the_channel(served: Served, kind: int, header: Any) -> None:
+    served.send(kind, header)
+    with pytest.raises(UnavailableError):
+        served.channel.recv()
+
+
+def test_a_frame_of_another_service(served: Served) -> None:
+    served.send(99, ())
+    served.run(1, 1, ONES)
+    assert served.recv()[0] == DONE
+
+
+def test_a_wrong_frame_in_the_middle_of_a_step(served: Served) -> None:
+    served.run(2, 7, ONES)
+    assert served.recv()[0] == TENSORS
+    served.run(1, 8, ONES)
+    kind, header, _ = served.recv()
+    assert (kind, header[:2]) == (ERROR, (7, INVALID_ARGUMENT))
+
+
+@pytest.mark.parametrize("header", [(), (7,), (8, 0), (7, "0"), (7, 0, 0), ("7", 0)])
+def test_a_wrong_transfer_in_the_middle_of_a_step(served: Served, header: Any) -> None:
+    served.run(2, 7, ONES)
+    assert served.recv()[0] == TENSORS
+    served.send(TENSORS, header, ONES)
+    kind, answer, _ = served.recv()
+    assert (kind, answer[:2]) == (ERROR, (7, INVALID_ARGUMENT))
+
+
+def test_a_master_that_goes_away_ends_the_step(served: Served) -> None:
+    gate = host_ops.gates["protocol"] = host_ops.Gate()
+    served.run(3, 1)
+    gate.reached.wait()
+    served.channel.close()
+    served.thread.join()
+    assert not gate.is_open
+    del host_ops.gates["protocol"]
+
+
+def test_a_step_that_is_cancelled(served: Served) -> None:
+    gate = host_ops.gates["protocol"] = host_ops.Gate()
+    served.run(3, 1)
+    gate.reached.wait()
+    served.runtime.cancel(SESSION, 1, "somebody asked for it")
+    kind, header, _ = served.recv()
+    assert (kind, header[:2]) == (ERROR, (1, CANCELLED))
+    assert "somebody asked for it" in header[2]
+    gate.open()
+    served.run(3, 2)
+    assert served.recv() == (DONE, (2,), [1])
+    del host_ops.gates["protocol"]
+
+
+def test_tensors_of_a_step_that_failed_are_forgotten(served: Served) -> None:
+    served.send(PUSH, (SESSION, 5, 0), ONES)
+    served.run(1, 5)  # lacks its feed
+    assert served.recv()[0] == ERROR
+    assert not served.runtime.rendezvous._arrived  # pyright: ignore[reportPrivateUsage]
+
+
+def test_channels_of_one_task_are_independent(served: Served) -> None:
+    other, theirs = memory_pair()
+    thread = threading.Thread(target=served.service.serve, args=(theirs, lambda frame: False))
+    thread.start()
+    other.send(Frame(77, (), ()))
+    with pytest.raises(UnavailableError):
+        other.recv()
+    thread.join()
+    served.run(1, 1, ONES)
+    assert served.recv()[0] == DONE
+
+
+# The master's side ----------------------------------------------------------------------------------------------
+
+
+class Conversing:
+    """A conversation of step 7 with a task that a test plays."""
+
+    def __init__(self) -> None:
+        self.task, ours = memory_pair()
+        self.ended: list[bool] = []
+        self.conversation = ChannelConversation(
+            Step(7, SESSION), 1, TASK, ours, lambda channel, usable: self.ended.append(usable), {}
+        )
+
+    def answer(self, kind: int, header: Any, *tensors: Any) -> None:
+        self.task.send(Frame(kind, header, [np.asarray(tensor) for tensor in tensors]))
+
+
+def test_what_a_master_asks_and_takes() -> None:
+    talk = Conversing()
+    talk.conversation.begin([ONES])
+    talk.conversation.send(3, [ONES])
+    asked, sent = talk.task.recv(), talk.task.recv()
+    assert (asked.kind, tuple(asked.header)) == (RUN, (SESSION, 1, 7, None))
+    assert (sent.kind, tuple(sent.header)) == (TENSORS, (7, 3))
+    talk.answer(TENSORS, (6, 4), ONES * 0)  # of an earlier step
+    talk.answer(TENSORS, (7, 5), ONES * 5)
+    talk.answer(TENSORS, (7, 4), ONES * 4)
+    talk.answer(DONE, (6,))
+    talk.answer(DONE, (7,), ONES * 9)
+    assert [tensor.tolist() for tensor in talk.conversation.recv(4)] == [[4.0, 4.0]]
+    assert [tensor.tolist() for tensor in talk.conversation.finish()] == [[9.0, 9.0]]
+    assert [tensor.tolist() for tensor in talk.conversation.recv(5)] == [[5.0, 5.0]]
+    assert talk.ended == [True]
+    talk.conversation.abort("too late")
+    assert talk.ended == [True]
+
+
+@pytest.mark.parametrize(
+    ("kind", "header"),
+    [
+        (ERROR, ()), (ERROR, (7, "3", "x")), (ERROR, (7, 3)), (TENSORS, ()), (TENSORS, (7, "x")), (RUN, (7,)),
+        (99, (7, 1)),
+    ],
+)  # fmt: skip
+def test_answers_that_make_no_sense(kind: int, header: Any) -> None:
+    talk = Conversing()
+    talk.answer(kind, header)
+    with pytest.raises(InvalidArgumentError, match=f"{TASK} sent a frame of kind {kind}"):
+        talk.conversation.recv(1)
+
+
+def test_an_error_keeps_its_class_and_names_the_task() -> None:
+    talk = Conversing()
+    talk.answer(ERROR, (7, ABORTED, "it is gone"))
+    with pytest.raises(AbortedError, match=r"it is gone \[on /job:ps/replica:0/task:0\]"):
+        talk.conversation.finish()
+    assert talk.ended == [True]
+
+
+def test_a_task_that_is_lost() -> None:
+    talk = Conversing()
+    talk.task.close()
+    with pytest.raises(UnavailableError, match="/job:ps/replica:0/task:0 was lost during step 7"):
+        talk.conversation.finish()
+    talk.conversation.abort("it is lost")
+    assert talk.ended == [False]
