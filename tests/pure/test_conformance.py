@@ -9,6 +9,8 @@ from tests.conformance.run import outcome
 from tests.conformance.stored import Case, stored_cases
 
 
-@pytest.mark.parametrize("case", stored_cases("shapes", "dtypes", "names", "elements", "constants", "scopes", "graph_defs"), ids=str)
+@pytest.mark.parametrize(
+    "case", stored_cases("shapes", "dtypes", "names", "elements", "constants", "scopes", "graph_defs"), ids=str
+)
 def test_as_tensorflow(case: Case) -> None:
     assert outcome(case.run, tf) == case.expected
