@@ -217,9 +217,7 @@ def _max_pool(
         return lax.reduce_window(input, np.asarray(lowest, input.dtype), lax.max, tuple(ksize), tuple(strides), pads)
     if any(pad != (0, 0) for pad in pads):
         input = jnp.pad(input, pads, constant_values=lowest)
-    counts = [
-        (size - window) // stride + 1 for size, window, stride in zip(input.shape, ksize, strides, strict=True)
-    ]
+    counts = [(size - window) // stride + 1 for size, window, stride in zip(input.shape, ksize, strides, strict=True)]
     result = None
     for offset in itertools.product(*map(range, ksize)):
         ends = [start + (count - 1) * stride + 1 for start, count, stride in zip(offset, counts, strides, strict=True)]
