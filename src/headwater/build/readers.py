@@ -56,7 +56,7 @@ class ReaderBase:
         """
         return Record(*self._op("ReaderReadV2", [_ref(queue)], name).outputs)
 
-    def read_up_to(self, queue: Any, num_records: Any, name: str | None = None) -> Record:
+    def read_up_to(self, queue: Any, num_records: Any, name: str | None = None) -> Records:
         """Keys and values of the next records, two vectors of strings.
 
         Args:
