@@ -117,7 +117,9 @@ def constant(
 
 def make_const(array: np.ndarray[Any, Any], name: str = "Const") -> Tensor:
     """A constant of exactly ``array``, which must not change afterwards."""
-    attrs = {"value": np.asarray(array), "dtype": from_numpy(array.dtype)}
+    value = np.asarray(array).view()
+    value.flags.writeable = False
+    attrs = {"value": value, "dtype": from_numpy(value.dtype)}
     return get_default_graph().create_op("Const", [], attrs, name).outputs[0]
 
 

@@ -87,6 +87,8 @@ class Graph:
                         f"{tensor!r} must be from the same graph as the operation that uses it ({op_type})."
                     )
             full_name = self._name_for(op_type if name is None else name)
+            if full_name in self._operations:
+                raise ValueError(f"Duplicate node name in graph: '{full_name}'")
             inference = Inference(
                 op_type,
                 attrs,

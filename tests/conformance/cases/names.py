@@ -63,6 +63,17 @@ def case_a_scope_ends_with_an_error(tf):
         return op(tf, "x")
 
 
+def case_a_full_name_twice(tf):
+    x = tf.constant(1)
+    return [tf.identity(x, name="a/").name, tf.identity(x, name="a/").name]
+
+
+def case_the_name_of_a_scope(tf):
+    with tf.name_scope("s") as scope:
+        found = [tf.identity(tf.constant(1), name=scope).name]
+    return [*found, op(tf, "s")]
+
+
 def case_unique_name(tf):
     graph = tf.get_default_graph()
     found = [graph.unique_name("a", False), graph.unique_name("a"), graph.unique_name("a", False)]
