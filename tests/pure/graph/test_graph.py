@@ -16,7 +16,10 @@ def test_default_graphs_are_left_in_order() -> None:
         outer, inner = tf.Graph().as_default(), tf.Graph().as_default()
         outer.__enter__()
         inner.__enter__()
-        outer.__exit__(None, None, None)
+        try:
+            outer.__exit__(None, None, None)
+        finally:
+            inner.__exit__(None, None, None)
 
     with ThreadPoolExecutor(1) as pool, pytest.raises(AssertionError, match="Nesting of default graphs is wrong"):
         pool.submit(leave_the_outer_one_first).result()  # a thread's own stack, left as it is
