@@ -8,6 +8,7 @@ positional ones are its inputs. The static shape rule, unless given, is abstract
 from __future__ import annotations
 
 import inspect
+import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
@@ -320,8 +321,9 @@ def _evaluate_anew(
                 return tuple(_spec(out) for out in run(_with_symbols(shapes, symbols)))
             except (*_MISFITS, InconclusiveDimensionOperation):
                 continue  # JAX could not decide something about the symbols
-    for rank in range(_MAX_PROBED_RANK):
-        guess = [(2,) * rank if dims is None else tuple(2 if d is None else d for d in dims) for dims in shapes]
+    sizes = dict.fromkeys([2, *(dim for dims in shapes for dim in dims or () if dim), 1])
+    for size, rank in itertools.product(sizes, range(_MAX_PROBED_RANK) if None in shapes else [0]):
+        guess = [(size,) * rank if dims is None else tuple(size if d is None else d for d in dims) for dims in shapes]
         try:
             return tuple(Spec(from_numpy(out.dtype), None) for out in run(guess))
         except _MISFITS:
