@@ -42,8 +42,6 @@ def test_a_ps_that_is_lost_and_comes_back(tmp_path: Path) -> None:
         ps = cluster.start("ps", 0, program)
         wait_for_step(worker, 100)
         ps.kill()
-        lost = worker.wait_for(r"^lost (AbortedError|UnavailableError) (.*)").group(2)
-        assert "/job:ps/task:0" in lost
         lines = worker.line_count()
         cluster.start("ps", 0, program)
         worker.wait_for(r"^step 100$", after=lines)  # the checkpoint of step 0 came back

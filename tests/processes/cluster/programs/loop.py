@@ -1,4 +1,4 @@
-"""A worker that trains until it is told to end, and goes on with a new session when its ps is lost."""
+"""A worker that trains until it is told to end, and whose session outlives the loss of its ps."""
 
 from __future__ import annotations
 
@@ -15,15 +15,10 @@ supervisor = tf.train.Supervisor(
     is_chief=args.task_index == 0, logdir=args.folder or None, global_step=global_step, summary_op=None,
     save_model_secs=0, recovery_wait_secs=1,
 )  # fmt: skip
+session = supervisor.prepare_or_wait_for_session(server.target)
+if supervisor.is_chief and args.folder:
+    supervisor.saver.save(session, supervisor.save_path, global_step=session.run(global_step))
 while True:
-    session = supervisor.prepare_or_wait_for_session(server.target)
-    if supervisor.is_chief and args.folder:
-        supervisor.saver.save(session, supervisor.save_path, global_step=session.run(global_step))
-    try:
-        while True:
-            step = session.run(increment)
-            if step % args.steps == 0:
-                print("step", step, flush=True)
-    except (tf.errors.AbortedError, tf.errors.UnavailableError) as error:
-        print("lost", type(error).__name__, error.message, flush=True)
-        session.close()
+    step = session.run(increment)
+    if step % args.steps == 0:
+        print("step", step, flush=True)
