@@ -1,7 +1,7 @@
-"""Runs the cases of one module and prints what came of each, as JSON.
+"""Runs the cases of a module: functions of TensorFlow's namespace, each with an outcome that JSON keeps.
 
-As a program it asks TensorFlow: ``python run.py CASES OUTPUT`` with an interpreter that has TensorFlow 1.15 writes the
-stored expectations. Tests call `outcomes` with Headwater's namespace. Like the cases it must run on Python 3.7.
+``python run.py expected cases/NAME.py ...`` with an interpreter that has TensorFlow 1.15 writes the outcomes that are
+stored. Tests call `outcome` with Headwater's namespace. Like the cases this must run on Python 3.7.
 """
 
 import importlib.util
@@ -43,13 +43,14 @@ def _plain(value):
     return str(value)
 
 
-def main(path, output):
+def main(folder, *paths):
     import tensorflow as tf
 
     tf.compat.v1.logging.set_verbosity(tf.compat.v1.logging.ERROR)
-    with open(output, "w") as file:
-        json.dump(outcomes(load(path), tf), file, indent=1, sort_keys=True)
-        file.write("\n")
+    for path in paths:
+        with open(os.path.join(folder, os.path.basename(path)[:-3] + ".json"), "w") as file:
+            json.dump(outcomes(load(path), tf), file, indent=1, sort_keys=True)
+            file.write("\n")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,25 @@
+"""What is stored of TensorFlow 1.15 (``tests/conformance``) is what it gives."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+pytestmark = [pytest.mark.peer, pytest.mark.slow]
+
+FOLDER = Path(__file__).resolve().parents[1] / "conformance"
+
+
+def test_stored_outcomes_are_tensorflows(tf1_python: Path, tmp_path: Path) -> None:
+    cases = sorted((FOLDER / "cases").glob("*.py"))
+    subprocess.run(
+        [tf1_python, "-W", "ignore", FOLDER / "run.py", tmp_path, *cases],
+        check=True, capture_output=True, env={**os.environ, "CUDA_VISIBLE_DEVICES": ""},
+    )  # fmt: skip
+    for case in cases:
+        name = case.with_suffix(".json").name
+        assert json.loads((tmp_path / name).read_text()) == json.loads((FOLDER / "expected" / name).read_text()), name
