@@ -46,6 +46,12 @@ def two_outputs(context: Any) -> Any:
     return np.int32(7), b"seven"
 
 
+@host("TestOneOutputTooFew", infer=lambda inference: [Spec(int32, ()), Spec(int32, ())], inputs="")
+def one_output_too_few(context: Any) -> Any:
+    del context
+    return np.int32(7)
+
+
 @host("TestFails", infer=no_outputs, inputs="")
 def fails(context: Any, *, how: str = "unavailable") -> Any:
     del context

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from headwater.dtypes import to_string_array
-from headwater.errors import InvalidArgumentError, OpError, UnimplementedError
+from headwater.errors import InternalError, InvalidArgumentError, OpError, UnimplementedError
 from headwater.passes.blocks import in_blocks
 from headwater.passes.plan import Compute, Host, Node, Receive, Send, TaskPlan
 from headwater.registry import Kind, as_outputs
@@ -178,9 +178,10 @@ class CompiledPlan:
                 raise
             except (TypeError, ValueError, IndexError, KeyError) as error:
                 raise InvalidArgumentError(None, None, f"{error} [in {node.type} operation {node.name!r}]") from error
-            if result is None:
-                return
-            for index, value in zip(outputs, as_outputs(result), strict=False):
+            values = as_outputs(result)
+            if len(values) < len(outputs):
+                raise InternalError(None, None, f"{node.type} {node.name!r} gave {len(values)} of its outputs")
+            for index, value in zip(outputs, values, strict=False):
                 slots[index] = _as_array(value)
 
         return run
@@ -192,11 +193,13 @@ class CompiledPlan:
 
         def run(slots: Slots, step: Step) -> None:
             del step
+            value = np.array(slots[source])
+            value.flags.writeable = False  # whoever fetches it gets a copy
             with self._resources.lock:
-                cell.value = slots[source]
+                cell.value = value
                 cell.updates += 1
             for index in outputs:
-                slots[index] = slots[source]
+                slots[index] = value
 
         return run
 

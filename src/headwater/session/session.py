@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -208,9 +211,12 @@ class BaseSession:
             opened.close()
 
     def __del__(self) -> None:
-        # A session that was dropped without `close` still has plans on other tasks.
-        if getattr(self, "_opened", None) is not None:
-            self.close()
+        # A session that was dropped without `close` still has plans on other tasks. They hear of it from another
+        # thread: the garbage collector may run while this one holds any lock.
+        opened = getattr(self, "_opened", None)
+        if opened is not None and self._target and not sys.is_finalizing():
+            with contextlib.suppress(RuntimeError):  # no threads any more: the process is about to end
+                threading.Thread(target=opened.close, name="closes a session", daemon=True).start()
 
 
 class Session(BaseSession):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -245,6 +246,19 @@ def test_sessions_leave_no_plans_behind(cluster: MemoryCluster) -> None:
             session.run([v.initializer for v in variables])
             assert all(task.runtime.session_count() == 1 for task in cluster.tasks.values() if task.name.index == 0)
     assert [task.runtime.session_count() for task in cluster.tasks.values()] == [0, 0, 0, 0]
+
+
+def test_a_session_that_is_dropped_leaves_no_plans_behind(cluster: MemoryCluster) -> None:
+    v = _variable(1.0, PS[0])
+    session = tf.Session(cluster.target("worker"))
+    session.run(v.initializer)
+    assert cluster.task("ps").runtime.session_count() == 1
+    del session
+    gc.collect()
+    for thread in threading.enumerate():
+        if thread.name == "closes a session":
+            thread.join()
+    assert cluster.task("ps").runtime.session_count() == 0
 
 
 def test_a_restarted_master_leaves_no_plans_behind(cluster: MemoryCluster) -> None:

@@ -99,6 +99,27 @@ def test_several_outputs_on_the_host() -> None:
         session.run(text.op)
 
 
+def test_variables_of_text_are_not_changed_from_outside() -> None:
+    with tf.Graph().as_default(), tf.Session() as session:
+        v = tf.Variable(["a", "b"])
+        fed = tf.placeholder(tf.string, [2])
+        assign = v.assign(fed)
+        session.run(v.initializer)
+        for fetch, value in [(v, {}), (assign, {fed: ["c", "d"]}), (v, {})]:
+            found = session.run(fetch, value)
+            before = found.tolist()
+            found[0] = b"changed"
+            assert session.run(v).tolist() == before
+
+
+def test_an_operation_that_gives_too_little() -> None:
+    with tf.Graph().as_default(), tf.Session() as session:
+        first, second = _op("TestOneOutputTooFew").outputs
+        assert session.run(first) == 7
+        with pytest.raises(tf.errors.InternalError, match=r"TestOneOutputTooFew.*gave 1 of its outputs"):
+            session.run(second)
+
+
 def test_an_operation_without_a_form_for_text() -> None:
     with tf.Graph().as_default(), tf.Session() as session:
         doubled = _op("Neg", [tf.constant(["a"])]).outputs[0]
