@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parent.parent
+
+
+def pytest_configure() -> None:
+    """Makes signals do what they do by default.
+
+    A shell that starts the tests in the background has them ignore Ctrl-C, and so would all that they start.
+    """
+    for signum in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+        if signal.getsignal(signum) is signal.SIG_IGN:
+            signal.signal(signum, signal.default_int_handler if signum == signal.SIGINT else signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session")
