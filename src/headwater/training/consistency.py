@@ -1,0 +1,418 @@
+"""How consistent training is: when a worker may begin its next step, and when gradients become an update.
+
+Four choices, from the strictest to the freest:
+
+- `Synchronous`: an update is the mean of one gradient from every worker that is there, all of the same version of the
+  variables. When workers leave or come, it forms anew with those that are there.
+- `KOfN`: an update is the mean of the first k gradients of a version; later ones of that version are stale: they are
+  dropped.
+- `BoundedStaleness`: each gradient is an update at once, and no worker is more than s steps ahead of the slowest one
+  (stale synchronous parallel: Ho et al., "More Effective Distributed ML via a Stale Synchronous Parallel Parameter
+  Server", NeurIPS 2013).
+- `Asynchronous`: each gradient is an update at once, and nobody waits for anybody.
+
+`decide` takes a state, an event and the time, and gives the next state, what to do, and why. It waits for nothing and
+applies nothing itself: whoever keeps the variables does, whether in graphs or elsewhere.
+
+Words: a *version* of the variables is the number of updates they have seen. A worker's *clock* is the number of steps
+it has ended. The *staleness* of a gradient is how many updates its variables have seen since it read them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+# The choices ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Consistency:
+    """One of the four choices.
+
+    Attributes:
+      patience_s: a worker that others have waited for so long, in seconds, counts as gone until its next gradient.
+        None: only one that is known to be gone.
+    """
+
+    patience_s: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.patience_s is not None and self.patience_s <= 0:
+            raise ValueError(f"patience_s must be positive, but is {self.patience_s:g}")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Synchronous(Consistency):
+    """Every update is the mean of one gradient from each worker.
+
+    Attributes:
+      workers: how many must have come before the first update. Afterwards it is whoever is there.
+    """
+
+    workers: int
+
+    def __post_init__(self) -> None:
+        Consistency.__post_init__(self)
+        _at_least("workers", self.workers, 1)
+
+    def __str__(self) -> str:
+        return "synchronous"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class KOfN(Consistency):
+    """Every update is the mean of the first k gradients of a version.
+
+    Attributes:
+      k: how many. Where fewer workers are there, some of them give more than one.
+    """
+
+    k: int
+
+    def __post_init__(self) -> None:
+        Consistency.__post_init__(self)
+        _at_least("k", self.k, 1)
+
+    def __str__(self) -> str:
+        return f"{self.k} of n"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BoundedStaleness(Consistency):
+    """Every gradient is an update at once; the fastest worker waits for the slowest.
+
+    Attributes:
+      steps: a worker may have ended this many steps more than the slowest one, and begin another; 0: all take their
+        steps side by side.
+    """
+
+    steps: int
+
+    def __post_init__(self) -> None:
+        Consistency.__post_init__(self)
+        _at_least("steps", self.steps, 0)
+
+    def __str__(self) -> str:
+        return f"at most {self.steps} steps ahead"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Asynchronous(Consistency):
+    """Every gradient is an update at once, and nobody waits."""
+
+    def __str__(self) -> str:
+        return "asynchronous"
+
+
+def _at_least(name: str, value: int, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(f"{name} must be a whole number, not {value!r}")
+    if value < least:
+        raise ValueError(f"{name} must be at least {least}, but is {value}")
+
+
+# What is known --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Member:
+    """A worker that is there.
+
+    Attributes:
+      clock: steps it has ended.
+      gave: how many gradients of the present version it has given.
+      waits_since: when it began to wait for its next step, by the caller's clock; None while it is in a step.
+      busy_since: when it began the step that it is in, or the one it was in last.
+    """
+
+    clock: int
+    gave: int = 0
+    waits_since: float | None = None
+    busy_since: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class State:
+    """What is known of the training of a group of variables.
+
+    Attributes:
+      choice: how consistent it is.
+      version: of the variables.
+      members: the workers that are there, by name.
+      gathered: gradients of this version that wait to become an update.
+      formed: whether as many workers have come as the first update needs.
+      updating: whether an update was asked for that has not been reported yet.
+      dropped: gradients that came too late, so far.
+    """
+
+    choice: Consistency
+    version: int = 0
+    members: Mapping[str, Member] = field(default_factory=dict[str, Member])
+    gathered: int = 0
+    formed: bool = False
+    updating: bool = False
+    dropped: int = 0
+
+    @property
+    def gathers(self) -> bool:
+        """Whether an update is made of several gradients."""
+        return isinstance(self.choice, Synchronous | KOfN)
+
+
+# What happens ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """``worker`` is there, and in a step. (Its first gradient says so, too.)"""
+
+    worker: str
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """``worker`` is gone; ``reason`` in words."""
+
+    worker: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Gave:
+    """``worker`` has ended a step and asks for the next: its gradient, of variables as of ``version``, is there."""
+
+    worker: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Updated:
+    """The update that was asked for is done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Restarted:
+    """Whoever makes the updates was started anew, and the variables are at ``version``. Gradients that were gathered
+    are gone."""
+
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """Time has passed."""
+
+
+Event = Joined | Left | Gave | Updated | Restarted | Tick
+
+
+# What to do -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Go:
+    """Let ``worker`` begin its next step; it reads the variables at ``version`` or later."""
+
+    worker: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """Make an update of ``gradients`` gradients: those of a version together, then tell `Updated`; or the one that was
+    just given, which is ``staleness`` updates old, and tell nothing."""
+
+    gradients: int
+    staleness: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """The gradient that ``worker`` just gave is ``staleness`` updates old: it is not applied."""
+
+    worker: str
+    staleness: int
+
+
+Action = Go | Apply | Drop
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The next state, what to do in which order, and why; the reason is empty where there is nothing to tell."""
+
+    state: State
+    actions: tuple[Action, ...] = ()
+    reason: str = ""
+
+
+# The decision ---------------------------------------------------------------------------------------------------
+
+
+def decide(state: State, event: Event, now: float) -> Decision:
+    """What ``event`` at time ``now`` (seconds) leads to."""
+    match event:
+        case Joined(worker):
+            if worker in state.members:
+                return Decision(state)
+            return _settled(_with(state, worker, _newcomer(state, now)), now, (), _came(state, worker))
+        case Left(worker, reason):
+            if worker not in state.members:
+                return Decision(state)
+            return _settled(_without(state, worker), now, (), _gone(state, worker, reason))
+        case Gave(worker, version):
+            return _gave(state, worker, version, now)
+        case Updated():
+            state = replace(state, version=state.version + 1, gathered=0, updating=False)
+            return _settled(_fresh(state), now)
+        case Restarted(version):
+            return _restarted(state, version, now)
+        case Tick():
+            return _out_of_patience(state, now)
+
+
+def waited_for(state: State) -> tuple[str, ...]:
+    """The workers whose gradients others wait for; nobody where none waits."""
+    if not any(member.waits_since is not None for member in state.members.values()) or state.updating:
+        return ()
+    choice = state.choice
+    behind = [name for name, member in state.members.items() if member.waits_since is None]
+    if isinstance(choice, BoundedStaleness):
+        slowest = min(member.clock for member in state.members.values())
+        behind = [name for name in behind if state.members[name].clock == slowest]
+    return tuple(sorted(behind))
+
+
+def waiting_text(state: State, now: float) -> str:
+    """Who waits for whom and since when, in words; empty where nobody waits."""
+    since = [member.waits_since for member in state.members.values() if member.waits_since is not None]
+    if not since:
+        return ""
+    missing = _missing(state)
+    if state.updating:
+        whom = "the update to be made"
+    elif missing > 0:
+        whom = f"{missing} more worker{'s' if missing > 1 else ''} to come"
+    else:
+        whom = ", ".join(waited_for(state)) or "more gradients"
+    waiting = ", ".join(sorted(name for name, member in state.members.items() if member.waits_since is not None))
+    return f"{waiting} ({state.choice}) since {now - min(since):.0f} s for {whom}"
+
+
+def _gave(state: State, worker: str, version: int, now: float) -> Decision:
+    known = state.members.get(worker)
+    reason = "" if known else _came(state, worker)
+    member = known or _newcomer(state, now)
+    staleness = max(0, state.version - version)
+    # Who comes with a step that has ended is beside the slowest now; nobody has to catch up.
+    clock = member.clock if known is None and state.members else member.clock + 1
+    member = replace(member, clock=clock, waits_since=now)
+    if not state.gathers:
+        # The variables have seen this gradient when the next event comes.
+        state = replace(_with(state, worker, member), version=state.version + 1)
+        return _settled(state, now, (Apply(1, staleness),), reason)
+    if staleness or state.updating:
+        state = replace(_with(state, worker, member), dropped=state.dropped + 1)
+        return _settled(state, now, (Drop(worker, max(1, staleness)),), reason)
+    state = replace(_with(state, worker, replace(member, gave=member.gave + 1)), gathered=state.gathered + 1)
+    return _settled(state, now, (), reason)
+
+
+def _settled(state: State, now: float, actions: tuple[Action, ...] = (), reason: str = "") -> Decision:
+    """Makes an update where one is due, and lets those go who may."""
+    if not state.formed and _missing(state) <= 0:
+        state = replace(state, formed=True)
+    if state.gathers and not state.updating and _complete(state):
+        actions += (Apply(state.gathered),)
+        state = replace(state, updating=True)
+    for name, member in sorted(state.members.items()):
+        if member.waits_since is not None and _may_go(state, member):
+            actions += (Go(name, state.version),)
+            state = _with(state, name, replace(member, waits_since=None, busy_since=now))
+    return Decision(state, actions, reason)
+
+
+def _missing(state: State) -> int:
+    """How many workers have yet to come before the first update."""
+    if state.formed or not isinstance(state.choice, Synchronous):
+        return 0
+    return state.choice.workers - len(state.members)
+
+
+def _complete(state: State) -> bool:
+    if isinstance(state.choice, KOfN):
+        return state.gathered >= state.choice.k
+    return state.formed and bool(state.members) and all(member.gave for member in state.members.values())
+
+
+def _may_go(state: State, member: Member) -> bool:
+    match state.choice:
+        case Synchronous():
+            return not member.gave and not state.updating
+        case KOfN(k=k):
+            if state.updating:
+                return False
+            to_come = sum(not other.gave for other in state.members.values())
+            return not member.gave or state.gathered + to_come < k
+        case BoundedStaleness(steps=steps):
+            return member.clock - min(other.clock for other in state.members.values()) <= steps
+        case _:
+            return True
+
+
+def _restarted(state: State, version: int, now: float) -> Decision:
+    """Everybody who waits goes on with the variables as they are now: what was given before is gone."""
+    lost = state.gathered
+    reason = ""
+    if state.members and (lost or version != state.version):
+        reason = f"the updates are at version {version}, after {state.version}; {lost} gradients are lost"
+    return _settled(_fresh(replace(state, version=version, gathered=0, updating=False)), now, (), reason)
+
+
+def _fresh(state: State) -> State:
+    """The state at the beginning of a version: nobody has given anything."""
+    return replace(state, members={name: replace(member, gave=0) for name, member in state.members.items()})
+
+
+def _out_of_patience(state: State, now: float) -> Decision:
+    patience = state.choice.patience_s
+    if patience is None:
+        return Decision(state)
+    since = [member.waits_since for member in state.members.values() if member.waits_since is not None]
+    gone = [
+        name
+        for name in waited_for(state)
+        if now - max(min(since), state.members[name].busy_since) >= patience and len(state.members) > 1
+    ]
+    if not gone:
+        return Decision(state)
+    reason = _gone(state, gone[0], f"no gradient for {patience:g} s")
+    return _settled(_without(state, gone[0]), now, (), reason)
+
+
+def _newcomer(state: State, now: float) -> Member:
+    """A worker that comes: where the slowest is, so that nobody waits for it to catch up."""
+    return Member(clock=min((member.clock for member in state.members.values()), default=0), busy_since=now)
+
+
+def _with(state: State, name: str, member: Member) -> State:
+    return replace(state, members={**state.members, name: member})
+
+
+def _without(state: State, name: str) -> State:
+    members = {other: member for other, member in state.members.items() if other != name}
+    return replace(state, members=members)
+
+
+def _came(state: State, worker: str) -> str:
+    return f"{worker} joins: {_count(len(state.members) + 1)} now" if state.formed or state.members else ""
+
+
+def _gone(state: State, worker: str, reason: str) -> str:
+    why = f" ({reason})" if reason else ""
+    return f"{worker} left{why}: going on with {_count(len(state.members) - 1)}"
+
+
+def _count(workers: int) -> str:
+    return f"{workers} worker{'' if workers == 1 else 's'}"
