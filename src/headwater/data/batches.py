@@ -1,0 +1,274 @@
+"""Nodes that put several elements together, or take them apart."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from headwater.data.node import (
+    INFINITE,
+    UNKNOWN,
+    Array,
+    Block,
+    Context,
+    Element,
+    Node,
+    block_rows,
+    closing,
+    known,
+    positive,
+    row,
+    stack,
+)
+from headwater.data.spec import TensorSpec
+from headwater.data.transforms import Wrapper
+from headwater.dtypes import bool_, int64
+from headwater.errors import DataLossError, InvalidArgumentError
+
+
+@dataclass(eq=False, kw_only=True)
+class Batch(Wrapper):
+    """``batch_size`` elements each as one, stacked; the last may be smaller unless ``drop_remainder``."""
+
+    values = {"batch_size": int64, "drop_remainder": bool_}
+    batch_size: Any
+    drop_remainder: Any
+
+    @property
+    def specs(self) -> tuple[TensorSpec, ...]:
+        size = known(self.batch_size) if known(self.drop_remainder) else None
+        return tuple(
+            TensorSpec(None if spec.dims is None else (size, *spec.dims), spec.dtype) for spec in self.input.specs
+        )
+
+    @property
+    def columnar(self) -> bool:
+        return False
+
+    @property
+    def cardinality(self) -> int:
+        size, drop, inner = known(self.batch_size), known(self.drop_remainder), self.input.cardinality
+        if inner == INFINITE:
+            return INFINITE
+        if size is None or drop is None or inner == UNKNOWN:
+            return UNKNOWN
+        return inner // size if drop else -(-inner // size)
+
+    def elements(self, context: Context) -> Iterator[Element]:
+        size, drop = positive(int(self.batch_size), "batch_size"), bool(self.drop_remainder)
+        if self.input.columnar:
+            yield from regrouped(self.input, context, size, drop)
+            return
+        with closing(self.input.elements(context)) as source:
+            while chosen := list(itertools.islice(source, size)):
+                if drop and len(chosen) < size:
+                    return
+                columns = zip(*chosen, strict=True)
+                yield tuple(stack(column, "batch", index) for index, column in enumerate(columns))
+
+
+def regrouped(node: Node, context: Context, size: int, drop: bool) -> Iterator[Block]:
+    """The elements of a columnar node in blocks of exactly ``size``; the last may be smaller unless ``drop``."""
+    # Several batches at once where they are small: that costs less.
+    ask = size * max(1, block_rows(node.specs) // size)
+    parts: list[Block] = []
+    held = 0
+    with closing(node.blocks(context, ask)) as source:
+        for block in source:
+            start, count = 0, len(block[0])
+            while held + count - start >= size:
+                stop = start + size - held
+                parts.append(tuple(column[start:stop] for column in block))
+                yield _joined(parts)
+                parts, held, start = [], 0, stop
+            if start < count:
+                parts.append(tuple(column[start:] for column in block))
+                held += count - start
+    if parts and not drop:
+        yield _joined(parts)
+
+
+def _joined(parts: Sequence[Block]) -> Block:
+    """One block of several, with memory of its own."""
+    if len(parts) == 1:
+        return tuple(column.copy() for column in parts[0])
+    return tuple(np.concatenate(columns) for columns in zip(*parts, strict=True))
+
+
+@dataclass(eq=False, kw_only=True)
+class PaddedBatch(Wrapper):
+    """As `Batch`, of elements that are filled up to one shape.
+
+    Attributes:
+      shapes: for each component its shape, int64; -1 for the greatest of the batch.
+      padding: for each component what it is filled up with, a scalar.
+    """
+
+    values = {"batch_size": int64, "shapes": int64, "padding": None, "drop_remainder": bool_}
+    batch_size: Any
+    shapes: tuple[Any, ...]
+    padding: tuple[Any, ...]
+    drop_remainder: Any
+
+    @property
+    def columnar(self) -> bool:
+        return False
+
+    @property
+    def cardinality(self) -> int:
+        return Batch(input=self.input, batch_size=self.batch_size, drop_remainder=self.drop_remainder).cardinality
+
+    @property
+    def specs(self) -> tuple[TensorSpec, ...]:
+        size = known(self.batch_size) if known(self.drop_remainder) else None
+        found: list[TensorSpec] = []
+        for spec, shape in zip(self.input.specs, self.shapes, strict=True):
+            if isinstance(shape, np.ndarray):
+                dims: Any = [None if dim < 0 else int(dim) for dim in shape]
+                found.append(TensorSpec([size, *dims], spec.dtype))
+            else:
+                found.append(TensorSpec(None if spec.dims is None else [size, *[None] * len(spec.dims)], spec.dtype))
+        return tuple(found)
+
+    def elements(self, context: Context) -> Iterator[Element]:
+        size, drop = positive(int(self.batch_size), "batch_size"), bool(self.drop_remainder)
+        with closing(self.input.elements(context)) as source:
+            while chosen := list(itertools.islice(source, size)):
+                if drop and len(chosen) < size:
+                    return
+                yield tuple(
+                    _padded(column, [int(dim) for dim in shape], padding)
+                    for column, shape, padding in zip(zip(*chosen, strict=True), self.shapes, self.padding, strict=True)
+                )
+
+
+def _padded(values: Sequence[Array], shape: Sequence[int], padding: Any) -> Array:
+    rank = len(shape)
+    for value in values:
+        if value.ndim != rank:
+            raise InvalidArgumentError(
+                None, None,
+                f"All elements in a batch must have the same rank as the padded shape: expected rank {rank} but got "
+                f"element with rank {value.ndim}",
+            )  # fmt: skip
+    sizes = [max(value.shape[i] for value in values) if want < 0 else want for i, want in enumerate(shape)]
+    out = np.empty((len(values), *sizes), values[0].dtype)
+    out[...] = padding[()] if isinstance(padding, np.ndarray) else padding
+    for index, value in enumerate(values):
+        if any(have > room for have, room in zip(value.shape, sizes, strict=True)):
+            raise DataLossError(
+                None, None,
+                f"Attempted to pad to a smaller size than the input element: {list(value.shape)} into {sizes}.",
+            )  # fmt: skip
+        out[(index, *(slice(0, have) for have in value.shape))] = value if value.ndim else value[()]
+    return out
+
+
+@dataclass(eq=False, kw_only=True)
+class Unbatch(Wrapper):
+    """The slices of each element along the first dimension."""
+
+    @property
+    def specs(self) -> tuple[TensorSpec, ...]:
+        return tuple(TensorSpec(None if s.dims is None else s.dims[1:], s.dtype) for s in self.input.specs)
+
+    @property
+    def columnar(self) -> bool:
+        return all(spec.shape.is_fully_defined() for spec in self.specs)
+
+    def elements(self, context: Context) -> Iterator[Element]:
+        with closing(self.input.elements(context)) as source:
+            for element in source:
+                for index in range(_rows(element)):
+                    yield tuple(row(column, index) for column in element)
+
+    def blocks(self, context: Context, rows: int) -> Iterator[Block]:
+        with closing(self.input.elements(context)) as source:
+            for element in source:
+                for start in range(0, _rows(element), rows):
+                    yield tuple(column[start : start + rows] for column in element)
+
+
+def _rows(element: Element) -> int:
+    counts = {len(column) if column.ndim else -1 for column in element}
+    if len(counts) != 1 or -1 in counts:
+        raise InvalidArgumentError(
+            None, None, f"unbatch: components have shapes {[list(column.shape) for column in element]}; they must have "
+            "equal first dimensions",
+        )  # fmt: skip
+    return counts.pop()
+
+
+@dataclass(eq=False, kw_only=True)
+class BatchPart(Wrapper):
+    """Of each element, which is a batch, the rows of one worker: as even parts as can be, the greater ones first.
+
+    Attributes:
+      count: how many workers there are.
+      index: which one this is.
+    """
+
+    count: int
+    index: int
+
+    @property
+    def specs(self) -> tuple[TensorSpec, ...]:
+        return tuple(_part_spec(spec, self.count) for spec in self.input.specs)
+
+    @property
+    def columnar(self) -> bool:
+        return False
+
+    @property
+    def cardinality(self) -> int:
+        return self.input.cardinality
+
+    def elements(self, context: Context) -> Iterator[Element]:
+        with closing(self.input.elements(context)) as source:
+            for element in source:
+                yield tuple(column[_part(len(column), self.count, self.index)] for column in element)
+
+
+@dataclass(eq=False, kw_only=True)
+class BatchParts(Wrapper):
+    """Each element, which is a batch, as ``count`` smaller ones."""
+
+    count: int
+
+    @property
+    def specs(self) -> tuple[TensorSpec, ...]:
+        return tuple(_part_spec(spec, self.count) for spec in self.input.specs)
+
+    @property
+    def columnar(self) -> bool:
+        return False
+
+    @property
+    def cardinality(self) -> int:
+        inner = self.input.cardinality
+        return inner * self.count if inner >= 0 else inner
+
+    def elements(self, context: Context) -> Iterator[Element]:
+        with closing(self.input.elements(context)) as source:
+            for element in source:
+                for index in range(self.count):
+                    part = tuple(column[_part(len(column), self.count, index)] for column in element)
+                    if len(part[0]):
+                        yield part
+
+
+def _part(rows: int, count: int, index: int) -> slice:
+    each, more = divmod(rows, count)
+    start = index * each + min(index, more)
+    return slice(start, start + each + (index < more))
+
+
+def _part_spec(spec: TensorSpec, count: int) -> TensorSpec:
+    if not spec.dims:
+        return spec
+    rows = spec.dims[0]
+    return TensorSpec([None if rows is None or rows % count else rows // count, *spec.dims[1:]], spec.dtype)

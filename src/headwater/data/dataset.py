@@ -1,0 +1,595 @@
+"""`Dataset`: input pipelines as programs write them, with the methods of ``tf.data.Dataset``.
+
+Elements are structures (tuples, named tuples, dictionaries) of NumPy arrays. Functions given to `map` and its like are
+Python functions of such arrays; ``headwater.build.dataset`` has the same class for functions of tensors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, Self
+
+import numpy as np
+
+from headwater.data import structure as nest
+from headwater.data.batches import Batch, PaddedBatch, Unbatch
+from headwater.data.functions import Filter, Interleave, Map, Scan, TakeWhile, Windows
+from headwater.data.node import INFINITE, Context, Element, Function, Node, block_rows, known, rows_of
+from headwater.data.options import AutoShardPolicy, Options
+from headwater.data.plain import GeneratedElements, PlainFunction
+from headwater.data.prefetch import AUTOTUNE, Prefetch, prefetched
+from headwater.data.sharding import distributed, reads_files
+from headwater.data.sources import Generated, Range, Slices, Whole
+from headwater.data.spec import TensorSpec, as_array
+from headwater.data.transforms import Cache, Concatenated, Draws, Picked, Repeat, Shard, Shuffle, Skip, Take, Zipped
+from headwater.dtypes import DType, as_dtype, bool_, int64, string
+from headwater.errors import InvalidArgumentError, NotFoundError
+from headwater.io.files import glob
+
+Structure = Any
+"""Tuples, named tuples and dictionaries of arrays, tensors or specs."""
+
+DEFAULT_CYCLE: Final = 4
+
+
+class Dataset:
+    """A sequence of elements, made anew each time it is gone over; ``for`` does that, with a thread that works ahead.
+
+    Attributes:
+      node: the pipeline.
+      element_spec: a `TensorSpec` for each component, in the structure of an element.
+    """
+
+    def __init__(self, node: Node, element_structure: Structure, options: Options | None = None) -> None:
+        self.node = node
+        self._structure = element_structure
+        self._options = options or Options()
+
+    # What layers above do otherwise ---------------------------------------------------------------------------------
+
+    @classmethod
+    def _value(cls, value: Any, dtype: DType | None = None) -> Any:
+        """A value that a node may hold."""
+        return as_array(value, dtype)
+
+    @classmethod
+    def _traced(cls, function: Callable[..., Any], inputs: Dataset, kind: str) -> tuple[Function, Structure]:
+        """A function of the elements of ``inputs``, and the structure of its results: specs, or a `Dataset`."""
+        made = PlainFunction(function, inputs.node, inputs._packed, kind)
+        return made, made.structure
+
+    def _with(self, node: Node, element_structure: Structure = None) -> Self:
+        made = object.__new__(self._plain_class())
+        Dataset.__init__(made, node, self._structure if element_structure is None else element_structure, self._options)
+        return made
+
+    @classmethod
+    def _plain_class(cls) -> Any:
+        """The class of what methods return."""
+        return Dataset
+
+    @classmethod
+    def _made(cls, node: Node, element_structure: Structure) -> Any:
+        made = object.__new__(cls._plain_class())
+        Dataset.__init__(made, node, element_structure)
+        return made
+
+    # Sources ----------------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def from_tensors(cls, tensors: Structure, name: str | None = None) -> Any:
+        """One element: ``tensors`` as they are."""
+        del name
+        parts = tuple(cls._value(part) for part in nest.flatten(tensors))
+        return cls._made(Whole(components=parts), nest.pack(nest.emptied(tensors), [None] * len(parts)))
+
+    @classmethod
+    def from_tensor_slices(cls, tensors: Structure, name: str | None = None) -> Any:
+        """The slices of ``tensors`` along their first dimension.
+
+        Raises:
+          ValueError: a tensor is a scalar, or the first dimensions differ.
+        """
+        del name
+        parts = tuple(cls._value(part) for part in nest.flatten(tensors))
+        if not parts:
+            raise ValueError("from_tensor_slices needs at least one tensor")
+        sizes: set[int] = set()
+        for part in parts:
+            dims = TensorSpec(part.shape).dims
+            if dims == ():
+                raise ValueError("from_tensor_slices cannot take scalars apart; use from_tensors")
+            if dims is not None and dims[0] is not None:
+                sizes.add(dims[0])
+        if len(sizes) > 1:
+            raise ValueError(f"Dimensions {sorted(sizes)} are not compatible: first dimensions must be equal")
+        return cls._made(Slices(components=parts), nest.pack(nest.emptied(tensors), [None] * len(parts)))
+
+    @classmethod
+    def from_generator(
+        cls, generator: Callable[..., Any], output_types: Structure = None, output_shapes: Structure = None,
+        args: Sequence[Any] | None = None, output_signature: Structure = None, name: str | None = None,
+    ) -> Any:  # fmt: skip
+        """What ``generator(*args)`` gives, called anew each time the dataset is gone over.
+
+        Args:
+          generator: gives an iterable of elements.
+          output_types: element types, in the structure of an element.
+          output_shapes: static shapes in that structure; None for unknown ones.
+          args: arguments for ``generator``.
+          output_signature: a `TensorSpec` for each component, in place of types and shapes.
+
+        Raises:
+          TypeError: ``generator`` cannot be called, or neither types nor a signature are given.
+        """
+        del name
+        if not callable(generator):
+            raise TypeError("`generator` must be callable.")
+        if output_signature is None:
+            if output_types is None:
+                raise TypeError("from_generator needs output_types or output_signature")
+            types = nest.plain_lists(output_types)
+            shapes: Any = [None] * len(nest.flatten(types))
+            if output_shapes is not None:
+                shapes = nest.leaves_like(types, nest.plain_lists(output_shapes))
+            leaves = [TensorSpec(s, t) for s, t in zip(shapes, nest.flatten(types), strict=True)]
+            output_signature = nest.pack(types, leaves)
+        signature = nest.plain_lists(output_signature)
+        specs = tuple(nest.flatten(signature))
+        make = GeneratedElements(generator, signature, specs)
+        values = tuple(cls._value(arg) for arg in args or ())
+        return cls._made(Generated(make=make, args=values, of=specs), nest.emptied(signature))
+
+    @classmethod
+    def range(cls, *args: Any, **options: Any) -> Any:
+        """Integers, by the arguments of Python's `range`, as int64 or ``output_type``."""
+        if not 1 <= len(args) <= 3:
+            raise ValueError(f"Invalid number of arguments: {len(args)}; range takes one to three")
+        start, stop, step = (0, args[0], 1) if len(args) == 1 else (*args, 1)[:3]
+        values = [cls._value(value, int64) for value in (start, stop, step)]
+        made = cls._made(Range(start=values[0], stop=values[1], step=values[2]), None)
+        output_type = options.pop("output_type", None)
+        if output_type is None or as_dtype(output_type) == int64:
+            return made
+        numpy_dtype = as_dtype(output_type).numpy_dtype
+        return made.map(lambda value: value.astype(numpy_dtype))
+
+    @classmethod
+    def list_files(
+        cls, file_pattern: Any, shuffle: bool | None = None, seed: int | None = None, name: str | None = None
+    ) -> Any:
+        """The names of the files that match a pattern or several.
+
+        Args:
+          shuffle: in random order; None means yes.
+
+        Raises:
+          NotFoundError: no file matches.
+        """
+        del name
+        patterns = [bytes(item).decode() for item in np.ravel(as_array(file_pattern))]
+        found = sorted({path for pattern in patterns for path in glob(pattern)})
+        if not found:
+            raise NotFoundError(None, None, f"No files matched pattern: {', '.join(patterns)}")
+        made = cls.from_tensor_slices(as_array(found))
+        return made if shuffle is False else made.shuffle(len(found), seed=seed)
+
+    @classmethod
+    def zip(cls, *datasets: Any, **options: Any) -> Any:
+        """The elements of several datasets side by side, in the structure in which these are given."""
+        given: Any = options.get("datasets", datasets[0] if len(datasets) == 1 else datasets)
+        if isinstance(given, list):
+            raise TypeError("The argument to `Dataset.zip()` must be a (nested) tuple or dictionary of datasets.")
+        leaves = nest.flatten(given)
+        for leaf in leaves:
+            if not isinstance(leaf, Dataset):
+                raise TypeError(f"The argument to `Dataset.zip()` must hold datasets, not {type(leaf).__name__}")
+        merged = Options()
+        for leaf in leaves:
+            merged = merged.merge(leaf._options)
+        made = cls._made(
+            Zipped(inputs=tuple(leaf.node for leaf in leaves)), nest.pack(given, [leaf._structure for leaf in leaves])
+        )
+        made._options = merged
+        return made
+
+    @classmethod
+    def sample_from_datasets(
+        cls, datasets: Sequence[Dataset], weights: Any = None, seed: int | None = None,
+        stop_on_empty_dataset: bool = False,
+    ) -> Any:  # fmt: skip
+        """Each next element from one of ``datasets``, drawn with ``weights``."""
+        even = [1.0 / len(datasets)] * len(datasets)
+        first, second = cls._seeds(seed)
+        draws = Draws(weights=cls._value(even if weights is None else weights), seed=first, seed2=second)
+        node = Picked(
+            selector=draws, inputs=tuple(item.node for item in datasets), skip_empty=not stop_on_empty_dataset
+        )
+        return datasets[0]._with(node)
+
+    @classmethod
+    def choose_from_datasets(
+        cls, datasets: Sequence[Dataset], choice_dataset: Dataset, stop_on_empty_dataset: bool = False
+    ) -> Any:
+        """Each next element from the one of ``datasets`` whose number ``choice_dataset`` gives."""
+        node = Picked(
+            selector=choice_dataset.node, inputs=tuple(item.node for item in datasets),
+            skip_empty=not stop_on_empty_dataset,
+        )  # fmt: skip
+        return datasets[0]._with(node)
+
+    # Order and number -------------------------------------------------------------------------------------------------
+
+    def take(self, count: Any, name: str | None = None) -> Self:
+        """The first ``count`` elements; all where it is -1."""
+        del name
+        return self._with(Take(input=self.node, count=self._value(count, int64)))
+
+    def skip(self, count: Any, name: str | None = None) -> Self:
+        """All but the first ``count`` elements; none where it is -1."""
+        del name
+        return self._with(Skip(input=self.node, count=self._value(count, int64)))
+
+    def repeat(self, count: Any = None, name: str | None = None) -> Self:
+        """The elements ``count`` times; for ever where it is None or -1."""
+        del name
+        return self._with(Repeat(input=self.node, count=self._value(-1 if count is None else count, int64)))
+
+    def shard(self, num_shards: Any, index: Any, name: str | None = None) -> Self:
+        """Every ``num_shards``-th element, from the one with number ``index``.
+
+        Raises:
+          InvalidArgumentError: ``index`` is not below ``num_shards``.
+        """
+        del name
+        count, place = self._value(num_shards, int64), self._value(index, int64)
+        number, at = known(count), known(place)
+        if number is not None and at is not None and number >= 1 and not 0 <= at < number:
+            raise InvalidArgumentError(
+                None, None, f"index must be between 0 and {number - 1} for num_shards {number}, not {at}."
+            )
+        return self._with(Shard(input=self.node, count=count, index=place))
+
+    def shuffle(
+        self, buffer_size: Any, seed: int | None = None, reshuffle_each_iteration: bool | None = None,
+        name: str | None = None,
+    ) -> Self:  # fmt: skip
+        """The elements in random order: each next one is drawn from the ``buffer_size`` first that are left.
+
+        Args:
+          seed: for the same order in every process.
+          reshuffle_each_iteration: another order each time; None means yes.
+        """
+        del name
+        first, second = self._seeds(seed)
+        return self._with(
+            Shuffle(
+                input=self.node, buffer_size=self._value(buffer_size, int64), seed=first, seed2=second,
+                reshuffle=reshuffle_each_iteration is not False,
+            )
+        )  # fmt: skip
+
+    @classmethod
+    def _seeds(cls, seed: Any) -> tuple[Any, Any]:
+        """Two seeds for random numbers, both 0 for any."""
+        if seed is None:
+            return cls._value(0, int64), cls._value(0, int64)
+        return cls._value(seed, int64), cls._value(1, int64)
+
+    def cache(self, filename: Any = "", name: str | None = None) -> Self:
+        """The elements, kept in memory when they were gone over once to the end.
+
+        Raises:
+          InvalidArgumentError: a file is named; nothing is kept in files.
+        """
+        del name
+        if filename:
+            raise InvalidArgumentError(None, None, "cache keeps elements in memory only; leave the filename out")
+        return self._with(Cache(input=self.node))
+
+    def prefetch(self, buffer_size: Any, name: str | None = None) -> Self:
+        """The elements, of which a thread makes up to ``buffer_size`` ahead; `AUTOTUNE` for a good number."""
+        del name
+        return self._with(
+            Prefetch(input=self.node, buffer_size=self._value(AUTOTUNE if buffer_size is None else buffer_size, int64))
+        )
+
+    def concatenate(self, dataset: Dataset, name: str | None = None) -> Self:
+        """These elements, then those of ``dataset``.
+
+        Raises:
+          TypeError: its elements have another structure or other types.
+        """
+        del name
+        mine, theirs = self.node.specs, dataset.node.specs
+        if not nest.same(self._structure, dataset._structure) or [s.dtype for s in mine] != [s.dtype for s in theirs]:
+            raise TypeError(
+                f"Two datasets to concatenate have different types {self.element_spec} and {dataset.element_spec}"
+            )
+        made = self._with(Concatenated(first=self.node, second=dataset.node))
+        made._options = self._options.merge(dataset._options)
+        return made
+
+    def enumerate(self, start: Any = 0, name: str | None = None) -> Any:
+        """Pairs of a number, from ``start`` on, and an element."""
+        del name
+        numbers = type(self).range(start, np.iinfo(np.int64).max)
+        return self._with(Zipped(inputs=(numbers.node, self.node)), (None, self._structure))
+
+    # Batches ----------------------------------------------------------------------------------------------------------
+
+    def batch(
+        self, batch_size: Any, drop_remainder: Any = False, num_parallel_calls: Any = None,
+        deterministic: bool | None = None, name: str | None = None,
+    ) -> Self:  # fmt: skip
+        """``batch_size`` elements each as one, stacked.
+
+        Args:
+          drop_remainder: leave out a last batch that is smaller.
+        """
+        del num_parallel_calls, deterministic, name
+        return self._with(
+            Batch(
+                input=self.node, batch_size=self._value(batch_size, int64),
+                drop_remainder=self._value(drop_remainder, bool_),
+            )
+        )  # fmt: skip
+
+    def padded_batch(
+        self, batch_size: Any, padded_shapes: Structure = None, padding_values: Structure = None,
+        drop_remainder: Any = False, name: str | None = None,
+    ) -> Self:  # fmt: skip
+        """As `batch`, of elements that are filled up to one shape.
+
+        Args:
+          padded_shapes: for each component its shape; None or -1 for the greatest of the batch; None altogether for
+            the elements' own static shapes.
+          padding_values: for each component what it is filled up with; 0 or an empty string by default.
+
+        Raises:
+          ValueError: the rank of a component is not known, or is not that of its padded shape.
+        """
+        del name
+        specs = self.node.specs
+        given = [spec.shape for spec in specs] if padded_shapes is None else self._spread(padded_shapes)
+        shapes: list[Any] = []
+        for spec, shape in zip(specs, given, strict=True):
+            found = self._padded_shape(shape)
+            if isinstance(found, np.ndarray) and spec.dims is not None and len(found) != len(spec.dims):
+                raise ValueError(
+                    f"The padded shape {tuple(found)} is not compatible with the corresponding input component shape "
+                    f"{spec.shape}."
+                )
+            shapes.append(found)
+        if padding_values is None:
+            fillings = [self._value(b"" if spec.dtype == string else 0, spec.dtype) for spec in specs]
+        else:
+            values = (
+                self._spread(padding_values)
+                if isinstance(padding_values, tuple | dict)
+                else [padding_values] * len(specs)
+            )
+            fillings = [
+                self._value((b"" if spec.dtype == string else 0) if value is None else value, spec.dtype)
+                for value, spec in zip(values, specs, strict=True)
+            ]
+        return self._with(
+            PaddedBatch(
+                input=self.node, batch_size=self._value(batch_size, int64), shapes=tuple(shapes),
+                padding=tuple(fillings), drop_remainder=self._value(drop_remainder, bool_),
+            )
+        )  # fmt: skip
+
+    def _padded_shape(self, shape: Any) -> Any:
+        if hasattr(shape, "as_dims") and shape.as_dims is None:
+            raise ValueError("padded_batch needs padded_shapes where the rank of a component is not known")
+        dims = shape.as_dims if hasattr(shape, "as_dims") else shape
+        if isinstance(dims, tuple | list):
+            dims = [-1 if dim is None else getattr(dim, "value", dim) for dim in dims]  # pyright: ignore[reportUnknownVariableType]
+            dims = [-1 if dim is None else dim for dim in dims]  # pyright: ignore[reportUnknownVariableType]
+        elif isinstance(dims, int):
+            dims = [dims]
+        return self._value(np.asarray(dims, np.int64) if isinstance(dims, list) else dims, int64)
+
+    def _spread(self, values: Structure) -> list[Any]:
+        """The parts of ``values``, one for each component of an element."""
+        return nest.leaves_like(self._structure, values)
+
+    def unbatch(self, name: str | None = None) -> Self:
+        """The slices of each element along the first dimension."""
+        del name
+        return self._with(Unbatch(input=self.node))
+
+    def window(
+        self, size: Any, shift: Any = None, stride: Any = 1, drop_remainder: Any = False, name: str | None = None
+    ) -> Any:
+        """Datasets of ``size`` elements each, in the structure of an element.
+
+        Args:
+          shift: how many elements after the begin of one the next begins; ``size`` when None.
+          stride: which elements of those that a window spans are in it: every ``stride``-th.
+        """
+        del name
+        node = Windows(
+            input=self.node, size=self._value(size, int64), shift=self._value(size if shift is None else shift, int64),
+            stride=self._value(stride, int64), drop_remainder=self._value(drop_remainder, bool_),
+        )  # fmt: skip
+        specs = self.node.specs
+        return self._with(node, nest.pack(self._structure, [Nested(None, (spec,)) for spec in specs]))
+
+    # Functions --------------------------------------------------------------------------------------------------------
+
+    def map(
+        self, map_func: Callable[..., Any], num_parallel_calls: Any = None, deterministic: bool | None = None,
+        name: str | None = None,
+    ) -> Any:  # fmt: skip
+        """What ``map_func`` gives for each element, in order.
+
+        Args:
+          map_func: takes the parts of an element that is a tuple, or else the element; gives an element.
+          num_parallel_calls: how many calls may run at the same time; `AUTOTUNE` for a good number.
+        """
+        del deterministic, name
+        function, result = self._traced(map_func, self, "map")
+        return self._with(Map(input=self.node, function=function, parallel=self._calls(num_parallel_calls)), result)
+
+    def _calls(self, count: Any) -> Any:
+        return self._value(1 if count is None else 2 if isinstance(count, int) and count < 0 else count, int64)
+
+    def filter(self, predicate: Callable[..., Any], name: str | None = None) -> Self:
+        """The elements for which ``predicate`` is true."""
+        del name
+        function, _ = self._traced(predicate, self, "filter")
+        return self._with(Filter(input=self.node, function=function))
+
+    def take_while(self, predicate: Callable[..., Any], name: str | None = None) -> Self:
+        """The elements before the first for which ``predicate`` is not true."""
+        del name
+        function, _ = self._traced(predicate, self, "take_while")
+        return self._with(TakeWhile(input=self.node, function=function))
+
+    def flat_map(self, map_func: Callable[..., Any], name: str | None = None) -> Any:
+        """The elements of the datasets that ``map_func`` gives, one dataset after the other."""
+        del name
+        return self.interleaved(map_func, 1, 1, "flat_map")
+
+    def interleave(
+        self, map_func: Callable[..., Any], cycle_length: Any = AUTOTUNE, block_length: Any = 1,
+        num_parallel_calls: Any = None, deterministic: bool | None = None, name: str | None = None,
+    ) -> Any:  # fmt: skip
+        """The elements of the datasets that ``map_func`` gives, ``block_length`` each of ``cycle_length`` in turn."""
+        del num_parallel_calls, deterministic, name
+        cycle = (
+            DEFAULT_CYCLE
+            if cycle_length is None or (isinstance(cycle_length, int) and cycle_length < 0)
+            else cycle_length
+        )
+        return self.interleaved(map_func, cycle, block_length, "interleave")
+
+    def interleaved(self, function: Callable[..., Any], cycle: Any, block: Any, kind: str) -> Any:
+        made, result = self._traced(function, self, kind)
+        if not isinstance(result, Dataset):
+            raise TypeError(f"`map_func` must return a `Dataset` object; that of {kind} gave {result!r}.")
+        node = Interleave(
+            input=self.node, function=made, of=result.node.specs, cycle_length=self._value(cycle, int64),
+            block_length=self._value(block, int64), reads_files=reads_files(result.node),
+        )  # fmt: skip
+        return self._with(node, result._structure)
+
+    def scan(self, initial_state: Structure, scan_func: Callable[..., Any], name: str | None = None) -> Any:
+        """What ``scan_func(state, element)`` gives besides the next state, as the second of its two results."""
+        del name
+        state = tuple(self._value(part) for part in nest.flatten(initial_state))
+        structure = nest.pack(nest.emptied(initial_state), [None] * len(state))
+        both = self._with(Zipped(inputs=(Whole(components=state), self.node)), (structure, self._structure))
+        function, result = self._traced(scan_func, both, "scan")
+        if not isinstance(result, tuple) or len(result) != 2:  # pyright: ignore[reportUnknownArgumentType]
+            raise TypeError("The scan function must return a pair comprising the new state and the output value.")
+        return self._with(Scan(input=self.node, state=state, function=function), result[1])
+
+    def apply(self, transformation_func: Callable[[Any], Any]) -> Any:
+        """What ``transformation_func`` makes of this dataset.
+
+        Raises:
+          TypeError: that is no dataset.
+        """
+        result = transformation_func(self)
+        if not isinstance(result, Dataset):
+            raise TypeError(f"`transformation_func` must return a Dataset. Got type {type(result).__name__}.")
+        return result
+
+    def reduce(self, initial_state: Structure, reduce_func: Callable[..., Any], name: str | None = None) -> Any:
+        """The last of the states that ``reduce_func(state, element)`` gives."""
+        del name
+        state = nest.map_structure(as_array, initial_state)
+        for element in self:
+            state = nest.map_structure(as_array, reduce_func(state, element))
+        return state
+
+    # What programs ask ------------------------------------------------------------------------------------------------
+
+    def with_options(self, options: Options, name: str | None = None) -> Self:
+        """The same with ``options`` where these are set."""
+        del name
+        made = self._with(self.node)
+        made._options = self._options.merge(options)
+        return made
+
+    def options(self) -> Options:
+        """The options in force."""
+        return self._options
+
+    def cardinality(self) -> Any:
+        """How many elements there are: an int64, `INFINITE` (-1), or `UNKNOWN` (-2)."""
+        return np.int64(self.node.cardinality)
+
+    @property
+    def element_spec(self) -> Structure:
+        return self._packed_specs(self.node.specs)
+
+    def _packed_specs(self, specs: Sequence[TensorSpec]) -> Structure:
+        leaves = nest.flatten(self._structure)
+        return nest.pack(self._structure, [s if leaf is None else leaf for s, leaf in zip(specs, leaves, strict=True)])
+
+    def __len__(self) -> int:
+        """How many elements there are.
+
+        Raises:
+          TypeError: infinitely many, or it is not known.
+        """
+        count = self.node.cardinality
+        if count < 0:
+            raise TypeError(f"The dataset is {'infinite' if count == INFINITE else 'of unknown length'}.")
+        return count
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __iter__(self) -> Iterator[Any]:
+        node, context = self.node, Context()
+        for element in self._ahead(node, context):
+            yield self._packed(element)
+
+    def _packed(self, element: Element) -> Any:
+        return nest.pack(self._structure, [_wrapped(part) for part in element])
+
+    def _ahead(self, node: Node, context: Context) -> Iterator[Element]:
+        """The elements, with a thread that makes the next while the program has the last."""
+        if isinstance(node, Prefetch):
+            return node.elements(context)
+        if node.columnar:
+            return rows_of(prefetched(lambda: node.blocks(context, block_rows(node.specs)), 2))
+        return prefetched(lambda: node.elements(context), 2)
+
+    def as_numpy_iterator(self) -> Iterator[Any]:
+        """The elements, with Python's scalars of NumPy in place of arrays without dimensions."""
+        for element in self:
+            yield nest.map_structure(lambda part: part[()] if isinstance(part, np.ndarray) else part, element)
+
+    def distributed(self, num_workers: int, index: int, policy: AutoShardPolicy | None = None) -> Self:
+        """What one of several workers gets of this dataset, whose elements are batches for all of them together.
+
+        Args:
+          policy: how to divide it; that of `options` when None.
+
+        Raises:
+          NotFoundError: the policy is FILE and there are fewer files than workers.
+        """
+        chosen = self._options.experimental_distribute.policy if policy is None else policy
+        return self._with(distributed(self.node, num_workers, index, chosen))
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} element_spec={self.element_spec}>"
+
+
+class Nested:
+    """Stands, in the structure of an element, for a component that is itself a dataset."""
+
+    def __init__(self, element_structure: Structure, specs: tuple[TensorSpec, ...]) -> None:
+        self.element_structure = element_structure
+        self.specs = specs
+
+
+def _wrapped(part: Any) -> Any:
+    """A component as the program gets it: one that is a node becomes a dataset."""
+    return Dataset(part, None) if isinstance(part, Node) else part

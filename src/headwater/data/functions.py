@@ -1,0 +1,323 @@
+"""Nodes that apply functions to elements."""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from headwater.data.node import (
+    INFINITE,
+    UNKNOWN,
+    Block,
+    Context,
+    Element,
+    Function,
+    Node,
+    call,
+    closing,
+    fully_defined,
+    known,
+    positive,
+    rows_of,
+)
+from headwater.data.spec import TensorSpec
+from headwater.data.transforms import Wrapper
+from headwater.dtypes import int64
+
+
+@dataclass(eq=False, kw_only=True)
+class Map(Wrapper):
+    """What a function gives for each element.
+
+    Attributes:
+      function: of an element; gives an element.
+      parallel: how many calls may run at the same time; 1 or less for one.
+    """
+
+    values = {"parallel": int64}
+    functions = ("function",)
+    function: Function
+    parallel: Any
+
+    @property
+    def specs(self) -> tuple[TensorSpec, ...]:
+        return self.function.specs()
+
+    @property
+    def columnar(self) -> bool:
+        return self.function.columnar and self.input.columnar and fully_defined(self.specs)
+
+    @property
+    def cardinality(self) -> int:
+        return self.input.cardinality
+
+    def elements(self, context: Context) -> Iterator[Element]:
+        if self.columnar:
+            return rows_of(self.blocks(context, 16))
+        calls = int(self.parallel)
+        return self._at_once(context, calls) if calls > 1 else self._one_by_one(context)
+
+    def _one_by_one(self, context: Context) -> Iterator[Element]:
+        with closing(self.input.elements(context)) as source:
+            for index, element in enumerate(source):
+                yield call(self.function, context, element, index)
+
+    def _at_once(self, context: Context, calls: int) -> Iterator[Element]:
+        pool = ThreadPoolExecutor(calls, "headwater-data-map")
+        running: deque[Future[Element]] = deque()
+        try:
+            with closing(self.input.elements(context)) as source:
+                for index, element in enumerate(source):
+                    running.append(pool.submit(call, self.function, context, element, index))
+                    if len(running) > calls:
+                        yield running.popleft().result()
+                while running:
+                    yield running.popleft().result()
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+    def blocks(self, context: Context, rows: int) -> Iterator[Block]:
+        index = 0
+        with closing(self.input.blocks(context, rows)) as source:
+            for block in source:
+                yield from rows_or_each(self.function, context, block, index)
+                index += len(block[0])
+
+
+def rows_or_each(function: Function, context: Context, block: Block, index: int) -> Iterator[Block]:
+    """What ``function`` gives for a block. An element that fails stops those behind it and none before it."""
+    try:
+        found = function.rows(context, block)
+    except Exception as error:  # which element it was, and what comes before, is found one by one
+        if len(block[0]) == 1:
+            error.add_note(f"in {function.name} of element {index}")
+            raise
+    else:
+        yield found
+        return
+    for place in range(len(block[0])):
+        yield from rows_or_each(function, context, tuple(column[place : place + 1] for column in block), index + place)
+
+
+@dataclass(eq=False, kw_only=True)
+class Filter(Wrapper):
+    """The elements for which a function gives true."""
+
+    functions = ("function",)
+    function: Function
+
+    @property
+    def columnar(self) -> bool:
+        return self.function.columnar and self.input.columnar
+
+    def elements(self, context: Context) -> Iterator[Element]:
+        if self.columnar:
+            yield from rows_of(self.blocks(context, 16))
+            return
+        with closing(self.input.elements(context)) as source:
+            for index, element in enumerate(source):
+                (keep,) = call(self.function, context, element, index)
+                if np.asarray(keep).item():
+                    yield element
+
+    def blocks(self, context: Context, rows: int) -> Iterator[Block]:
+        index = 0
+        with closing(self.input.blocks(context, rows)) as source:
+            for block in source:
+                done = 0
+                for (keep,) in rows_or_each(self.function, context, block, index):
+                    part = slice(done, done + len(keep))
+                    done += len(keep)
+                    if keep.any():
+                        yield tuple(column[part][keep] for column in block)
+                index += len(block[0])
+
+
+@dataclass(eq=False, kw_only=True)
+class TakeWhile(Wrapper):
+    """The elements before the first for which a function does not give true."""
+
+    functions = ("function",)
+    function: Function
+
+    @property
+    def columnar(self) -> bool:
+        return False
+
+    def elements(self, context: Context) -> Iterator[Element]:
+        with closing(self.input.elements(context)) as source:
+            for index, element in enumerate(source):
+                (keep,) = call(self.function, context, element, index)
+                if not np.asarray(keep).item():
+                    return
+                yield element
+
+
+@dataclass(eq=False, kw_only=True)
+class Interleave(Wrapper):
+    """The elements of the datasets that a function gives, ``block_length`` of each of ``cycle_length`` in turn.
+
+    Attributes:
+      function: of an element; gives a node.
+      of: what is known of the elements of those nodes.
+      cycle_length: 1 for one dataset after the other.
+      reads_files: whether those nodes read files whose names are the elements.
+    """
+
+    values = {"cycle_length": int64, "block_length": int64}
+    functions = ("function",)
+    function: Function
+    of: tuple[TensorSpec, ...]
+    cycle_length: Any
+    block_length: Any
+    reads_files: bool = False
+
+    @property
+    def specs(self) -> tuple[TensorSpec, ...]:
+        return self.of
+
+    @property
+    def columnar(self) -> bool:
+        return False
+
+    def elements(self, context: Context) -> Iterator[Element]:
+        cycle = positive(int(self.cycle_length), "cycle_length")
+        length = positive(int(self.block_length), "block_length")
+        with closing(self.input.elements(context)) as source:
+            made = self._made(context, source)
+            places: list[Iterator[Element] | None] = [None] * cycle
+            try:
+                ended = False
+                while True:
+                    for place in range(cycle):
+                        if places[place] is None and not ended:
+                            places[place] = next(made, None)
+                            ended = places[place] is None
+                        current = places[place]
+                        if current is None:
+                            continue
+                        count = 0
+                        for element in itertools.islice(current, length):
+                            yield element
+                            count += 1
+                        if count < length:
+                            places[place] = None
+                    if ended and not any(places):
+                        return
+            finally:
+                for current in places:
+                    with closing(current):
+                        pass
+
+    def _made(self, context: Context, source: Iterator[Element]) -> Iterator[Iterator[Element]]:
+        for index, element in enumerate(source):
+            (node,) = call(self.function, context, element, index)
+            yield node_of(node).elements(context)
+
+
+def node_of(value: Any) -> Node:
+    """The node that is a component of an element."""
+    return value.item() if isinstance(value, np.ndarray) else value  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+
+
+@dataclass(eq=False, kw_only=True)
+class Scan(Wrapper):
+    """What a function gives for a state and each element, which also gives the next state.
+
+    Attributes:
+      state: the first state's components.
+      function: of the components of state and element; gives those of the next state and of the result.
+    """
+
+    values = {"state": None}
+    functions = ("function",)
+    state: tuple[Any, ...]
+    function: Function
+
+    @property
+    def specs(self) -> tuple[TensorSpec, ...]:
+        return self.function.specs()[len(self.state) :]
+
+    @property
+    def columnar(self) -> bool:
+        return False
+
+    def elements(self, context: Context) -> Iterator[Element]:
+        state = self.state
+        with closing(self.input.elements(context)) as source:
+            for index, element in enumerate(source):
+                found = call(self.function, context, (*state, *element), index)
+                state = found[: len(state)]
+                yield found[len(state) :]
+
+
+@dataclass(eq=False, kw_only=True)
+class Windows(Wrapper):
+    """Datasets of ``size`` elements each, of which each begins ``shift`` elements after the one before.
+
+    Attributes:
+      stride: which elements of those that a window spans are in it: every ``stride``-th.
+    """
+
+    values = {"size": int64, "shift": int64, "stride": int64, "drop_remainder": None}
+    size: Any
+    shift: Any
+    stride: Any
+    drop_remainder: Any
+
+    @property
+    def columnar(self) -> bool:
+        return False
+
+    @property
+    def cardinality(self) -> int:
+        inner, shift = self.input.cardinality, known(self.shift)
+        if inner < 0 or not shift:
+            return inner if inner == INFINITE else UNKNOWN
+        reach = (int(self.size) - 1) * int(self.stride) + 1
+        return max(0, (inner - reach) // shift + 1) if bool(self.drop_remainder) else -(-inner // shift)
+
+    def elements(self, context: Context) -> Iterator[Element]:
+        size, shift = positive(int(self.size), "size"), positive(int(self.shift), "shift")
+        stride = positive(int(self.stride), "stride")
+        reach = (size - 1) * stride + 1
+        held: list[Element] = []
+        with closing(self.input.elements(context)) as source:
+            while True:
+                held += itertools.islice(source, max(0, reach - len(held)))
+                chosen = held[:reach:stride]
+                if not held or (bool(self.drop_remainder) and len(chosen) < size):
+                    return
+                yield tuple(
+                    Kept(items=[(item[index],) for item in chosen], of=(spec,))
+                    for index, spec in enumerate(self.input.specs)
+                )
+                if shift > len(held):
+                    for _ in itertools.islice(source, shift - len(held)):
+                        pass
+                held = held[shift:]
+
+
+@dataclass(eq=False, kw_only=True)
+class Kept(Node):
+    """Elements that are in memory."""
+
+    items: list[Element]
+    of: tuple[TensorSpec, ...]
+
+    @property
+    def specs(self) -> tuple[TensorSpec, ...]:
+        return self.of
+
+    @property
+    def cardinality(self) -> int:
+        return len(self.items)
+
+    def elements(self, context: Context) -> Iterator[Element]:
+        return iter(self.items)

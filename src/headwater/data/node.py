@@ -1,0 +1,217 @@
+"""Nodes: what a dataset is made of. Each knows the types of its elements and how to go over them.
+
+An element is a flat tuple of arrays, its components. A *block* is many elements at once: for each component one array
+with a row for each element. A node that can give blocks cheaply is *columnar*; what is above it then works on blocks,
+and elements come out as they would have one by one.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
+import numpy as np
+
+from headwater.data.spec import TensorSpec
+from headwater.dtypes import DType
+from headwater.errors import InvalidArgumentError
+
+Array = np.ndarray[Any, Any]
+Element = tuple[Any, ...]
+Block = tuple[Array, ...]
+
+INFINITE: Final = -1
+UNKNOWN: Final = -2
+
+_BLOCK_BYTES: Final = 4 << 20
+_BLOCK_ROWS: Final = 512
+
+
+@dataclass(slots=True)
+class Context:
+    """What functions of a dataset may need besides their arguments.
+
+    Attributes:
+      host: the runtime's context of the operation that asks for elements; None outside a graph.
+    """
+
+    host: Any = None
+
+
+class Function(ABC):
+    """A function of elements.
+
+    Attributes:
+      name: for messages.
+      columnar: whether `rows` works.
+    """
+
+    name: str = "function"
+    columnar: bool = False
+
+    @abstractmethod
+    def specs(self) -> tuple[TensorSpec, ...]:
+        """What is known of its results."""
+
+    @abstractmethod
+    def __call__(self, context: Context, element: Element) -> Element:
+        """Its results for one element."""
+
+    def rows(self, context: Context, block: Block) -> Block:
+        """Its results for many elements at once."""
+        raise NotImplementedError
+
+
+class Node(ABC):
+    """One step of a pipeline.
+
+    Subclasses are dataclasses. A value among their fields may be an array, or a tensor that is known only when a
+    graph runs; such a node describes the pipeline, and cannot be gone over.
+
+    Attributes:
+      children: names of the fields that are nodes, or tuples of nodes.
+      values: the fields that are values, with their element types.
+      functions: names of the fields that are functions of elements.
+    """
+
+    children: ClassVar[tuple[str, ...]] = ()
+    values: ClassVar[dict[str, DType | None]] = {}
+    functions: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    @abstractmethod
+    def specs(self) -> tuple[TensorSpec, ...]:
+        """What is known of the components of an element."""
+
+    @abstractmethod
+    def elements(self, context: Context) -> Iterator[Element]:
+        """The elements, one by one."""
+
+    @property
+    def columnar(self) -> bool:
+        """Whether `blocks` is cheaper than `elements`."""
+        return False
+
+    def blocks(self, context: Context, rows: int) -> Iterator[Block]:
+        """The elements in blocks of at most ``rows``, none of them empty. For columnar nodes only."""
+        raise NotImplementedError(type(self).__name__)
+
+    @property
+    def cardinality(self) -> int:
+        """How many elements there are; `INFINITE`, or `UNKNOWN`."""
+        return UNKNOWN
+
+    def nodes(self) -> Iterator[Node]:
+        """The nodes that this one takes elements from."""
+        for name in self.children:
+            child = getattr(self, name)
+            yield from child if isinstance(child, tuple) else (child,)
+
+    def is_known(self, value: Any) -> bool:
+        """Whether a value is there already."""
+        return isinstance(value, np.ndarray)
+
+
+def known(value: Any) -> Any:
+    """The number or truth value that ``value`` holds, or None where only a graph will know."""
+    return value.item() if isinstance(value, np.ndarray) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+
+
+def fully_defined(specs: Sequence[TensorSpec]) -> bool:
+    """Whether all elements have the same shapes, so that they fit into blocks."""
+    return all(spec.shape.is_fully_defined() for spec in specs)
+
+
+def block_rows(specs: Sequence[TensorSpec]) -> int:
+    """A good number of elements for a block of such elements."""
+    size = sum(
+        max(1, int(np.prod([dim or 1 for dim in spec.dims or ()]))) * spec.dtype.numpy_dtype.itemsize for spec in specs
+    )
+    return max(1, min(_BLOCK_ROWS, _BLOCK_BYTES // max(1, size)))
+
+
+def row(column: Array, index: int) -> Array:
+    """One row of a column, as an array even where it is a scalar."""
+    found = column[index]
+    if isinstance(found, np.ndarray) and column.dtype != object:
+        return found  # pyright: ignore[reportUnknownVariableType]
+    if column.ndim > 1:
+        return found
+    scalar = np.empty((), column.dtype)
+    scalar[()] = found
+    return scalar
+
+
+def rows_of(blocks: Iterator[Block]) -> Generator[Element]:
+    """The elements of blocks, one by one."""
+    with closing(blocks):
+        for block in blocks:
+            for index in range(len(block[0])):
+                yield tuple(row(column, index) for column in block)
+
+
+def stack(values: Sequence[Any], label: str, component: int = 0) -> Array:
+    """Values of equal shape as the rows of one array.
+
+    Raises:
+      InvalidArgumentError: their shapes differ.
+    """
+    first = np.asarray(values[0])
+    if first.dtype == object:
+        out = np.empty((len(values), *first.shape), object)
+        for index, value in enumerate(values):
+            _check_shape(first, np.asarray(value), label, component)
+            out[index] = value[()] if first.ndim == 0 else value
+        return out
+    try:
+        return np.stack(values)
+    except ValueError:
+        for value in values:
+            _check_shape(first, np.asarray(value), label, component)
+        raise
+
+
+def _check_shape(first: Array, other: Array, label: str, component: int) -> None:
+    if first.shape != other.shape:
+        raise InvalidArgumentError(
+            None, None,
+            f"{label}: Cannot batch tensors with different shapes in component {component}. First element had shape "
+            f"{list(first.shape)} and a later one had shape {list(other.shape)}.",
+        )  # fmt: skip
+
+
+@contextmanager
+def closing(iterator: Any) -> Generator[Any]:
+    """Ends an iterator with the block, so that its files and threads end, too."""
+    try:
+        yield iterator
+    finally:
+        close = getattr(iterator, "close", None)
+        if close is not None:
+            close()
+
+
+def annotated(error: BaseException, where: str) -> BaseException:
+    """``error`` with a note that says where in the pipeline it came up."""
+    if not isinstance(error, StopIteration | GeneratorExit):
+        error.add_note(f"in {where}")
+    return error
+
+
+def call(function: Function, context: Context, element: Element, index: int) -> Element:
+    """What ``function`` gives for an element; errors get a note that says which element it was."""
+    try:
+        return function(context, element)
+    except Exception as error:  # whatever the program's function raises passes through, with its place
+        annotated(error, f"{function.name} of element {index}")
+        raise
+
+
+def positive(value: int, what: str) -> int:
+    """``value``, when it is at least 1."""
+    if value < 1:
+        raise InvalidArgumentError(None, None, f"{what} must be greater than zero, not {value}.")
+    return value

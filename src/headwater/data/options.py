@@ -1,0 +1,135 @@
+"""What a program may ask of a whole pipeline."""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+
+class AutoShardPolicy(enum.IntEnum):
+    """How a dataset is divided between the workers of a distributed `fit`.
+
+    Attributes:
+      OFF: not at all; every worker goes over all of it.
+      AUTO: by file where that can be done, by element otherwise.
+      FILE: each worker gets some of the files that the elements come from.
+      DATA: each worker gets every n-th element.
+      HINT: where the program has written ``shard(SHARD_HINT, SHARD_HINT)``.
+    """
+
+    OFF = -1
+    AUTO = 0
+    FILE = 1
+    DATA = 2
+    HINT = 3
+
+
+class ExternalStatePolicy(enum.IntEnum):
+    """What to do about state outside a pipeline when it is saved; nothing here saves one."""
+
+    WARN = 0
+    IGNORE = 1
+    FAIL = 2
+
+
+class _Settings:
+    """Settings of some names. Others are refused, so that a slip of the pen is noticed."""
+
+    _defaults: dict[str, Any] = {}
+
+    def __init__(self) -> None:
+        for name, value in self._defaults.items():
+            object.__setattr__(self, name, value() if isinstance(value, type) else value)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in self._defaults:
+            raise AttributeError(f"Cannot set the property {name} on {type(self).__name__}.")
+        object.__setattr__(self, name, value)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and vars(self) == vars(other)
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in vars(self).items())})"
+
+    def merged(self, other: Any) -> Any:
+        """These settings with those that differ from the default in ``other``."""
+        result = type(self)()
+        for name, default in self._defaults.items():
+            mine, theirs = getattr(self, name), getattr(other, name)
+            if isinstance(mine, _Settings):
+                chosen: Any = mine.merged(theirs)
+            else:
+                chosen = mine if theirs == default else theirs
+            object.__setattr__(result, name, chosen)
+        return result
+
+
+class DistributeOptions(_Settings):
+    """How a pipeline goes over several workers.
+
+    Attributes:
+      auto_shard: False for `AutoShardPolicy.OFF`, as TensorFlow 1.15 spells it.
+      auto_shard_policy: see `AutoShardPolicy`.
+      num_devices: not used.
+    """
+
+    auto_shard: bool
+    auto_shard_policy: AutoShardPolicy
+    num_devices: int | None
+    _defaults = {"auto_shard": True, "auto_shard_policy": AutoShardPolicy.AUTO, "num_devices": None}
+
+    @property
+    def policy(self) -> AutoShardPolicy:
+        """The policy that the two settings together ask for."""
+        return AutoShardPolicy(self.auto_shard_policy) if self.auto_shard else AutoShardPolicy.OFF
+
+
+class OptimizationOptions(_Settings):
+    """Which rewritings a pipeline may get. They may be set, and change nothing: blocks serve all of them."""
+
+    _defaults = dict.fromkeys(
+        (
+            "apply_default_optimizations", "autotune", "autotune_buffers", "autotune_cpu_budget", "autotune_ram_budget",
+            "filter_fusion", "filter_with_random_uniform_fusion", "hoist_random_uniform", "inject_prefetch",
+            "map_and_batch_fusion", "map_and_filter_fusion", "map_fusion", "map_parallelization", "map_vectorization",
+            "noop_elimination", "parallel_batch", "shuffle_and_repeat_fusion",
+        )
+    )  # fmt: skip
+
+
+class ThreadingOptions(_Settings):
+    """How many threads a pipeline may use. They may be set, and change nothing."""
+
+    _defaults = dict.fromkeys(("max_intra_op_parallelism", "private_threadpool_size"))
+
+
+class Options(_Settings):
+    """What `Dataset.with_options` takes.
+
+    Attributes:
+      experimental_deterministic: not used: every pipeline gives its elements in order.
+      experimental_distribute: see `DistributeOptions`.
+    """
+
+    experimental_distribute: DistributeOptions
+    _defaults = {
+        "autotune": OptimizationOptions,
+        "dataset_name": None,
+        "deterministic": None,
+        "experimental_deterministic": None,
+        "experimental_distribute": DistributeOptions,
+        "experimental_external_state_policy": None,
+        "experimental_optimization": OptimizationOptions,
+        "experimental_slack": None,
+        "experimental_stateful_whitelist": None,
+        "experimental_stats": None,
+        "experimental_threading": ThreadingOptions,
+        "threading": ThreadingOptions,
+    }
+
+    def merge(self, options: Options) -> Options:
+        """These with those of ``options`` that are set there."""
+        return self.merged(options)

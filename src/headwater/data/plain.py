@@ -1,0 +1,99 @@
+"""Functions and generators of Python, as nodes take them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from headwater.data import structure as nest
+from headwater.data.node import Context, Element, Function, Node
+from headwater.data.spec import TensorSpec, as_array
+from headwater.errors import InvalidArgumentError
+
+
+class PlainFunction(Function):
+    """A Python function of arrays. What it gives is known from its result for the first element.
+
+    Args:
+      function: the function.
+      inputs: where the elements come from.
+      packed: gives an element as the function takes it.
+      kind: what calls it, for messages.
+    """
+
+    def __init__(self, function: Callable[..., Any], inputs: Node, packed: Callable[[Element], Any], kind: str) -> None:
+        self.name = f"{kind} {getattr(function, '__name__', 'function')!r}"
+        self._function = function
+        self._inputs = inputs
+        self._packed = packed
+        self._specs: tuple[TensorSpec, ...] | None = None
+        self._returns: Any = None
+
+    @property
+    def structure(self) -> Any:
+        """The structure of a result, or a dataset like one."""
+        self.specs()
+        return self._returns
+
+    def specs(self) -> tuple[TensorSpec, ...]:
+        if self._specs is None:
+            context = Context()
+            first = next(iter(self._inputs.elements(context)), None)
+            if first is None:
+                raise InvalidArgumentError(None, None, f"{self.name}: the dataset has no element to try it with")
+            result = self._result(first)
+            if hasattr(result, "node"):
+                self._returns, self._specs = result, ()
+            else:
+                parts = [as_array(part) for part in nest.flatten(result)]
+                self._returns = nest.pack(nest.emptied(result), [None] * len(parts))
+                self._specs = tuple(TensorSpec.from_tensor(part) for part in parts)
+        return self._specs
+
+    def _result(self, element: Element) -> Any:
+        given = self._packed(element)
+        return nest.plain_lists(self._function(*given) if type(given) is tuple else self._function(given))
+
+    def __call__(self, context: Context, element: Element) -> Element:
+        result = self._result(element)
+        if hasattr(result, "node"):
+            return (result.node,)
+        return tuple(as_array(part) for part in nest.flatten(result))
+
+
+class GeneratedElements:
+    """Flat elements of a program's generator, checked against what it promised."""
+
+    def __init__(self, generator: Callable[..., Any], signature: Any, specs: tuple[TensorSpec, ...]) -> None:
+        self._generator = generator
+        self._signature = signature
+        self._specs = specs
+
+    def __call__(self, *args: Any) -> Iterator[Element]:
+        source = self._generator(*args)
+        for index, element in enumerate(source):
+            yield self._flat(element, index)
+
+    def _flat(self, element: Any, index: int) -> Element:
+        given = nest.plain_lists(element) if isinstance(self._signature, tuple) else element
+        if not nest.same(self._signature, given):
+            raise TypeError(
+                f"`generator` yielded an element that did not match the expected structure. The expected structure was "
+                f"{self._signature}, but the yielded element (number {index}) was {element!r}."
+            )
+        parts: list[Any] = []
+        for value, spec in zip(nest.flatten(given), self._specs, strict=True):
+            try:
+                array = as_array(value, spec.dtype)
+            except (TypeError, ValueError) as error:
+                raise TypeError(
+                    f"`generator` yielded an element that could not be converted to the expected type "
+                    f"{spec.dtype.name}: element {index} was {element!r}."
+                ) from error
+            if not spec.shape.is_compatible_with(array.shape):
+                raise TypeError(
+                    f"`generator` yielded an element of shape {array.shape} where an element of shape {spec.shape} was "
+                    f"expected (number {index})."
+                )
+            parts.append(array)
+        return tuple(parts)

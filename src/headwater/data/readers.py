@@ -1,0 +1,96 @@
+"""Datasets of what files hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from headwater.data.dataset import DEFAULT_CYCLE, Dataset
+from headwater.data.node import Node
+from headwater.data.prefetch import AUTOTUNE
+from headwater.data.sources import FixedLengthRecords, Lines, Records
+from headwater.data.spec import as_array
+from headwater.dtypes import int64, string
+
+
+class TFRecordDataset(Dataset):
+    """The records of TFRecord files, one file after the other.
+
+    Args:
+      filenames: a name, several, or a dataset of names.
+      compression_type: ``GZIP``, ``ZLIB``, or empty.
+      buffer_size: bytes to read at once; None for a good number.
+      num_parallel_reads: how many files to read in turn; None for one after the other.
+    """
+
+    def __init__(
+        self, filenames: Any, compression_type: Any = None, buffer_size: Any = None, num_parallel_reads: Any = None,
+        name: str | None = None,
+    ) -> None:  # fmt: skip
+        del name
+
+        def read(names: Any) -> Node:
+            return Records(
+                filenames=names, compression_type=self._value(compression_type or "", string),
+                buffer_size=self._value(buffer_size or 0, int64),
+            )  # fmt: skip
+
+        _read_files(self, filenames, read, num_parallel_reads)
+
+
+class TextLineDataset(Dataset):
+    """The lines of text files, one file after the other. The arguments are those of `TFRecordDataset`."""
+
+    def __init__(
+        self, filenames: Any, compression_type: Any = None, buffer_size: Any = None, num_parallel_reads: Any = None,
+        name: str | None = None,
+    ) -> None:  # fmt: skip
+        del name
+
+        def read(names: Any) -> Node:
+            return Lines(
+                filenames=names, compression_type=self._value(compression_type or "", string),
+                buffer_size=self._value(buffer_size or 0, int64),
+            )  # fmt: skip
+
+        _read_files(self, filenames, read, num_parallel_reads)
+
+
+class FixedLengthRecordDataset(Dataset):
+    """Records of equal length, of one file after the other.
+
+    Args:
+      record_bytes: length of a record.
+      header_bytes: what is left out at a file's begin; None for nothing.
+      footer_bytes: what is left out at its end; None for nothing.
+    """
+
+    def __init__(
+        self, filenames: Any, record_bytes: Any, header_bytes: Any = None, footer_bytes: Any = None,
+        buffer_size: Any = None, compression_type: Any = None, num_parallel_reads: Any = None, name: str | None = None,
+    ) -> None:  # fmt: skip
+        del name
+
+        def read(names: Any) -> Node:
+            return FixedLengthRecords(
+                filenames=names, header_bytes=self._value(header_bytes or 0, int64),
+                record_bytes=self._value(record_bytes, int64), footer_bytes=self._value(footer_bytes or 0, int64),
+                buffer_size=self._value(buffer_size or 0, int64),
+                compression_type=self._value(compression_type or "", string),
+            )  # fmt: skip
+
+        _read_files(self, filenames, read, num_parallel_reads)
+
+
+def _read_files(dataset: Dataset, filenames: Any, read: Callable[[Any], Node], in_turn: Any) -> None:
+    """Makes ``dataset`` one of what ``read`` reads."""
+    cls = type(dataset)
+    if isinstance(filenames, Dataset) or (in_turn is not None and in_turn != 1):
+        names = filenames if isinstance(filenames, Dataset) else cls.from_tensor_slices(np.ravel(as_array(filenames)))
+        cycle = 1 if in_turn is None else DEFAULT_CYCLE if in_turn == AUTOTUNE else in_turn
+        made = names.interleaved(lambda name: cls._made(read(name), None), cycle, 1, "interleave")
+        Dataset.__init__(dataset, made.node, None)
+    else:
+        Dataset.__init__(dataset, read(cls._value(filenames, string)), None)

@@ -1,0 +1,136 @@
+"""Divides a dataset between workers, as the strategies of `tf.distribute` do by themselves."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+
+from headwater.data.batches import BatchPart, BatchParts
+from headwater.data.functions import Interleave
+from headwater.data.node import Node, known
+from headwater.data.options import AutoShardPolicy
+from headwater.data.sources import FixedLengthRecords, Lines, Records, Slices
+from headwater.data.transforms import Shard
+from headwater.errors import InvalidArgumentError, NotFoundError
+
+SHARD_HINT: Final = -1
+"""``dataset.shard(SHARD_HINT, SHARD_HINT)`` marks the place for `AutoShardPolicy.HINT`."""
+
+_READERS = (Records, Lines, FixedLengthRecords)
+
+
+def sharded(node: Node, count: int, index: int, policy: AutoShardPolicy = AutoShardPolicy.AUTO) -> Node:
+    """The part of worker ``index`` of ``count``.
+
+    Args:
+      node: the whole pipeline; by element, each worker gets every ``count``-th element of it.
+      policy: how to divide.
+
+    Raises:
+      NotFoundError: the policy is FILE and there are no files, or fewer than workers.
+      InvalidArgumentError: ``index`` is not within ``count``.
+    """
+    if not 0 <= index < count:
+        raise InvalidArgumentError(None, None, f"index must be between 0 and {count - 1}, not {index}")
+    if policy is AutoShardPolicy.OFF or (count == 1 and policy is not AutoShardPolicy.HINT):
+        return node
+    if policy is AutoShardPolicy.HINT:
+        return _with_hints(node, count, index)
+    if policy in (AutoShardPolicy.AUTO, AutoShardPolicy.FILE):
+        files = file_count(node)
+        if files is not None and files >= count:
+            return _by_file(node, count, index)
+        if policy is AutoShardPolicy.FILE:
+            what = "the dataset reads no files" if files is None else f"the dataset reads {files} file(s)"
+            raise NotFoundError(
+                None, None,
+                f"auto_shard_policy FILE cannot give each of {count} workers a file: {what}; use more files, or the "
+                "policy DATA",
+            )  # fmt: skip
+    return _shard(node, count, index)
+
+
+def distributed(node: Node, count: int, index: int, policy: AutoShardPolicy = AutoShardPolicy.AUTO) -> Node:
+    """What worker ``index`` of ``count`` gets of a pipeline whose elements are batches for all workers together.
+
+    By element (DATA), it gets its part of each batch, so that the workers' parts are together the batch that one
+    worker alone would have had. By file (FILE), or with the whole for everyone (OFF), its own batches are as small.
+
+    Raises:
+      NotFoundError: as `sharded`.
+    """
+    if count == 1:
+        return node
+    if policy is AutoShardPolicy.AUTO:
+        files = file_count(node)
+        policy = AutoShardPolicy.FILE if files is not None and files >= count else AutoShardPolicy.DATA
+    if policy is AutoShardPolicy.DATA:
+        return BatchPart(input=node, count=count, index=index)
+    return BatchParts(input=sharded(node, count, index, policy), count=count)
+
+
+def _shard(node: Node, count: int, index: int) -> Node:
+    return Shard(input=node, count=np.asarray(count, np.int64), index=np.asarray(index, np.int64))
+
+
+def _rebuilt(node: Node, change: Any) -> Node:
+    """``node`` above what ``change`` gives for the nodes below."""
+    changed: dict[str, Any] = {}
+    for name in node.children:
+        child = getattr(node, name)
+        new = tuple(map(change, child)) if isinstance(child, tuple) else change(child)
+        if new is not child and new != child:
+            changed[name] = new
+    return replace(node, **changed) if changed else node  # pyright: ignore[reportArgumentType, reportUnknownVariableType]
+
+
+def _with_hints(node: Node, count: int, index: int) -> Node:
+    if isinstance(node, Shard) and known(node.count) == SHARD_HINT:
+        return _shard(node.input, count, index)
+    return _rebuilt(node, lambda child: _with_hints(child, count, index))
+
+
+def reads_files(node: Node) -> bool:
+    """Whether some of the elements come from files."""
+    return isinstance(node, _READERS) or any(map(reads_files, node.nodes()))
+
+
+def file_count(node: Node) -> int | None:
+    """How many files the elements come from; None where they do not come from files, or that is not known."""
+    if isinstance(node, _READERS):
+        return int(np.size(node.filenames)) if isinstance(node.filenames, np.ndarray) else None
+    if isinstance(node, Interleave):
+        source = _file_names(node)
+        return None if source is None else source.cardinality
+    counts = [file_count(child) for child in node.nodes()]
+    return None if not counts or None in counts else sum(count for count in counts if count is not None)
+
+
+def _file_names(node: Interleave) -> Slices | None:
+    """Where an interleaving of readers gets the files' names from."""
+    if not node.reads_files:
+        return None
+    below: Node = node.input
+    while not isinstance(below, Slices):
+        children = list(below.nodes())
+        if len(children) != 1 or not children[0].specs or children[0].specs != below.specs:
+            return None
+        below = children[0]
+    is_text = len(below.components) == 1 and isinstance(below.components[0], np.ndarray)
+    return below if is_text and below.components[0].dtype == object else None
+
+
+def _by_file(node: Node, count: int, index: int) -> Node:
+    if isinstance(node, _READERS):
+        return replace(node, filenames=np.ravel(node.filenames)[index::count])
+    if isinstance(node, Interleave):
+        return replace(node, input=_names_sharded(node.input, count, index))
+    return _rebuilt(node, lambda child: _by_file(child, count, index))
+
+
+def _names_sharded(node: Node, count: int, index: int) -> Node:
+    if isinstance(node, Slices):
+        return replace(node, components=tuple(component[index::count] for component in node.components))
+    return _rebuilt(node, lambda child: _names_sharded(child, count, index))

@@ -1,0 +1,309 @@
+"""Nodes that elements come from: arrays, ranges, generators, files."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from headwater.data.node import UNKNOWN, Block, Context, Element, Node, closing, known, row, rows_of
+from headwater.data.spec import TensorSpec
+from headwater.dtypes import from_numpy, int64, string
+from headwater.errors import InvalidArgumentError
+from headwater.io.files import open_file, translated
+from headwater.io.record_compression import Inflater, TFRecordOptions
+from headwater.io.tfrecord import TFRecordReader
+
+
+@dataclass(eq=False, kw_only=True)
+class Slices(Node):
+    """The slices of arrays along their first dimension.
+
+    Attributes:
+      components: arrays with equal first dimensions.
+    """
+
+    values = {"components": None}
+    components: tuple[Any, ...]
+
+    @property
+    def specs(self) -> tuple[TensorSpec, ...]:
+        found: list[TensorSpec] = []
+        for component in self.components:
+            spec = _spec(component)
+            found.append(TensorSpec(None if spec.dims is None else spec.dims[1:], spec.dtype))
+        return tuple(found)
+
+    @property
+    def columnar(self) -> bool:
+        return True
+
+    @property
+    def cardinality(self) -> int:
+        first = self.components[0]
+        return len(first) if isinstance(first, np.ndarray) else UNKNOWN  # pyright: ignore[reportUnknownArgumentType]
+
+    def elements(self, context: Context) -> Iterator[Element]:
+        for index in range(self._count()):
+            yield tuple(row(component, index) for component in self.components)
+
+    def blocks(self, context: Context, rows: int) -> Iterator[Block]:
+        for start in range(0, self._count(), rows):
+            yield tuple(component[start : start + rows] for component in self.components)
+
+    def _count(self) -> int:
+        counts = [len(component) for component in self.components]
+        if len(set(counts)) > 1:
+            raise InvalidArgumentError(None, None, f"the components have different numbers of slices: {counts}")
+        return counts[0]
+
+
+def _spec(component: Any) -> TensorSpec:
+    dtype = component.dtype
+    return TensorSpec(component.shape, from_numpy(dtype) if isinstance(dtype, np.dtype) else dtype.base_dtype)  # pyright: ignore[reportUnknownArgumentType]
+
+
+@dataclass(eq=False, kw_only=True)
+class Whole(Node):
+    """One element: arrays as they are."""
+
+    values = {"components": None}
+    components: tuple[Any, ...]
+
+    @property
+    def specs(self) -> tuple[TensorSpec, ...]:
+        return tuple(map(_spec, self.components))
+
+    @property
+    def cardinality(self) -> int:
+        return 1
+
+    def elements(self, context: Context) -> Iterator[Element]:
+        yield self.components
+
+
+@dataclass(eq=False, kw_only=True)
+class Range(Node):
+    """Integers from ``start``, by ``step``, before ``stop``."""
+
+    values = {"start": int64, "stop": int64, "step": int64}
+    start: Any
+    stop: Any
+    step: Any
+
+    @property
+    def specs(self) -> tuple[TensorSpec, ...]:
+        return (TensorSpec((), int64),)
+
+    @property
+    def columnar(self) -> bool:
+        return True
+
+    @property
+    def cardinality(self) -> int:
+        numbers = [known(value) for value in (self.start, self.stop, self.step)]
+        return UNKNOWN if None in numbers or numbers[2] == 0 else len(range(*numbers))
+
+    def elements(self, context: Context) -> Iterator[Element]:
+        return rows_of(self.blocks(context, 512))
+
+    def blocks(self, context: Context, rows: int) -> Iterator[Block]:
+        step = int(self.step)
+        if step == 0:
+            raise InvalidArgumentError(None, None, "step must be a non-zero integer.")
+        numbers = range(int(self.start), int(self.stop), step)
+        for index in range(0, len(numbers), rows):
+            part = numbers[index : index + rows]
+            yield (np.arange(part.start, part.stop, part.step, dtype=np.int64),)
+
+
+@dataclass(eq=False, kw_only=True)
+class Generated(Node):
+    """What a Python generator gives.
+
+    Attributes:
+      make: gives a fresh iterator over flat elements, from the arrays of ``args``.
+      args: what the program's function takes.
+      of: what is known of an element.
+    """
+
+    values = {"args": None}
+    make: Callable[..., Iterator[Element]]
+    args: tuple[Any, ...] = ()
+    of: tuple[TensorSpec, ...]
+
+    @property
+    def specs(self) -> tuple[TensorSpec, ...]:
+        return self.of
+
+    def elements(self, context: Context) -> Iterator[Element]:
+        with closing(self.make(*self.args)) as iterator:
+            yield from iterator
+
+
+def _names(filenames: Any) -> list[bytes]:
+    return [bytes(name) for name in np.ravel(filenames)]
+
+
+@dataclass(eq=False, kw_only=True)
+class Records(Node):
+    """The records of TFRecord files, one file after the other.
+
+    Attributes:
+      filenames: bytes, a scalar or vector.
+      compression_type: ``GZIP``, ``ZLIB``, or empty.
+      buffer_size: bytes to read at once; 0 for a good number.
+    """
+
+    values = {"filenames": string, "compression_type": string, "buffer_size": int64}
+    filenames: Any
+    compression_type: Any
+    buffer_size: Any
+
+    @property
+    def specs(self) -> tuple[TensorSpec, ...]:
+        return (TensorSpec((), string),)
+
+    @property
+    def columnar(self) -> bool:
+        return True
+
+    def elements(self, context: Context) -> Iterator[Element]:
+        return rows_of(self.blocks(context, 256))
+
+    def blocks(self, context: Context, rows: int) -> Iterator[Block]:
+        options = TFRecordOptions.of(_text(self.compression_type))
+        for name in _names(self.filenames):
+            with TFRecordReader(name, options) as reader:
+                while values := reader.read_block(rows):
+                    yield (_strings(values),)
+
+
+def _text(value: Any) -> str:
+    found = value.item()
+    return found.decode() if isinstance(found, bytes) else str(found)
+
+
+def _strings(values: list[bytes]) -> np.ndarray[Any, Any]:
+    column = np.empty(len(values), object)
+    column[:] = values
+    return column
+
+
+@dataclass(eq=False, kw_only=True)
+class Lines(Node):
+    """The lines of text files, one file after the other, without their ends.
+
+    Attributes:
+      filenames: bytes, a scalar or vector.
+      compression_type: ``GZIP``, ``ZLIB``, or empty.
+      buffer_size: bytes to read at once; 0 for a good number.
+    """
+
+    values = {"filenames": string, "compression_type": string, "buffer_size": int64}
+    filenames: Any
+    compression_type: Any
+    buffer_size: Any
+
+    @property
+    def specs(self) -> tuple[TensorSpec, ...]:
+        return (TensorSpec((), string),)
+
+    @property
+    def columnar(self) -> bool:
+        return True
+
+    def elements(self, context: Context) -> Iterator[Element]:
+        return rows_of(self.blocks(context, 256))
+
+    def blocks(self, context: Context, rows: int) -> Iterator[Block]:
+        bits = TFRecordOptions.of(_text(self.compression_type)).zlib_window_bits
+        for name in _names(self.filenames):
+            with translated(name) as path, open_file(path, "rb") as file:
+                if bits is None:
+                    lines = iter(file.readline, b"")
+                else:
+                    lines = _split(Inflater(file, path, bits))
+                while found := list(itertools.islice(lines, rows)):
+                    yield (_strings([line.rstrip(b"\n").removesuffix(b"\r") for line in found]),)
+
+
+def _split(source: Inflater, size: int = 1 << 16) -> Iterator[bytes]:
+    rest = b""
+    while part := source.read(size):
+        *whole, rest = (rest + part).split(b"\n")
+        yield from whole
+    if rest:
+        yield rest
+
+
+@dataclass(eq=False, kw_only=True)
+class FixedLengthRecords(Node):
+    """Records of equal length, of one file after the other.
+
+    Attributes:
+      filenames: bytes, a scalar or vector.
+      record_bytes: length of a record.
+      header_bytes: what is left out at a file's begin.
+      footer_bytes: what is left out at its end.
+      buffer_size: bytes to read at once; 0 for a good number.
+      compression_type: ``GZIP``, ``ZLIB``, or empty.
+    """
+
+    values = {
+        "filenames": string, "header_bytes": int64, "record_bytes": int64, "footer_bytes": int64, "buffer_size": int64,
+        "compression_type": string,
+    }  # fmt: skip
+    filenames: Any
+    header_bytes: Any
+    record_bytes: Any
+    footer_bytes: Any
+    buffer_size: Any
+    compression_type: Any
+
+    @property
+    def specs(self) -> tuple[TensorSpec, ...]:
+        return (TensorSpec((), string),)
+
+    @property
+    def columnar(self) -> bool:
+        return True
+
+    def elements(self, context: Context) -> Iterator[Element]:
+        return rows_of(self.blocks(context, 256))
+
+    def blocks(self, context: Context, rows: int) -> Iterator[Block]:
+        header, length, footer = int(self.header_bytes), int(self.record_bytes), int(self.footer_bytes)
+        if length < 1:
+            raise InvalidArgumentError(None, None, f"record_bytes must be positive, not {length}")
+        bits = TFRecordOptions.of(_text(self.compression_type)).zlib_window_bits
+        for name in _names(self.filenames):
+            with translated(name) as path, open_file(path, "rb") as file:
+                source: Any = file if bits is None else Inflater(file, path, bits)
+                _read_exactly(source, header)
+                held = b""
+                while True:
+                    held += _read_exactly(source, rows * length + footer - len(held))
+                    count = (len(held) - footer) // length
+                    if count < 1:
+                        break
+                    yield (_strings([held[i * length : (i + 1) * length] for i in range(count)]),)
+                    held = held[count * length :]
+                if len(held) > footer:
+                    raise InvalidArgumentError(
+                        None, None,
+                        f"Excess bytes at the end of {path}: what is between header_bytes={header} and "
+                        f"footer_bytes={footer} is no multiple of record_bytes={length}",
+                    )  # fmt: skip
+
+
+def _read_exactly(source: Any, count: int) -> bytes:
+    """``count`` bytes; fewer where the source ends."""
+    parts: list[bytes] = []
+    while count > 0 and (part := source.read(count)):
+        parts.append(part)
+        count -= len(part)
+    return b"".join(parts)

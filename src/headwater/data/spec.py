@@ -1,0 +1,106 @@
+"""What is known of a dataset's elements before there are any."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from headwater.dtypes import DType, as_dtype, float32, from_numpy, to_string_array
+from headwater.shapes import Dims, TensorShape, as_shape
+
+
+class TensorSpec:
+    """Element type and static shape of one component.
+
+    Args:
+      shape: anything `headwater.shapes.as_shape` takes; None for an unknown one.
+      dtype: element type.
+      name: for whoever wants to call it something.
+    """
+
+    __slots__ = ("_dtype", "_name", "_shape")
+
+    def __init__(self, shape: Any, dtype: Any = float32, name: str | None = None) -> None:
+        self._shape = as_shape(shape)
+        self._dtype = as_dtype(dtype)
+        self._name = name
+
+    @property
+    def shape(self) -> TensorShape:
+        return self._shape
+
+    @property
+    def dtype(self) -> DType:
+        return self._dtype
+
+    @property
+    def name(self) -> str | None:
+        return self._name
+
+    @property
+    def dims(self) -> Dims:
+        """The shape as a tuple with None for unknown sizes; None when the rank is unknown."""
+        return self._shape.as_dims
+
+    @classmethod
+    def from_tensor(cls, tensor: Any, name: str | None = None) -> TensorSpec:
+        """The spec of a tensor or array."""
+        return cls(tensor.shape, tensor.dtype, name or getattr(getattr(tensor, "op", None), "name", None))
+
+    @classmethod
+    def from_spec(cls, spec: Any, name: str | None = None) -> TensorSpec:
+        """A copy of ``spec``, under another name where one is given."""
+        return cls(spec.shape, spec.dtype, name or spec.name)
+
+    def is_compatible_with(self, other: Any) -> bool:
+        """Whether a tensor or spec could be of this type and shape."""
+        return self._dtype == as_dtype(other.dtype).base_dtype and self._shape.is_compatible_with(other.shape)
+
+    def accepts(self, array: np.ndarray[Any, Any]) -> bool:
+        """Whether an array is of this type and shape."""
+        dims = self.dims
+        if array.dtype != self._dtype.numpy_dtype:
+            return False
+        return dims is None or (
+            len(dims) == array.ndim
+            and all(want is None or want == got for want, got in zip(dims, array.shape, strict=True))
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TensorSpec) and (self.dims, self._dtype) == (other.dims, other.dtype)
+
+    def __hash__(self) -> int:
+        return hash((self.dims, self._dtype))
+
+    def __repr__(self) -> str:
+        return f"TensorSpec(shape={self._shape}, dtype={self._dtype!r}, name={self._name!r})"
+
+
+def as_array(value: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:
+    """A value as an array as TensorFlow would take it: text as bytes, Python's floats as float32, ints as int32."""
+    if isinstance(value, np.ndarray | np.generic):
+        array: np.ndarray[Any, Any] = np.asarray(value)
+    else:
+        array = np.asarray(value)
+        if dtype is None and not hasattr(value, "dtype"):
+            if array.dtype == np.float64:
+                array = array.astype(np.float32)
+            elif array.dtype == np.int64 and (not array.size or np.abs(array).max() <= np.iinfo(np.int32).max):
+                array = array.astype(np.int32)
+    if array.dtype.kind in "USO":
+        return to_string_array(array)
+    return array if dtype is None else array.astype(dtype.numpy_dtype, copy=False)
+
+
+def spec_of(array: np.ndarray[Any, Any]) -> TensorSpec:
+    """The spec of an array."""
+    return TensorSpec(array.shape, from_numpy(array.dtype))
+
+
+def relaxed(first: TensorSpec, second: TensorSpec) -> TensorSpec:
+    """What two components of one type have in common."""
+    one, two = first.dims, second.dims
+    if one is None or two is None or len(one) != len(two):
+        return TensorSpec(None, first.dtype)
+    return TensorSpec([a if a == b else None for a, b in zip(one, two, strict=True)], first.dtype)

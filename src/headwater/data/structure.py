@@ -1,0 +1,75 @@
+"""Structures of elements: tuples, named tuples and dictionaries. A list is no structure but an array-like value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+
+def flatten(structure: Any) -> list[Any]:
+    """The leaves in order; those of a dictionary by sorted keys."""
+    return list(_leaves(structure))
+
+
+def _leaves(structure: Any) -> Iterator[Any]:
+    if isinstance(structure, dict):
+        for key in sorted(structure):  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+            yield from _leaves(structure[key])
+    elif isinstance(structure, tuple):
+        for item in structure:  # pyright: ignore[reportUnknownVariableType]
+            yield from _leaves(item)
+    else:
+        yield structure
+
+
+def pack(structure: Any, leaves: Sequence[Any]) -> Any:
+    """A structure like ``structure`` with other leaves, as many as it has places."""
+    rest = iter(leaves)
+    packed = _packed(structure, rest)
+    assert next(rest, rest) is rest, "more leaves than places"
+    return packed
+
+
+def _packed(structure: Any, rest: Iterator[Any]) -> Any:
+    if isinstance(structure, dict):
+        found = {key: _packed(structure[key], rest) for key in sorted(structure)}  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+        return type(structure)((key, found[key]) for key in structure)  # pyright: ignore
+    if isinstance(structure, tuple):
+        items = [_packed(item, rest) for item in structure]  # pyright: ignore[reportUnknownVariableType]
+        return type(structure)(*items) if hasattr(structure, "_fields") else tuple(items)  # pyright: ignore
+    return next(rest)
+
+
+def map_structure(function: Callable[[Any], Any], structure: Any) -> Any:
+    """A structure of what ``function`` gives for each leaf."""
+    return pack(structure, [function(leaf) for leaf in flatten(structure)])
+
+
+def plain_lists(value: Any) -> Any:
+    """What a function returned, with its lists, which are tuples to whoever returns several things, as tuples."""
+    return tuple(value) if isinstance(value, list) else value  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+
+
+def same(first: Any, second: Any) -> bool:
+    """Whether two structures have leaves in the same places."""
+    if isinstance(first, dict) and isinstance(second, dict):
+        return set(first) == set(second) and all(same(first[key], second[key]) for key in first)  # pyright: ignore
+    if isinstance(first, tuple) and isinstance(second, tuple):
+        return len(first) == len(second) and all(same(a, b) for a, b in zip(first, second, strict=True))  # pyright: ignore
+    return not isinstance(first, tuple | dict) and not isinstance(second, tuple | dict)
+
+
+def emptied(structure: Any) -> Any:
+    """The structure without its leaves."""
+    return map_structure(lambda leaf: None, structure)
+
+
+def leaves_like(structure: Any, values: Any) -> list[Any]:
+    """The parts of ``values`` that stand where ``structure`` has leaves, whatever structure they have themselves."""
+    if isinstance(structure, dict):
+        return [leaf for key in sorted(structure) for leaf in leaves_like(structure[key], values[key])]  # pyright: ignore
+    if isinstance(structure, tuple):
+        if len(structure) != len(values):  # pyright: ignore[reportUnknownArgumentType]
+            raise ValueError(f"{values!r} does not have the structure of an element, {structure!r}")
+        return [leaf for part, value in zip(structure, values, strict=True) for leaf in leaves_like(part, value)]  # pyright: ignore
+    return [values]

@@ -1,0 +1,434 @@
+"""Nodes that change what elements there are and in which order, and leave the elements as they are."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from headwater.data.node import (
+    INFINITE,
+    UNKNOWN,
+    Block,
+    Context,
+    Element,
+    Node,
+    closing,
+    known,
+    positive,
+    rows_of,
+)
+from headwater.data.spec import TensorSpec, relaxed
+from headwater.dtypes import int64
+from headwater.errors import InvalidArgumentError
+
+
+@dataclass(eq=False, kw_only=True)
+class Wrapper(Node):
+    """A node above one other, whose elements have the same types and shapes.
+
+    Attributes:
+      input: where elements come from.
+    """
+
+    children = ("input",)
+    input: Node
+
+    @property
+    def specs(self) -> tuple[TensorSpec, ...]:
+        return self.input.specs
+
+    @property
+    def columnar(self) -> bool:
+        return self.input.columnar
+
+    def with_input(self, input: Node) -> Wrapper:
+        """The same above another node."""
+        return replace(self, input=input)
+
+
+@dataclass(eq=False, kw_only=True)
+class Take(Wrapper):
+    """The first ``count`` elements; all where it is -1."""
+
+    values = {"count": int64}
+    count: Any
+
+    @property
+    def cardinality(self) -> int:
+        count, inner = known(self.count), self.input.cardinality
+        if count is None or inner == UNKNOWN:
+            return UNKNOWN
+        return inner if count < 0 else count if inner == INFINITE else min(count, inner)
+
+    def elements(self, context: Context) -> Iterator[Element]:
+        count = int(self.count)
+        with closing(self.input.elements(context)) as source:
+            yield from source if count < 0 else itertools.islice(source, count)
+
+    def blocks(self, context: Context, rows: int) -> Iterator[Block]:
+        left = int(self.count)
+        if left == 0:
+            return
+        with closing(self.input.blocks(context, rows if left < 0 else min(rows, left))) as source:
+            for block in source:
+                if left < 0:
+                    yield block
+                    continue
+                size = min(left, len(block[0]))
+                yield tuple(column[:size] for column in block)
+                left -= size
+                if not left:
+                    return
+
+
+@dataclass(eq=False, kw_only=True)
+class Skip(Wrapper):
+    """All but the first ``count`` elements; none where it is -1."""
+
+    values = {"count": int64}
+    count: Any
+
+    @property
+    def cardinality(self) -> int:
+        count, inner = known(self.count), self.input.cardinality
+        if count is None or inner == UNKNOWN:
+            return UNKNOWN
+        return 0 if count < 0 else inner if inner == INFINITE else max(0, inner - count)
+
+    def elements(self, context: Context) -> Iterator[Element]:
+        count = int(self.count)
+        if count >= 0:
+            with closing(self.input.elements(context)) as source:
+                yield from itertools.islice(source, count, None)
+
+    def blocks(self, context: Context, rows: int) -> Iterator[Block]:
+        left = int(self.count)
+        if left < 0:
+            return
+        with closing(self.input.blocks(context, rows)) as source:
+            for block in source:
+                size = len(block[0])
+                if left < size:
+                    yield tuple(column[left:] for column in block) if left else block
+                left = max(0, left - size)
+
+
+@dataclass(eq=False, kw_only=True)
+class Repeat(Wrapper):
+    """The elements ``count`` times; for ever where it is -1."""
+
+    values = {"count": int64}
+    count: Any
+
+    @property
+    def cardinality(self) -> int:
+        count, inner = known(self.count), self.input.cardinality
+        if count == 0 or inner == 0:
+            return 0
+        if count is None or inner == UNKNOWN:
+            return UNKNOWN
+        return INFINITE if count < 0 or inner == INFINITE else count * inner
+
+    def elements(self, context: Context) -> Iterator[Element]:
+        return self._again(lambda: self.input.elements(context))
+
+    def blocks(self, context: Context, rows: int) -> Iterator[Block]:
+        return self._again(lambda: self.input.blocks(context, rows))
+
+    def _again(self, start: Any) -> Iterator[Any]:
+        count = int(self.count)
+        for _ in itertools.count() if count < 0 else range(count):
+            empty = True
+            with closing(start()) as source:
+                for item in source:
+                    empty = False
+                    yield item
+            if empty:  # repeated for ever, it would never give anything
+                return
+
+
+@dataclass(eq=False, kw_only=True)
+class Shard(Wrapper):
+    """Every ``count``-th element, from the one with number ``index``."""
+
+    values = {"count": int64, "index": int64}
+    count: Any
+    index: Any
+
+    @property
+    def cardinality(self) -> int:
+        count, index, inner = known(self.count), known(self.index), self.input.cardinality
+        if count is None or index is None or inner < 0:
+            return inner
+        return len(range(index, inner, count))
+
+    def _checked(self) -> tuple[int, int]:
+        count, index = positive(int(self.count), "num_shards"), int(self.index)
+        if not 0 <= index < count:
+            raise InvalidArgumentError(
+                None, None, f"index must be between 0 and {count - 1} for num_shards {count}, not {index}."
+            )
+        return count, index
+
+    def elements(self, context: Context) -> Iterator[Element]:
+        count, index = self._checked()
+        with closing(self.input.elements(context)) as source:
+            yield from itertools.islice(source, index, None, count)
+
+    def blocks(self, context: Context, rows: int) -> Iterator[Block]:
+        count, first = self._checked()
+        with closing(self.input.blocks(context, rows)) as source:
+            for block in source:
+                size = len(block[0])
+                if first < size:
+                    yield tuple(column[first::count] for column in block)
+                first = (first - size) % count if first < size else first - size
+
+
+@dataclass(eq=False, kw_only=True)
+class Shuffle(Wrapper):
+    """The elements in random order: each next one is drawn from the ``buffer_size`` first that are left.
+
+    Attributes:
+      seed, seed2: both 0 for another order in every process.
+      reshuffle: another order each time the elements are gone over.
+    """
+
+    values = {"buffer_size": int64, "seed": int64, "seed2": int64}
+    buffer_size: Any
+    seed: Any
+    seed2: Any
+    reshuffle: bool = True
+    _turn: Any = field(default_factory=itertools.count, init=False)
+    _own: int | None = field(default=None, init=False)
+
+    @property
+    def cardinality(self) -> int:
+        return self.input.cardinality
+
+    def _generator(self) -> np.random.Generator:
+        seeds = [int(self.seed) & 0xFFFFFFFF, int(self.seed2) & 0xFFFFFFFF]
+        if not any(seeds):
+            if self._own is None:
+                self._own = int(np.random.SeedSequence().generate_state(1)[0])
+            seeds = [self._own]
+        turn = next(self._turn) if self.reshuffle else 0
+        return np.random.default_rng([*seeds, turn])
+
+    def elements(self, context: Context) -> Iterator[Element]:
+        size = positive(int(self.buffer_size), "buffer_size")
+        draw = self._generator()
+        with closing(self.input.elements(context)) as source:
+            held = list(itertools.islice(source, size))
+            for element in source:
+                place = int(draw.integers(len(held)))
+                yield held[place]
+                held[place] = element
+            for place in draw.permutation(len(held)):
+                yield held[place]
+
+    def blocks(self, context: Context, rows: int) -> Iterator[Block]:
+        # As one by one, but that the elements of one block are drawn from different places of the buffer.
+        size = positive(int(self.buffer_size), "buffer_size")
+        draw = self._generator()
+        held: list[np.ndarray[Any, Any]] = []
+        filled = 0
+        with closing(self.input.blocks(context, max(1, min(rows, size)))) as source:
+            for block in source:
+                if not held:
+                    held = [np.empty((size, *column.shape[1:]), column.dtype) for column in block]
+                count = len(block[0])
+                room = min(size - filled, count)
+                for buffer, column in zip(held, block, strict=True):
+                    buffer[filled : filled + room] = column[:room]
+                filled += room
+                if room < count:
+                    places = draw.choice(size, count - room, replace=False, shuffle=True)
+                    yield tuple(buffer[places] for buffer in held)
+                    for buffer, column in zip(held, block, strict=True):
+                        buffer[places] = column[room:]
+            order = draw.permutation(filled)
+            for start in range(0, filled, rows):
+                places = order[start : start + rows]
+                yield tuple(buffer[places] for buffer in held)
+
+
+@dataclass(eq=False, kw_only=True)
+class Cache(Wrapper):
+    """The elements, kept in memory when they were gone over once to the end."""
+
+    _kept: list[Any] | None = field(default=None, init=False)
+    _lock: Any = field(default_factory=threading.Lock, init=False)
+
+    @property
+    def cardinality(self) -> int:
+        return self.input.cardinality
+
+    def elements(self, context: Context) -> Iterator[Element]:
+        if self.columnar:
+            return rows_of(self.blocks(context, 256))
+        return self._through(self.input.elements(context))
+
+    def blocks(self, context: Context, rows: int) -> Iterator[Block]:
+        return self._through(self.input.blocks(context, rows))
+
+    def _through(self, source: Iterator[Any]) -> Iterator[Any]:
+        with self._lock:
+            kept = self._kept
+        if kept is not None:
+            yield from kept
+            return
+        found: list[Any] = []
+        with closing(source):
+            for item in source:
+                found.append(item)
+                yield item
+        with self._lock:
+            self._kept = found
+
+
+@dataclass(eq=False, kw_only=True)
+class Concatenated(Node):
+    """The elements of one node, then those of another."""
+
+    children = ("first", "second")
+    first: Node
+    second: Node
+
+    @property
+    def specs(self) -> tuple[TensorSpec, ...]:
+        return tuple(relaxed(a, b) for a, b in zip(self.first.specs, self.second.specs, strict=True))
+
+    @property
+    def columnar(self) -> bool:
+        return self.first.columnar and self.second.columnar and self.first.specs == self.second.specs
+
+    @property
+    def cardinality(self) -> int:
+        counts = self.first.cardinality, self.second.cardinality
+        return min(counts) if INFINITE in counts or UNKNOWN in counts else sum(counts)
+
+    def elements(self, context: Context) -> Iterator[Element]:
+        for node in (self.first, self.second):
+            with closing(node.elements(context)) as source:
+                yield from source
+
+    def blocks(self, context: Context, rows: int) -> Iterator[Block]:
+        for node in (self.first, self.second):
+            with closing(node.blocks(context, rows)) as source:
+                yield from source
+
+
+@dataclass(eq=False, kw_only=True)
+class Zipped(Node):
+    """The elements of several nodes side by side, as long as all have some."""
+
+    children = ("inputs",)
+    inputs: tuple[Node, ...]
+
+    @property
+    def specs(self) -> tuple[TensorSpec, ...]:
+        return tuple(spec for node in self.inputs for spec in node.specs)
+
+    @property
+    def cardinality(self) -> int:
+        counts = [node.cardinality for node in self.inputs]
+        if 0 in counts:
+            return 0
+        finite = [count for count in counts if count != INFINITE]
+        return INFINITE if not finite else UNKNOWN if UNKNOWN in finite else min(finite)
+
+    def elements(self, context: Context) -> Iterator[Element]:
+        sources = [node.elements(context) for node in self.inputs]
+        try:
+            # Not zip: where one ends, those behind it are not asked.
+            while True:
+                parts: list[Element] = []
+                for source in sources:
+                    part = next(source, None)
+                    if part is None:
+                        return
+                    parts.append(part)
+                yield tuple(component for part in parts for component in part)
+        finally:
+            for source in sources:
+                with closing(source):
+                    pass
+
+
+@dataclass(eq=False, kw_only=True)
+class Picked(Node):
+    """Each next element from the input that ``selector`` names, until that one, or ``selector``, has no more.
+
+    Attributes:
+      skip_empty: go on with the others where an input has no more.
+    """
+
+    children = ("selector", "inputs")
+    selector: Node
+    inputs: tuple[Node, ...]
+    skip_empty: bool = True
+
+    @property
+    def specs(self) -> tuple[TensorSpec, ...]:
+        found = self.inputs[0].specs
+        for node in self.inputs[1:]:
+            found = tuple(relaxed(a, b) for a, b in zip(found, node.specs, strict=True))
+        return found
+
+    def elements(self, context: Context) -> Iterator[Element]:
+        sources: list[Iterator[Element] | None] = [node.elements(context) for node in self.inputs]
+        try:
+            with closing(self.selector.elements(context)) as choices:
+                for (choice,) in choices:
+                    index = int(choice)
+                    if not 0 <= index < len(sources):
+                        raise InvalidArgumentError(
+                            None, None, f"Selector index out of range: {index} >= {len(sources)}"
+                        )
+                    source = sources[index]
+                    element = None if source is None else next(source, None)
+                    if element is not None:
+                        yield element
+                        continue
+                    if not self.skip_empty:
+                        return
+                    sources[index] = None
+                    if not any(sources):
+                        return
+        finally:
+            for source in sources:
+                with closing(source):
+                    pass
+
+
+@dataclass(eq=False, kw_only=True)
+class Draws(Node):
+    """For ever: numbers of inputs, drawn with the given weights."""
+
+    values = {"weights": None, "seed": int64, "seed2": int64}
+    weights: Any
+    seed: Any
+    seed2: Any
+
+    @property
+    def specs(self) -> tuple[TensorSpec, ...]:
+        return (TensorSpec((), int64),)
+
+    @property
+    def cardinality(self) -> int:
+        return INFINITE
+
+    def elements(self, context: Context) -> Iterator[Element]:
+        seeds = [int(self.seed) & 0xFFFFFFFF, int(self.seed2) & 0xFFFFFFFF]
+        draw = np.random.default_rng(seeds if any(seeds) else None)
+        weights = np.asarray(self.weights, np.float64)
+        weights = weights / weights.sum()
+        while True:
+            for choice in draw.choice(len(weights), 256, p=weights):
+                yield (np.asarray(choice, np.int64),)
