@@ -105,6 +105,51 @@ class Asynchronous(Consistency):
         return "asynchronous"
 
 
+def from_text(text: str) -> Consistency:
+    """The choice that ``text`` names, as `to_text` writes it.
+
+    ``synchronous N``, ``k-of-n K``, ``bounded-staleness S`` or ``asynchronous``; then, where wanted, ``patience
+    SECONDS``.
+
+    Raises:
+      ValueError: it names none, or one that cannot be.
+    """
+    words = text.split()
+    try:
+        patience_s = float(words[-1]) if words[-2:-1] == ["patience"] else None
+        kind, *amount = words if patience_s is None else words[:-2]
+        match kind, [int(word) for word in amount]:
+            case "synchronous", [workers]:
+                return Synchronous(workers=workers, patience_s=patience_s)
+            case "k-of-n", [k]:
+                return KOfN(k=k, patience_s=patience_s)
+            case "bounded-staleness", [steps]:
+                return BoundedStaleness(steps=steps, patience_s=patience_s)
+            case "asynchronous", []:
+                return Asynchronous(patience_s=patience_s)
+            case _:
+                raise ValueError("there is none of that name with so many numbers")
+    except ValueError as error:
+        raise ValueError(
+            f"{text!r} is no choice of consistency ({error}); write 'synchronous N', 'k-of-n K', 'bounded-staleness S' "
+            "or 'asynchronous', and 'patience SECONDS' behind it where wanted"
+        ) from None
+
+
+def to_text(choice: Consistency) -> str:
+    """A choice in words that `from_text` reads."""
+    match choice:
+        case Synchronous(workers=workers):
+            text = f"synchronous {workers}"
+        case KOfN(k=k):
+            text = f"k-of-n {k}"
+        case BoundedStaleness(steps=steps):
+            text = f"bounded-staleness {steps}"
+        case _:
+            text = "asynchronous"
+    return text if choice.patience_s is None else f"{text} patience {choice.patience_s!r}"
+
+
 def _at_least(name: str, value: int, least: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise TypeError(f"{name} must be a whole number, not {value!r}")
