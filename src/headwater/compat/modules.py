@@ -34,6 +34,7 @@ MODULES: Mapping[str, Sequence[str]] = {
     "tensorflow.compat.v1": ("tf",),
     # Where TensorFlow's sources keep what its namespace exports; a star stands for one further name.
     "tensorflow.python.client.session": ("tf",),
+    "tensorflow.python.client.timeline": ("headwater.telemetry.timeline",),
     "tensorflow.python.framework.errors": ("tf.errors",),
     "tensorflow.python.framework.errors_impl": ("tf.errors",),
     "tensorflow.python.framework.graph_util": ("tf.graph_util",),

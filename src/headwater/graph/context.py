@@ -48,6 +48,13 @@ def reset_default_graph() -> None:
         _global_graph = None
 
 
+def clear_default_graphs() -> None:
+    """Leaves all graphs that this thread has entered and replaces the process's own by an empty one: for a test, since
+    the one before may have failed within a block."""
+    _stacks.graphs.clear()
+    reset_default_graph()
+
+
 @contextmanager
 def default_graph(graph: Graph) -> Generator[Graph]:
     """Makes ``graph`` this thread's default within the block."""

@@ -48,7 +48,9 @@ class ChannelConversation:
     def begin(self, feeds: Sequence[Any]) -> None:
         """Asks the task to run its part."""
         step = self._step
-        self._put(Frame(RUN, (step.session, self._plan, step.number, step.seconds_left()), feeds))
+        self._put(
+            Frame(RUN, (step.session, self._plan, step.number, step.seconds_left(), step.trace is not None), feeds)
+        )
 
     def send(self, transfer: int, tensors: Sequence[Any]) -> None:
         """Sends a transfer."""

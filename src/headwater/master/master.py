@@ -24,6 +24,7 @@ from headwater.passes.schedule import schedule
 from headwater.runtime.executor import CompiledPlan
 from headwater.runtime.step import Step
 from headwater.runtime.task import TaskRuntime
+from headwater.telemetry.step_stats import StepTrace
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -125,12 +126,13 @@ class PreparedStep:
         self._remote_feeds = {task: [names.index(name) for name in plan.feeds] for task, plan in remote.items()}
         self._sources = _fetch_sources(request, local.plan if local else None, remote)
 
-    def run(self, feeds: Sequence[Any], timeout_s: float | None = None) -> list[Any]:
+    def run(self, feeds: Sequence[Any], timeout_s: float | None = None, trace: StepTrace | None = None) -> list[Any]:
         """Runs the step.
 
         Args:
           feeds: arrays for the request's feeds, in order.
           timeout_s: longest time for operations that wait, in seconds.
+          trace: where all tasks say what they did.
 
         Returns:
           Arrays for the request's fetches, in order.
@@ -139,6 +141,7 @@ class PreparedStep:
           OpError: whatever an operation or a task raised; ``op`` is the operation where that is known.
         """
         step = self._owner.new_step(timeout_s)
+        step.trace = trace
         if self.remote:
             return self._run_everywhere(feeds, step)
         if self.local is None:
@@ -159,6 +162,8 @@ class PreparedStep:
                 results[None] = self._owner.runtime.execute(self.local, local_feeds, step)
             for task, conversation in step.conversations.items():
                 results[task] = conversation.finish()
+                if step.trace is not None:
+                    step.trace.merge(results[task][-1], task)
         except BaseException as error:
             for conversation in step.conversations.values():
                 conversation.abort(str(error))

@@ -2,13 +2,15 @@
 
 A master and a task talk in frames of these kinds; the tensors of each are its arrays::
 
-    RUN      master -> task   (session, plan, step, seconds left or None)   the feeds
+    RUN      master -> task   (session, plan, step, seconds left or None,   the feeds
+                               whether to trace it)
     TENSORS  either way       (step, transfer)                              a transfer between the two
-    DONE     task -> master   (step,)                                       the fetches
+    DONE     task -> master   (step,)                                       the fetches, and the trace if there is one
     ERROR    task -> master   (step, code, message)                         instead of DONE
     PUSH     task -> task     (session, step, transfer)                     a transfer between two tasks of which
                                                                             neither is the master
-    CALL     client -> master (session, callable, seconds or None)          the feeds; answered by DONE or ERROR
+    CALL     client -> master (session, callable, seconds or None,          the feeds; answered by DONE or ERROR
+                               whether to trace it)
     HOLD     client -> master (session,)                                    the session lives as long as this channel
 
 A master that gives a step up closes the channel. Frames of a step that is over are passed over by its number.

@@ -17,6 +17,7 @@ from headwater.master.master import SessionOptions
 from headwater.master.protocol import CALL, DONE, ERROR, HOLD, raise_error
 from headwater.master.targets import OpenSession, Runnable
 from headwater.passes.prune import Request
+from headwater.telemetry.step_stats import StepTrace
 from headwater.transport.channel import Channel
 from headwater.transport.frames import Frame
 
@@ -122,11 +123,11 @@ class RemoteCallable:
         self._session = session
         self._number = number
 
-    def run(self, feeds: Sequence[Any], timeout_s: float | None = None) -> list[Any]:
+    def run(self, feeds: Sequence[Any], timeout_s: float | None = None, trace: StepTrace | None = None) -> list[Any]:
         channel = self._link.take()
         usable = False
         try:
-            channel.send(Frame(CALL, (self._session, self._number, timeout_s), feeds))
+            channel.send(Frame(CALL, (self._session, self._number, timeout_s, trace is not None), feeds))
             frame = self._wait(channel)
             usable = True
             if frame.kind == ERROR:
@@ -134,7 +135,10 @@ class RemoteCallable:
             if frame.kind != DONE:
                 usable = False
                 raise InternalError(None, None, f"{self._target} answered a step with a frame of kind {frame.kind}")
-            return list(frame.tensors)
+            results = list(frame.tensors)
+            if trace is not None:
+                trace.merge(results.pop(), self._target)
+            return results
         except UnavailableError as error:
             raise UnavailableError(
                 None, None, f"the master at {self._target} was lost during a step: {error.message}"

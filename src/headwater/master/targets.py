@@ -11,6 +11,7 @@ from headwater.graph.graph import Graph
 from headwater.master.master import MasterSession, PreparedStep, SessionOptions
 from headwater.passes.prune import Request
 from headwater.runtime.task import TaskRuntime
+from headwater.telemetry.step_stats import StepTrace
 
 
 class OpenSession(Protocol):
@@ -26,7 +27,9 @@ class OpenSession(Protocol):
 class Runnable(Protocol):
     """A request that a master has planned."""
 
-    def run(self, feeds: Sequence[object], timeout_s: float | None = None) -> list[object]: ...
+    def run(
+        self, feeds: Sequence[object], timeout_s: float | None = None, trace: StepTrace | None = None
+    ) -> list[object]: ...
 
 
 class Master(Protocol):

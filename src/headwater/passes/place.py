@@ -3,6 +3,9 @@
 Operations that share variables, or that were colocated by the program, form groups; a group goes to one device. The
 device asked for may be given in part. Of the devices that fit, a GPU comes before a CPU if everything in the group can
 run there, then the first job by name, the lowest task and the lowest device, as TensorFlow places.
+
+Groups are those of the whole graph, not of what a request needs of it, so that a variable has the same device in all
+plans.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from headwater.cluster.devices import Device, parse_device
 from headwater.dtypes import resource, string
 from headwater.errors import InvalidArgumentError
 from headwater.graph.operation import Operation
+from headwater.passes.groups import Groups
 from headwater.passes.prune import Pruned
 from headwater.registry import Kind
 
@@ -33,26 +37,65 @@ class Placement:
 
 def runs_on_host(op: Operation) -> bool:
     """Whether ``op`` runs in Python on its task's CPU: host operations, and whatever handles strings."""
-    if op.definition.kind is Kind.HOST:
-        return True
+    return op.definition.kind is Kind.HOST or _handles_text(op)
+
+
+def _handles_text(op: Operation) -> bool:
     return any(t.dtype.base_dtype in (string, resource) for t in (*op.inputs, *op.outputs))
 
 
-def place(pruned: Pruned, devices: Sequence[Device], *, soft_placement: bool = False) -> Placement:
-    """Chooses a device for every operation.
+def _needs_cpu(op: Operation) -> bool:
+    """Whether ``op`` belongs to a CPU. One that only looks at a variable from Python does so wherever that is."""
+    if op.definition.kind is Kind.HOST and op.definition.refs:
+        return _handles_text(op)
+    return runs_on_host(op)
 
-    Raises:
-      InvalidArgumentError: no device is as asked for, or a group is asked to be in two places; the message names the
-        operation and lists the devices there are.
+
+def place(pruned: Pruned, devices: Sequence[Device], *, soft_placement: bool = False) -> Placement:
+    """Chooses a device for every operation; see `Placer` for what it raises."""
+    return Placer(devices, soft_placement=soft_placement).place(pruned)
+
+
+class Placer:
+    """Places the operations of one graph, which may grow: each once, whatever requests need it.
+
+    Args:
+      devices: all there are.
+      soft_placement: use another device where the one asked for does not exist.
     """
-    groups = _Groups(pruned.ops)
-    order = sorted(devices, key=_preference)
-    chosen: dict[Operation, Device] = {}
-    for members in groups.members():
-        wanted = _wanted(members, soft_placement)
-        device = _choose(members, wanted, order, soft_placement)
-        chosen.update(dict.fromkeys(members, device))
-    return Placement(pruned, chosen)
+
+    def __init__(self, devices: Sequence[Device], *, soft_placement: bool = False) -> None:
+        self._devices = sorted(devices, key=_preference)
+        self._soft = soft_placement
+        self._groups = Groups()
+        self._chosen: dict[Operation, Device] = {}
+
+    def place(self, pruned: Pruned) -> Placement:
+        """Devices of the operations that a request needs.
+
+        Raises:
+          InvalidArgumentError: no device is as asked for, or a group is asked to be in two places; the message names
+            the operation and lists the devices there are.
+        """
+        if not pruned.ops:
+            return Placement(pruned, {})
+        self._groups.extend(pruned.ops[0].graph.get_operations())
+        needed = set(pruned.ops)
+        for op in pruned.ops:
+            if op not in self._chosen:
+                self._place_group(op, needed)
+        return Placement(pruned, {op: self._chosen[op] for op in pruned.ops})
+
+    def _place_group(self, op: Operation, needed: set[Operation]) -> None:
+        members = self._groups.members(op)
+        settled = next((each for each in _anchors_first(members) if each in self._chosen), None)
+        wanted = _wanted(members, needed, self._soft)
+        if settled is None:
+            device = _choose(members, wanted, self._devices, self._soft)
+        else:
+            device = self._chosen[settled]  # the graph has grown since, and what joins the group follows it
+        for each in members:
+            self._chosen.setdefault(each, device)
 
 
 def _preference(device: Device) -> tuple[bool, str, int, int, int]:
@@ -61,41 +104,15 @@ def _preference(device: Device) -> tuple[bool, str, int, int, int]:
     )  # fmt: skip
 
 
-class _Groups:
-    """Operations joined by what must be on one device (a disjoint-set forest)."""
-
-    def __init__(self, ops: Sequence[Operation]) -> None:
-        self._parent: dict[Operation, Operation] = {op: op for op in ops}
-        by_name = {op.name: op for op in ops}
-        for op in ops:
-            for index in op.definition.ref_positions(op.attrs):
-                self._join(op, op.inputs[index].op)
-            for group in op.attrs.get("_class", ()):
-                name = (group.decode() if isinstance(group, bytes) else str(group)).removeprefix("loc:@")
-                if name in by_name:
-                    self._join(op, by_name[name])
-
-    def _find(self, op: Operation) -> Operation:
-        while self._parent[op] is not op:
-            self._parent[op] = self._parent[self._parent[op]]
-            op = self._parent[op]
-        return op
-
-    def _join(self, a: Operation, b: Operation) -> None:
-        if b in self._parent:
-            self._parent[self._find(a)] = self._find(b)
-
-    def members(self) -> list[list[Operation]]:
-        found: dict[Operation, list[Operation]] = {}
-        for op in self._parent:
-            found.setdefault(self._find(op), []).append(op)
-        return list(found.values())
+def _anchors_first(members: Sequence[Operation]) -> list[Operation]:
+    return sorted(members, key=lambda op: op.type != "VariableV2")
 
 
-def _wanted(members: list[Operation], soft_placement: bool) -> Device:
-    """What the group's operations ask for together. Variables decide where the others disagree with them."""
+def _wanted(members: Sequence[Operation], needed: set[Operation], soft_placement: bool) -> Device:
+    """What the group's operations ask for together. Variables decide where the others disagree with them; what the
+    request does not need may disagree."""
     merged = Device()
-    for op in sorted(members, key=lambda op: op.type != "VariableV2"):
+    for op in _anchors_first(members):
         asked = parse_device(op.device)
         for key in ("job", "replica", "task", "device_type", "device_index"):
             have, want = getattr(merged, key), getattr(asked, key)
@@ -103,7 +120,9 @@ def _wanted(members: list[Operation], soft_placement: bool) -> Device:
                 if key == "device_index" and asked.device_type != merged.device_type:
                     continue
                 merged = merged._replace(**{key: want})
-            elif want is not None and have != want and not soft_placement and not op.attrs.get("_class"):
+            elif (
+                want is not None and have != want and not soft_placement and op in needed and not op.attrs.get("_class")
+            ):
                 first = members[0]
                 raise InvalidArgumentError(
                     None,
@@ -114,8 +133,8 @@ def _wanted(members: list[Operation], soft_placement: bool) -> Device:
     return merged
 
 
-def _choose(members: list[Operation], wanted: Device, devices: Sequence[Device], soft_placement: bool) -> Device:
-    host = next((op for op in members if runs_on_host(op)), None)
+def _choose(members: Sequence[Operation], wanted: Device, devices: Sequence[Device], soft_placement: bool) -> Device:
+    host = next((op for op in members if _needs_cpu(op)), None)
     fitting = [device for device in devices if _fits(device, wanted)]
     able = [device for device in fitting if host is None or device.device_type == "CPU"]
     if able:

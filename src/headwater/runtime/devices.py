@@ -6,6 +6,7 @@ of its own, so that programs for several GPUs can be tried anywhere.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 from typing import Any, cast
 
@@ -56,6 +57,17 @@ def local_device(name: str) -> Any:
 def is_default(name: str) -> bool:
     """Whether computations go to this device by themselves, because it is the only one."""
     return len(local_devices()) == 1 and local_device(name) == _devices()[0]
+
+
+def settle(values: Iterable[Any]) -> None:
+    """Waits until the arrays are there. One that a later update has taken over is there already."""
+    for value in values:
+        if not value.is_deleted():
+            try:
+                value.block_until_ready()
+            except RuntimeError:
+                if not value.is_deleted():
+                    raise
 
 
 def memory_bytes(name: str) -> int:

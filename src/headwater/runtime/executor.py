@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,9 +16,11 @@ from headwater.passes.plan import Compute, Host, Node, Receive, Send, TaskPlan
 from headwater.registry import Kind, as_outputs
 from headwater.runtime.blocks import BlockRunner
 from headwater.runtime.compile import Executable, cell_value
-from headwater.runtime.devices import is_default
+from headwater.runtime.devices import is_default, settle
 from headwater.runtime.resources import Cell, Resources
 from headwater.runtime.step import HostContext, Step
+from headwater.runtime.tracing import PlanTracer
+from headwater.telemetry.step_stats import StepTrace
 
 Slots = list[Any]
 Action = Callable[[Slots, Step], None]
@@ -85,6 +88,9 @@ class CompiledPlan:
         slots = self._template.copy()
         slots[: len(feeds)] = feeds
         pending: list[Any] = []
+        if step.trace is not None:
+            self._run_traced(slots, step, step.trace)
+            return [slots[index] for index in self._fetches]
         for action, dead in self._actions:
             result = action(slots, step)
             if result:
@@ -92,8 +98,19 @@ class CompiledPlan:
             for index in dead:
                 slots[index] = None
         if wait:
-            _settle(pending)
+            settle(pending)
         return [slots[index] for index in self._fetches]
+
+    def _run_traced(self, slots: Slots, step: Step, trace: StepTrace) -> None:
+        tracer = PlanTracer(self.plan, trace)
+        for (action, dead), item in zip(self._actions, self.plan.instructions, strict=True):
+            taken = [slots[self._index[name]] for name in _inputs_of(item) if name in self._index]
+            given = [self._index[name] for name in _outputs_of(item)]
+            act = functools.partial(action, slots, step)
+            tracer.perform(item, act, taken, functools.partial(_values, slots, given))
+            for index in dead:
+                slots[index] = None
+        tracer.finish()
 
     def _dead_after(self) -> list[tuple[int, ...]]:
         """For every instruction, the slots that nothing needs after it.
@@ -230,6 +247,10 @@ class CompiledPlan:
         return run
 
 
+def _values(slots: Slots, indices: Sequence[int]) -> list[Any]:
+    return [slots[index] for index in indices]
+
+
 def _inputs_of(item: Any) -> Sequence[str]:
     match item:
         case Compute():
@@ -237,6 +258,16 @@ def _inputs_of(item: Any) -> Sequence[str]:
         case Host():
             return item.node.inputs
         case Send():
+            return item.tensors
+        case _:
+            return ()
+
+
+def _outputs_of(item: Any) -> Sequence[str]:
+    match item:
+        case Compute():
+            return item.outputs
+        case Receive():
             return item.tensors
         case _:
             return ()
@@ -252,14 +283,3 @@ def _as_array(value: Any) -> np.ndarray[Any, Any]:
     if isinstance(value, str | bytes):
         return to_string_array(value)
     return np.asarray(value)
-
-
-def _settle(pending: Sequence[Any]) -> None:
-    """Waits until the values are there. One that a later update has taken over is there already."""
-    for value in pending:
-        if not value.is_deleted():
-            try:
-                value.block_until_ready()
-            except RuntimeError:
-                if not value.is_deleted():
-                    raise

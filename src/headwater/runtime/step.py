@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from headwater.errors import CancelledError, DeadlineExceededError
 from headwater.passes.plan import VariableInfo
 from headwater.runtime.resources import Cell, Resources, session_container
+from headwater.telemetry.step_stats import StepTrace
 
 R = TypeVar("R")
 
@@ -26,7 +27,12 @@ class Step:
       number: the step's number, the same on all tasks.
       session: handle of the session it belongs to.
       deadline: `time.monotonic` after which waiting operations give up, or None.
+
+    Attributes:
+      trace: where the step says what it does, or None.
     """
+
+    trace: StepTrace | None = None
 
     def __init__(self, number: int = 0, session: str = "", deadline: float | None = None) -> None:
         self.number = number

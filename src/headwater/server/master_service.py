@@ -17,6 +17,7 @@ from headwater.master.master import MasterSession, Peers, PreparedStep, SessionO
 from headwater.master.protocol import CALL, DONE, error_frame
 from headwater.passes.prune import Request
 from headwater.runtime.task import TaskRuntime
+from headwater.telemetry.step_stats import StepTrace
 from headwater.tensorboard_protos import graph_pb2
 from headwater.transport.channel import Channel
 from headwater.transport.frames import Frame
@@ -127,11 +128,14 @@ class MasterService:
     def call(self, channel: Channel, frame: Frame) -> None:
         """Answers a CALL frame."""
         try:
-            session, number, timeout_s = _call_header(frame)
+            session, number, timeout_s, traced = _call_header(frame)
             prepared = self._client(session).callables.get(number)
             if prepared is None:
                 raise InvalidArgumentError(None, None, f"session {session} has no callable {number}")
-            results = prepared.run(frame.tensors, timeout_s)
+            trace = StepTrace() if traced else None
+            results = prepared.run(frame.tensors, timeout_s, trace)
+            if trace is not None:
+                results.append(trace.encode())
         except OpError as error:
             channel.send(error_frame(0, error, self._runtime.task))
             return
@@ -148,11 +152,11 @@ class MasterService:
             ) from None
 
 
-def _call_header(frame: Frame) -> tuple[str, int, float | None]:
+def _call_header(frame: Frame) -> tuple[str, int, float | None, bool]:
     assert frame.kind == CALL
     match frame.header:
-        case (str(session), int(number), float() | int() | None as seconds):
-            return session, number, seconds
+        case (str(session), int(number), float() | int() | None as seconds, bool(traced)):
+            return session, number, seconds, traced
         case _:
             raise InvalidArgumentError(None, None, f"not the header of a call: {str(frame.header)[:80]}")
 

@@ -14,6 +14,7 @@ from headwater.errors import CancelledError, InvalidArgumentError, OpError, Unav
 from headwater.master.protocol import DONE, PUSH, RUN, TENSORS, bad_header, error_frame, transfer_of
 from headwater.runtime.step import Step
 from headwater.runtime.task import TaskRuntime
+from headwater.telemetry.step_stats import StepTrace
 from headwater.transport.channel import Channel
 from headwater.transport.frames import Frame
 
@@ -132,10 +133,11 @@ class StepService:
                 raise bad_header(frame, channel.peer)
 
     def _run(self, channel: Channel, frame: Frame) -> None:
-        session, plan, number, seconds = _run_header(channel, frame)
+        session, plan, number, seconds, traced = _run_header(channel, frame)
         deadline = None if seconds is None else time.monotonic() + seconds
         runtime = self._runtime
         step = ServedStep(number, session, deadline, channel, runtime.owner(session), runtime, self._push)
+        step.trace = StepTrace() if traced else None
         try:
             compiled = runtime.plan(session, plan)
             if len(frame.tensors) != len(compiled.plan.feeds):
@@ -143,6 +145,8 @@ class StepService:
                     None, None, f"plan {plan} takes {len(compiled.plan.feeds)} feeds, {len(frame.tensors)} came"
                 )
             results = runtime.execute(compiled, frame.tensors, step, wait=False)
+            if step.trace is not None:
+                results.append(step.trace.encode())
             step.settle()
         except Exception as error:  # noqa: BLE001 - whatever it is, the master must hear of it
             runtime.rendezvous.forget(session, number)
@@ -155,9 +159,9 @@ class StepService:
         channel.send(Frame(DONE, (number,), [np.asarray(value) for value in results]))
 
 
-def _run_header(channel: Channel, frame: Frame) -> tuple[str, int, int, float | None]:
+def _run_header(channel: Channel, frame: Frame) -> tuple[str, int, int, float | None, bool]:
     match frame.header:
-        case (str(session), int(plan), int(number), float() | int() | None as seconds):
-            return session, plan, number, seconds
+        case (str(session), int(plan), int(number), float() | int() | None as seconds, bool(traced)):
+            return session, plan, number, seconds, traced
         case _:
             raise bad_header(frame, channel.peer)

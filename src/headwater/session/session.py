@@ -17,6 +17,7 @@ from headwater.master.master import SessionOptions, error_with_op
 from headwater.master.remote import SCHEME, RemoteMaster
 from headwater.master.targets import Master, OpenSession, Runnable, local_master
 from headwater.session.fetches import Feed, Fetches, cache_key, expand_feeds, make_request, to_result
+from headwater.telemetry.step_stats import StepTrace
 from headwater.tensorboard_protos import config_pb2
 
 
@@ -102,8 +103,10 @@ class BaseSession:
         Args:
           fetches: a tensor, operation, variable, or name of one, or lists, tuples, dicts and named tuples of these.
           feed_dict: values to use for tensors, whatever computes them otherwise.
-          options: a ``RunOptions``; ``timeout_in_ms`` counts.
-          run_metadata: a ``RunMetadata`` to fill in; left as it is when ``options`` asks for no trace.
+          options: a ``RunOptions``; ``timeout_in_ms`` and ``trace_level`` count.
+          run_metadata: a ``RunMetadata`` to fill in; left as it is when ``options`` asks for no trace. Of the three
+            levels that trace each means the same: what every task did and when, one entry for each executable and each
+            operation outside of one.
 
         Returns:
           The same structure with NumPy values for tensors and None for operations.
@@ -113,7 +116,6 @@ class BaseSession:
           TypeError, ValueError: fetches or feeds that are not of this graph or do not fit.
           OpError: whatever went wrong in the step.
         """
-        del run_metadata
         key = (cache_key(fetches), *feed_dict) if feed_dict else cache_key(fetches)
         runner = self._runners.get(key)
         if runner is None:
@@ -124,7 +126,7 @@ class BaseSession:
             arrays = [feed.array(value) for feed, value in zip(runner.feeds, values, strict=True)]
         else:
             arrays = ()
-        return self._run(runner, arrays, options)
+        return self._run(runner, arrays, options, run_metadata)
 
     def make_callable(
         self, fetches: Any, feed_list: Sequence[Any] | None = None, accept_options: bool = False
@@ -140,10 +142,11 @@ class BaseSession:
         feeds = runner.feeds
 
         def call(*args: Any, **kwargs: Any) -> Any:
-            options = kwargs.get("options") if accept_options else None
+            options, metadata = (kwargs.get("options"), kwargs.get("run_metadata")) if accept_options else (None, None)
             if len(args) != len(feeds):
                 raise TypeError(f"the callable takes {len(feeds)} values to feed, {len(args)} given")
-            return self._run(runner, [feed.array(value) for feed, value in zip(feeds, args, strict=True)], options)
+            arrays = [feed.array(value) for feed, value in zip(feeds, args, strict=True)]
+            return self._run(runner, arrays, options, metadata)
 
         return call
 
@@ -175,14 +178,20 @@ class BaseSession:
         except OpError as error:
             raise error_with_op(error, self._graph) from None
 
-    def _run(self, runner: _Runner, arrays: Sequence[Any], options: Any) -> Any:
+    def _run(self, runner: _Runner, arrays: Sequence[Any], options: Any, run_metadata: Any = None) -> Any:
         if self._opened is None:
             self._require_open()
         if runner.prepared is None:
             return runner.fetches.rebuild(())
         timeout_s = options.timeout_in_ms / 1e3 if options is not None and options.timeout_in_ms else None
         try:
-            values = runner.prepared.run(arrays, timeout_s)
+            if options is not None and options.trace_level and run_metadata is not None:
+                trace = StepTrace()
+                values = runner.prepared.run(arrays, timeout_s, trace)
+                run_metadata.Clear()
+                run_metadata.step_stats.CopyFrom(trace.step_stats())
+            else:
+                values = runner.prepared.run(arrays, timeout_s)
         except OpError as error:
             raise error_with_op(error, self._graph) from None
         return runner.fetches.rebuild([to_result(value) for value in values])

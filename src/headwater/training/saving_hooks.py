@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from headwater.graph.collections import GraphKeys
 from headwater.graph.context import get_default_graph
 from headwater.io import files
+from headwater.telemetry.timeline import Timeline
 from headwater.tensorboard_protos import config_pb2, event_pb2, summary_pb2
 from headwater.training.file_writer import FileWriterCache
 from headwater.training.meta_graph import make_meta_graph
@@ -20,7 +19,6 @@ from headwater.training.step_timer import SecondOrStepTimer
 from headwater.training.training_util import get_global_step, global_step_value, write_graph
 
 _logger: Final = logging.getLogger(__name__)
-_MICROSECONDS: Final = 1e6
 
 
 class CheckpointSaverListener:
@@ -267,17 +265,16 @@ class SummarySaverHook(SessionRunHook):
 
 
 class ProfilerHook(SessionRunHook):
-    """Writes when steps ran, every so many steps or seconds, in the format of Chrome's trace viewer.
+    """Traces a step every so many steps or seconds.
 
-    The files ``timeline-<step>.json`` show the step as the client saw it, and what the ``RunMetadata`` has of the
-    operations in it.
+    The files ``timeline-<step>.json`` show what every task did in the step, in the format of Chrome's trace viewer; the
+    ``RunMetadata`` goes to the events of the folder, where TensorBoard's graph shows its times.
 
     Args:
       save_steps: steps between.
       save_secs: seconds between.
       output_dir: folder.
-      show_dataflow, show_memory: accepted.
-      clock: gives seconds that only grow.
+      show_dataflow, show_memory: as for `headwater.telemetry.timeline.Timeline`.
     """
 
     def __init__(
@@ -287,17 +284,14 @@ class ProfilerHook(SessionRunHook):
         output_dir: str = "",
         show_dataflow: bool = True,
         show_memory: bool = False,
-        *,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        del show_dataflow, show_memory
         self._output_dir = output_dir
         self._timer = SecondOrStepTimer(every_secs=save_secs, every_steps=save_steps)
-        self._clock = clock
+        self._show_dataflow = show_dataflow
+        self._show_memory = show_memory
         self._writer: Any = None
         self._global_step: Any = None
         self._next_step: int | None = None
-        self._begin_s = 0.0
         self._due = False
 
     def begin(self) -> None:
@@ -308,34 +302,23 @@ class ProfilerHook(SessionRunHook):
     def before_run(self, run_context: SessionRunContext) -> SessionRunArgs:
         self._due = self._next_step is not None and self._timer.should_trigger_for_step(self._next_step)
         options = config_pb2.RunOptions(trace_level=config_pb2.RunOptions.FULL_TRACE) if self._due else None
-        self._begin_s = self._clock()
         return SessionRunArgs(self._global_step, options=options)
 
     def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
-        end_s = self._clock()
         step = int(run_values.results) + 1
         if self._next_step is None:
             # The first step compiles; what it takes says nothing.
             self._timer.update_last_triggered_step(step)
         elif self._due:
             self._timer.update_last_triggered_step(step)
-            self._write(step, end_s, run_values.run_metadata)
+            self._write(step, run_values.run_metadata)
         self._next_step = step + 1
 
-    def _write(self, step: int, end_s: float, metadata: Any) -> None:
-        events = [
-            {"name": f"step {step}", "ph": "X", "pid": 0, "tid": 0, "ts": self._begin_s * _MICROSECONDS,
-             "dur": (end_s - self._begin_s) * _MICROSECONDS}
-        ]  # fmt: skip
-        for number, device in enumerate(metadata.step_stats.dev_stats, 1):
-            events.extend(
-                {"name": node.node_name, "ph": "X", "pid": number, "tid": node.thread_id,
-                 "ts": node.all_start_micros, "dur": node.all_end_rel_micros}
-                for node in device.node_stats
-            )  # fmt: skip
+    def _write(self, step: int, metadata: Any) -> None:
         path = os.path.join(self._output_dir, f"timeline-{step}.json")
         _logger.info("Saving timeline for %d into '%s'.", step, path)
+        timeline = Timeline(metadata.step_stats)
         with files.atomic_write(path) as file:
-            file.write(json.dumps({"traceEvents": events}).encode())
+            file.write(timeline.generate_chrome_trace_format(self._show_dataflow, self._show_memory).encode())
         if self._writer is not None:
             self._writer.add_run_metadata(metadata, f"step_{step}", step)

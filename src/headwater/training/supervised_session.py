@@ -70,13 +70,13 @@ class SupervisedSession(Session):
                     self._steps.add(runner)
             return runner
 
-    def _run(self, runner: Any, arrays: Sequence[Any], options: Any) -> Any:
+    def _run(self, runner: Any, arrays: Sequence[Any], options: Any, run_metadata: Any = None) -> Any:
         while True:
             life = self._life
             try:
                 if self._lives[runner][0] != life:
                     self._prepare_again(runner)
-                result = super()._run(runner, arrays, options)
+                result = super()._run(runner, arrays, options, run_metadata)
                 break
             except LOST as error:
                 self._start_over(life, error)

@@ -71,7 +71,7 @@ class Served:
         self.channel.send(Frame(kind, header, [np.asarray(tensor) for tensor in tensors]))
 
     def run(self, plan: int, step: int, *feeds: Any) -> None:
-        self.send(RUN, (SESSION, plan, step, None), *feeds)
+        self.send(RUN, (SESSION, plan, step, None, False), *feeds)
 
     def recv(self) -> tuple[int, Any, list[Any]]:
         frame = self.channel.recv()
@@ -113,10 +113,10 @@ def test_frames_of_a_step_that_is_over_are_passed_over(served: Served) -> None:
 @pytest.mark.parametrize(
     ("header", "feeds", "code", "message"),
     [
-        ((SESSION, 99, 5, None), [ONES], ABORTED, "does not know plan 99"),
-        (("nobody", 1, 5, None), [ONES], ABORTED, "session nobody"),
-        ((SESSION, 1, 5, None), [], INVALID_ARGUMENT, "takes 1 feeds, 0 came"),
-        ((SESSION, 1, 5, None), [ONES, ONES], INVALID_ARGUMENT, "takes 1 feeds, 2 came"),
+        ((SESSION, 99, 5, None, False), [ONES], ABORTED, "does not know plan 99"),
+        (("nobody", 1, 5, None, False), [ONES], ABORTED, "session nobody"),
+        ((SESSION, 1, 5, None, False), [], INVALID_ARGUMENT, "takes 1 feeds, 0 came"),
+        ((SESSION, 1, 5, None, False), [ONES, ONES], INVALID_ARGUMENT, "takes 1 feeds, 2 came"),
     ],
 )
 def test_steps_that_cannot_be(served: Served, header: Any, feeds: list[Any], code: int, message: str) -> None:
@@ -131,8 +131,8 @@ def test_steps_that_cannot_be(served: Served, header: Any, feeds: list[Any], cod
 @pytest.mark.parametrize(
     ("kind", "header"),
     [
-        (RUN, ()), (RUN, (SESSION, 1)), (RUN, (SESSION, "1", 5, None)), (RUN, (1, 1, 5, None)),
-        (RUN, (SESSION, 1, 5, "soon")), (RUN, (SESSION, 1, 5, None, None)), (77, (1,)), (DONE, (1,)),
+        (RUN, ()), (RUN, (SESSION, 1)), (RUN, (SESSION, "1", 5, None, False)), (RUN, (1, 1, 5, None, False)),
+        (RUN, (SESSION, 1, 5, "soon", False)), (RUN, (SESSION, 1, 5, None, None)), (77, (1,)), (DONE, (1,)),
         (PUSH, ()), (PUSH, (SESSION, "x", 1)),
     ],
 )  # fmt: skip
@@ -230,7 +230,7 @@ def test_what_a_master_asks_and_takes() -> None:
     talk.conversation.begin([ONES])
     talk.conversation.send(3, [ONES])
     asked, sent = talk.task.recv(), talk.task.recv()
-    assert (asked.kind, tuple(asked.header)) == (RUN, (SESSION, 1, 7, None))
+    assert (asked.kind, tuple(asked.header)) == (RUN, (SESSION, 1, 7, None, False))
     assert (sent.kind, tuple(sent.header)) == (TENSORS, (7, 3))
     talk.answer(TENSORS, (6, 4), ONES * 0)  # of an earlier step
     talk.answer(TENSORS, (7, 5), ONES * 5)

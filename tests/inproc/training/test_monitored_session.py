@@ -237,7 +237,10 @@ def test_profiles(tmp_path: Path) -> None:
         for _ in range(4):
             sess.run(train.op)
     (file,) = tmp_path.glob("timeline-*.json")
-    assert json.loads(file.read_text())["traceEvents"][0]["name"] == "step 3"
+    assert file.name == "timeline-3.json"
+    first, *others = json.loads(file.read_text())["traceEvents"]
+    assert first["args"]["name"] == "/job:localhost/replica:0/task:0/device:CPU:0"
+    assert "Executable" in {event["name"] for event in others}
 
 
 @pytest.mark.parametrize(

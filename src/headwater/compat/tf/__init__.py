@@ -166,7 +166,7 @@ _MODULES = {
     for area in (
         "bitwise", "compat", "contrib", "debugging", "dtypes", "errors", "examples", "image", "initializers", "io",
         "linalg", "manip", "math", "nest", "nn", "python_io", "random", "signal", "sparse", "spectral", "strings",
-        "summary", "train", "version",
+        "summary", "test", "train", "version",
     )
 }  # fmt: skip
 

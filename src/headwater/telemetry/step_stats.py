@@ -1,0 +1,100 @@
+"""What happened in one step, where and when: TensorFlow's ``StepStats``.
+
+Times are microseconds since the epoch by each task's own clock; nothing is done about clocks that differ.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+from google.protobuf.message import DecodeError
+
+from headwater.errors import InternalError
+from headwater.tensorboard_protos import step_stats_pb2
+
+EXECUTABLE: Final = "Executable"
+"""Operation type of a compiled run of operations in a label."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Activity:
+    """Something that a device did in a step.
+
+    Attributes:
+      device: its full name.
+      name: of the operation; of the last one where many ran as one executable.
+      type: the operation's, or `EXECUTABLE`, or what else it was.
+      inputs: names of the tensors that it took.
+      start_us: when it began.
+      end_us: when its results were there.
+      output_bytes: size of what it gave.
+    """
+
+    device: str
+    name: str
+    type: str
+    inputs: Sequence[str] = ()
+    start_us: int
+    end_us: int
+    output_bytes: int = 0
+
+
+class StepTrace:
+    """Collects the activities of a step, from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._activities: list[Activity] = []
+        self._others: list[Any] = []
+
+    def add(self, activity: Activity) -> None:
+        """Adds what this task did."""
+        with self._lock:
+            self._activities.append(activity)
+
+    def merge(self, encoded: npt.NDArray[np.uint8], task: str) -> None:
+        """Adds what another task did, as its `encode` gave it; InternalError for anything else."""
+        try:
+            other = step_stats_pb2.StepStats.FromString(encoded.tobytes())
+        except DecodeError as error:
+            raise InternalError(None, None, f"{task} sent a trace that is none: {error}") from error
+        with self._lock:
+            self._others.append(other)
+
+    def encode(self) -> npt.NDArray[np.uint8]:
+        """These activities as bytes."""
+        return np.frombuffer(self.step_stats().SerializeToString(), np.uint8)
+
+    def step_stats(self) -> Any:
+        """These activities as a ``StepStats`` message, by device, in the order of their beginnings."""
+        devices: dict[str, Any] = {}
+        with self._lock:
+            found = sorted(self._activities, key=lambda activity: activity.start_us)
+            for activity in found:
+                if activity.device not in devices:
+                    devices[activity.device] = step_stats_pb2.DeviceStepStats(device=activity.device)
+                _fill(devices[activity.device].node_stats.add(), activity)
+            for other in self._others:
+                for stats in other.dev_stats:
+                    if stats.device in devices:
+                        devices[stats.device].MergeFrom(stats)
+                    else:
+                        devices[stats.device] = stats
+        return step_stats_pb2.StepStats(dev_stats=[devices[name] for name in sorted(devices)])
+
+
+def _fill(stats: Any, activity: Activity) -> None:
+    lasted = max(1, activity.end_us - activity.start_us)  # what takes no time at all would not be shown
+    stats.node_name = activity.name
+    stats.timeline_label = f"{activity.name} = {activity.type}({', '.join(activity.inputs)})"
+    stats.scheduled_micros = stats.all_start_micros = activity.start_us
+    stats.op_end_rel_micros = stats.all_end_rel_micros = lasted
+    stats.scheduled_nanos = stats.all_start_nanos = activity.start_us * 1000
+    stats.op_end_rel_nanos = stats.all_end_rel_nanos = lasted * 1000
+    if activity.output_bytes:
+        stats.memory.add(allocator_name=activity.device, total_bytes=activity.output_bytes)
