@@ -1,0 +1,20 @@
+"""Stand-in GPUs: how many of them the CPU is to play, so that programs for several GPUs can be tried anywhere."""
+
+from __future__ import annotations
+
+import os
+
+_VARIABLE = "HEADWATER_VIRTUAL_GPUS"
+_MOST = 64
+
+
+def virtual_gpus() -> int:
+    """How many GPUs the CPU stands in for.
+
+    Raises:
+      ValueError: the environment variable is not a number from 0 to 64.
+    """
+    text = os.environ.get(_VARIABLE, "").strip() or "0"
+    if not text.isdecimal() or int(text) > _MOST:
+        raise ValueError(f"{_VARIABLE} must be a number from 0 to {_MOST}, not {text!r}")
+    return int(text)

@@ -1,0 +1,73 @@
+"""The devices of this process by the names that strategies take.
+
+Beside `headwater.runtime.devices`, which serves graphs and their 64-bit types: Keras runs with JAX's own defaults.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import jax
+
+from headwater.cluster.devices import parse_device
+from headwater.cluster.virtual import virtual_gpus
+from headwater.errors import InvalidArgumentError
+
+_jax: Any = jax
+
+
+@cache
+def local_devices() -> dict[str, Any]:
+    """JAX's devices of this process by our names, e.g. ``{"CPU:0": ..., "GPU:0": ...}``.
+
+    With the environment variable ``HEADWATER_VIRTUAL_GPUS`` the CPU stands in for so many GPUs.
+    """
+    stand_ins = virtual_gpus()
+    if stand_ins:
+        _make_cpus(1 + stand_ins)
+    cpus: list[Any] = _jax.local_devices(backend="cpu")
+    if stand_ins:
+        return {"CPU:0": cpus[0]} | {f"GPU:{index}": cpu for index, cpu in enumerate(cpus[1 : 1 + stand_ins])}
+    found: dict[str, Any] = {f"CPU:{index}": cpu for index, cpu in enumerate(cpus)}
+    if _jax.default_backend() != "cpu":
+        found |= {f"GPU:{index}": device for index, device in enumerate(_jax.local_devices())}
+    return found
+
+
+def _make_cpus(count: int) -> None:
+    try:
+        _jax.config.update("jax_num_cpu_devices", count)
+    except RuntimeError:
+        # JAX runs already, and has as many as it was told to have then; what is missing is said where it is asked for.
+        return
+
+
+def canonical_device(name: str) -> str:
+    """``name`` as `local_devices` has it, such as ``GPU:0`` for ``/gpu:0`` or ``/job:worker/device:GPU:0``.
+
+    Raises:
+      ValueError: it names no device.
+    """
+    device = parse_device(name if name.startswith("/") else f"/{name}")
+    if device.device_type is None:
+        raise ValueError(f"device {name!r} must name a CPU or a GPU, such as '/gpu:0'")
+    return f"{device.device_type}:{device.device_index or 0}"
+
+
+def local_device(name: str) -> Any:
+    """JAX's device for a name of `canonical_device`'s.
+
+    Raises:
+      InvalidArgumentError: this process has none of that name.
+    """
+    devices = local_devices()
+    if name not in devices:
+        raise InvalidArgumentError(None, None, f"device {name} is not there; this process has {', '.join(devices)}")
+    return devices[name]
+
+
+def replica_devices() -> list[str]:
+    """The names of the devices to put replicas on where a program names none: all GPUs, or the CPU."""
+    gpus = [name for name in local_devices() if name.startswith("GPU")]
+    return gpus or ["CPU:0"]

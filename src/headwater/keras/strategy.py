@@ -1,0 +1,354 @@
+"""Strategies: where a model's variables live, and how many replicas share the work of a step.
+
+A program makes one strategy, makes its model within ``with strategy.scope():``, and calls ``fit`` as always. What a
+strategy does to the models is `Strategy.adopt`; a strategy for one device does nothing.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from headwater.keras.devices import canonical_device, local_device
+from headwater.keras.values import ReduceOp, local_values, map_structure, regroup, select, total_of
+
+
+class _Active(threading.local):
+    """What this thread is in."""
+
+    def __init__(self) -> None:
+        self.strategies: list[Strategy] = []
+        self.replicas: list[ReplicaContext] = []
+
+
+_active = _Active()
+
+
+class InputContext:
+    """Which part of the input a pipeline is to produce.
+
+    Attributes:
+      num_input_pipelines: how many pipelines there are, one for each process.
+      input_pipeline_id: which of them this is.
+      num_replicas_in_sync: replicas that share one step.
+    """
+
+    def __init__(self, num_input_pipelines: int = 1, input_pipeline_id: int = 0, num_replicas_in_sync: int = 1) -> None:
+        self.num_input_pipelines = num_input_pipelines
+        self.input_pipeline_id = input_pipeline_id
+        self.num_replicas_in_sync = num_replicas_in_sync
+
+    def get_per_replica_batch_size(self, global_batch_size: int) -> int:
+        """How many examples of a step each replica gets.
+
+        Raises:
+          ValueError: the replicas cannot get equally many.
+        """
+        if global_batch_size % self.num_replicas_in_sync:
+            raise ValueError(
+                f"global_batch_size is {global_batch_size}, which the {self.num_replicas_in_sync} replicas cannot "
+                "share equally"
+            )
+        return global_batch_size // self.num_replicas_in_sync
+
+
+class ReplicaContext:
+    """What a function that `Strategy.run` calls can ask for: which replica it is, and the values of the others.
+
+    Attributes:
+      strategy: the strategy that runs the function.
+      replica_id_in_sync_group: the number of this replica among all, from 0.
+    """
+
+    def __init__(self, strategy: Strategy, replica_id_in_sync_group: int) -> None:
+        self.strategy = strategy
+        self.replica_id_in_sync_group = replica_id_in_sync_group
+
+    @property
+    def num_replicas_in_sync(self) -> int:
+        """Replicas that share one step."""
+        return self.strategy.num_replicas_in_sync
+
+    def all_reduce(self, reduce_op: ReduceOp | str, value: Any, options: Any = None) -> Any:
+        """The sum or mean of ``value`` over all replicas, which all must call this in the same order."""
+        del options
+        return self.strategy.all_reduce(ReduceOp.of(reduce_op), value)
+
+    def merge_call(self, merge_fn: Callable[..., Any], args: Sequence[Any] = (), kwargs: Any = None) -> Any:
+        """``merge_fn(strategy, *args, **kwargs)``."""
+        with _left_replica():
+            return merge_fn(self.strategy, *args, **(kwargs or {}))
+
+    def __enter__(self) -> ReplicaContext:
+        _active.replicas.append(self)
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        _active.replicas.pop()
+
+
+class StrategyExtended:
+    """What programs ask a strategy for besides its own methods."""
+
+    def __init__(self, strategy: Strategy) -> None:
+        self._strategy = strategy
+
+    @property
+    def worker_devices(self) -> tuple[str, ...]:
+        """Names of the devices of this process that hold replicas."""
+        return self._strategy.device_names()
+
+    @property
+    def parameter_devices(self) -> tuple[str, ...]:
+        """Names of the devices of this process that hold variables."""
+        return self._strategy.device_names()
+
+    @property
+    def should_checkpoint(self) -> bool:
+        """Whether this process is the one to write checkpoints."""
+        return self._strategy.is_chief
+
+    @property
+    def should_save_summary(self) -> bool:
+        """Whether this process is the one to write summaries."""
+        return self._strategy.is_chief
+
+
+class Strategy:
+    """The default strategy: one replica, on whatever device computations go to by themselves.
+
+    Other strategies override `num_replicas_in_sync`, `adopt` and what of the rest differs.
+    """
+
+    @property
+    def num_replicas_in_sync(self) -> int:
+        """Replicas that share one step: a global batch is divided by this."""
+        return 1
+
+    @property
+    def is_chief(self) -> bool:
+        """Whether this process writes what is to be written once: checkpoints, summaries, progress."""
+        return True
+
+    @property
+    def cluster_resolver(self) -> Any:
+        """Where the cluster comes from; None for strategies of one process."""
+        return None
+
+    @property
+    def extended(self) -> StrategyExtended:
+        """Further questions: where replicas are, whether to write checkpoints."""
+        return StrategyExtended(self)
+
+    def device_names(self) -> tuple[str, ...]:
+        """Names of the devices of this process that hold replicas."""
+        return ("/device:CPU:0",)
+
+    def adopt(self, model: Any) -> None:
+        """Called with every Keras model that is made, loaded or compiled in the scope; may be called again."""
+        del model
+
+    def placement(self) -> AbstractContextManager[Any]:
+        """What is around all that runs in the scope."""
+        return nullcontext()
+
+    @contextmanager
+    def scope(self) -> Generator[Strategy]:
+        """Within it, models that are made, loaded or compiled belong to this strategy.
+
+        Raises:
+          RuntimeError: this is within the scope of another strategy.
+        """
+        if _active.strategies and _active.strategies[-1] is not self:
+            raise RuntimeError(
+                f"the scope of {_active.strategies[-1]!r} is active: leave it before entering that of another strategy"
+            )
+        # Keras takes most of a second to import: only programs that enter a scope pay for it.
+        from headwater.keras.models import watch_models  # noqa: PLC0415
+
+        watch_models(active_strategy)
+        _active.strategies.append(self)
+        try:
+            with self.placement():
+                yield self
+        finally:
+            _active.strategies.pop()
+
+    def run(
+        self,
+        fn: Callable[..., Any],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+        options: Any = None,
+    ) -> Any:
+        """Calls ``fn`` once for each replica of this process.
+
+        Args:
+          fn: what one replica does; `get_replica_context` tells it which it is.
+          args: for ``fn``; where an argument holds values per replica, each replica gets its own.
+          kwargs: like ``args``, by name.
+          options: not used.
+
+        Returns:
+          What ``fn`` returned, with values per replica where this process has several.
+        """
+        del options
+        outputs: list[Any] = []
+        for index, replica in enumerate(self.local_replicas()):
+            with self.scope(), ReplicaContext(self, replica), self.replica_placement(index):
+                outputs.append(fn(*select(tuple(args), index), **select(dict(kwargs or {}), index)))
+        return regroup(outputs)
+
+    def local_replicas(self) -> Sequence[int]:
+        """The numbers of this process's replicas among all."""
+        return (0,)
+
+    def replica_placement(self, index: int) -> AbstractContextManager[Any]:
+        """What is around the work of this process's replica of that number."""
+        del index
+        return nullcontext()
+
+    def reduce(self, reduce_op: ReduceOp | str, value: Any, axis: int | None = None) -> Any:
+        """The sum or mean of the values of all replicas.
+
+        Args:
+          reduce_op: ``ReduceOp.SUM``, ``ReduceOp.MEAN`` or its name.
+          value: a structure of values, as `run` returns it.
+          axis: a dimension to reduce over, too; None for the replicas only.
+
+        Raises:
+          ValueError: ``reduce_op`` is neither of both.
+        """
+        op = ReduceOp.of(reduce_op)
+
+        def reduce_leaf(leaf: Any) -> Any:
+            total, count = total_of(local_values(leaf), axis)
+            if op is ReduceOp.SUM:
+                return self.all_reduce_processes(total)
+            return self.all_reduce_processes(total) / self.all_reduce_processes(np.float32(count))
+
+        return map_structure(reduce_leaf, value)
+
+    def all_reduce(self, reduce_op: ReduceOp, value: Any) -> Any:
+        """The sum or mean over all replicas of a value that the calling replica holds."""
+        scale = self.num_replicas_in_sync if reduce_op is ReduceOp.MEAN else 1
+
+        def reduce_leaf(leaf: Any) -> Any:
+            total = self.all_reduce_processes(leaf)
+            return total / scale if scale > 1 else total
+
+        return map_structure(reduce_leaf, value)
+
+    def all_reduce_processes(self, value: Any) -> Any:
+        """The sum of an array over all processes, each of which must call this."""
+        return value
+
+    def gather(self, value: Any, axis: int) -> Any:
+        """The values of all replicas, one after the other along ``axis``."""
+
+        def gather_leaf(leaf: Any) -> Any:
+            return self.gather_processes(jnp.concatenate(local_values(leaf), axis), axis)
+
+        return map_structure(gather_leaf, value)
+
+    def gather_processes(self, value: Any, axis: int) -> Any:
+        """The arrays of all processes, one after the other along ``axis``; each process must call this."""
+        del axis
+        return value
+
+    def experimental_local_results(self, value: Any) -> tuple[Any, ...]:
+        """The values of this process's replicas."""
+        return local_values(value)
+
+    def experimental_distribute_dataset(self, dataset: Any, options: Any = None) -> Any:
+        """An iterable of this process's share of each batch of ``dataset``, whose batches are global ones."""
+        del options
+        return dataset
+
+    def distribute_datasets_from_function(self, dataset_fn: Callable[[InputContext], Any], options: Any = None) -> Any:
+        """The dataset that ``dataset_fn`` makes for this process, whose batches are those of one replica."""
+        del options
+        return dataset_fn(InputContext())
+
+    def experimental_distribute_values_from_function(self, value_fn: Callable[[Any], Any]) -> Any:
+        """``value_fn(context)`` of each replica of this process."""
+        return regroup([value_fn(ReplicaContext(self, replica)) for replica in self.local_replicas()])
+
+    def __repr__(self) -> str:
+        return f"<headwater {type(self).__name__}, {self.num_replicas_in_sync} replicas>"
+
+
+class OneDeviceStrategy(Strategy):
+    """One replica, on one device of this process.
+
+    Args:
+      device: its name, such as ``"/gpu:0"`` or ``"cpu:0"``.
+    """
+
+    def __init__(self, device: str) -> None:
+        self._name = canonical_device(device)
+
+    @property
+    def device(self) -> Any:
+        """JAX's device.
+
+        Raises:
+          InvalidArgumentError: this process has no such device.
+        """
+        return local_device(self._name)
+
+    def device_names(self) -> tuple[str, ...]:
+        return (f"/device:{self._name}",)
+
+    def placement(self) -> AbstractContextManager[Any]:
+        default_device: Any = jax.default_device
+        return default_device(self.device)
+
+    def __repr__(self) -> str:
+        return f"<headwater OneDeviceStrategy on {self._name}>"
+
+
+def active_strategy() -> Strategy | None:
+    """The strategy whose scope this thread is in; None outside of any."""
+    return _active.strategies[-1] if _active.strategies else None
+
+
+def get_strategy() -> Strategy:
+    """The strategy whose scope this thread is in, or the default one."""
+    return active_strategy() or _default
+
+
+def has_strategy() -> bool:
+    """Whether this thread is in the scope of a strategy other than the default one."""
+    return active_strategy() not in (None, _default)
+
+
+def get_replica_context() -> ReplicaContext | None:
+    """The replica that this thread works for; None in a scope outside of `Strategy.run`."""
+    if _active.replicas:
+        return _active.replicas[-1]
+    return None if has_strategy() else ReplicaContext(_default, 0)
+
+
+def in_cross_replica_context() -> bool:
+    """Whether this thread is in a scope, and works for no single replica."""
+    return get_replica_context() is None
+
+
+@contextmanager
+def _left_replica() -> Generator[None]:
+    """Leaves the replica for as long as it lasts."""
+    replicas, _active.replicas = _active.replicas, []
+    try:
+        yield
+    finally:
+        _active.replicas = replicas
+
+
+_default = Strategy()

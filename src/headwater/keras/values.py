@@ -1,0 +1,94 @@
+"""Values that differ between replicas, and how they become one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import Enum
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+
+class ReduceOp(Enum):
+    """How the values of replicas become one."""
+
+    SUM = "SUM"
+    MEAN = "MEAN"
+
+    @staticmethod
+    def of(value: ReduceOp | str) -> ReduceOp:
+        """``value``, or what its name says, in any case of letters.
+
+        Raises:
+          ValueError: it is neither a sum nor a mean.
+        """
+        if isinstance(value, ReduceOp):
+            return value
+        try:
+            return ReduceOp[str(value).rpartition(".")[2].upper()]
+        except KeyError:
+            raise ValueError(f"reduce_op must be ReduceOp.SUM or ReduceOp.MEAN, but is {value!r}") from None
+
+
+class PerReplica:
+    """One value for each replica of this process, in the order of the replicas.
+
+    Attributes:
+      values: the values.
+    """
+
+    def __init__(self, values: Sequence[Any]) -> None:
+        self.values: tuple[Any, ...] = tuple(values)
+
+    def __repr__(self) -> str:
+        return f"PerReplica{self.values!r}"
+
+
+def local_values(value: Any) -> tuple[Any, ...]:
+    """The values of this process's replicas; a value that is the same everywhere is one value."""
+    return value.values if isinstance(value, PerReplica) else (value,)
+
+
+def map_structure(function: Callable[..., Any], *structures: Any) -> Any:
+    """``function`` of the leaves of equal structures, where a `PerReplica` is a leaf."""
+    tree: Any = jax.tree_util
+    return tree.tree_map(function, *structures, is_leaf=_is_leaf)
+
+
+def _is_leaf(value: Any) -> bool:
+    return value is None or isinstance(value, PerReplica)
+
+
+def regroup(outputs: Sequence[Any]) -> Any:
+    """The outputs of all local replicas as one structure, whose leaves are `PerReplica` where there are several."""
+    if len(outputs) == 1:
+        return outputs[0]
+
+    def together(*leaves: Any) -> PerReplica:
+        return PerReplica(leaves)
+
+    return map_structure(together, *outputs)
+
+
+def select(structure: Any, replica: int) -> Any:
+    """``structure`` as the local replica of that number sees it."""
+
+    def of_replica(leaf: Any) -> Any:
+        return leaf.values[replica] if isinstance(leaf, PerReplica) else leaf
+
+    return map_structure(of_replica, structure)
+
+
+def total_of(values: Sequence[Any], axis: int | None) -> tuple[Any, float]:
+    """The sum of this process's ``values``, and what to divide the sum over all processes by for a mean.
+
+    Args:
+      values: one for each replica of this process.
+      axis: the dimension to sum over, too; None to sum over the replicas only.
+    """
+    if axis is None:
+        return sum(values[1:], values[0]), float(len(values))
+    sums = [jnp.sum(value, axis=axis) for value in values]
+    return sum(sums[1:], sums[0]), float(sum(np.shape(value)[axis] for value in values))
