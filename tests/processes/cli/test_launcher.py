@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from headwater.cli.launcher.guard import processes_of_job
+from headwater.platform.host.guard import processes_of_job
 
 HEADWATER = str(Path(sys.executable).with_name("headwater"))
 

@@ -11,7 +11,7 @@ import pytest
 
 from headwater.cli.arguments import Invocation
 from headwater.cli.launcher.job import label
-from headwater.cli.launcher.plan import LaunchSettings, TaskPlan, find_gpus, plan_tasks, reserve_address
+from headwater.cli.launcher.plan import LaunchSettings, TaskPlan, plan_tasks, reserve_address
 from headwater.cluster.names import TaskName
 
 PROGRAM = Invocation(options=("-O",), kind="file", program="train.py", arguments=("--rate=1",))
@@ -110,16 +110,6 @@ def test_workers_share_the_gpus_and_a_ps_takes_none(
 def test_a_memory_share_that_is_set_stays(plan: Any) -> None:
     plans = plan(settings(), env={"XLA_PYTHON_CLIENT_MEM_FRACTION": ".2"}, gpus=("0",))
     assert plans[TaskName("worker", 0)].env["XLA_PYTHON_CLIENT_MEM_FRACTION"] == ".2"
-
-
-def test_finds_the_gpus_that_may_be_used(tmp_path: Path) -> None:
-    (tmp_path / "0000:01:00.0").mkdir()
-    (tmp_path / "0000:02:00.0").mkdir()
-    assert find_gpus({}, tmp_path) == ("0", "1")
-    assert find_gpus({}, tmp_path / "absent") == ()
-    assert find_gpus({"CUDA_VISIBLE_DEVICES": "3, GPU-ab"}, tmp_path) == ("3", "GPU-ab")
-    assert find_gpus({"CUDA_VISIBLE_DEVICES": ""}, tmp_path) == ()
-    assert find_gpus({"CUDA_VISIBLE_DEVICES": "-1"}, tmp_path) == ()
 
 
 @pytest.mark.parametrize(

@@ -5,5 +5,6 @@
 - `shell`: does it: processes, pipes, signals.
 - `output`: lines of the tasks, on a terminal or not.
 - `status`: how far the tasks are.
-- `guard`: the process that stays behind to end what a dead launcher leaves.
+
+What deals with processes of this machine for the platform, too, is in `headwater.platform.host`.
 """

@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from headwater.cluster.names import TaskName
+from headwater.platform.host.processes import how_it_ended
 
 PS = "ps"
 CANNOT_START = 127
@@ -217,10 +218,5 @@ def _kill(state: JobState, reason: str) -> Decision:
 def _failure(task: TaskName, returncode: int) -> Failure | None:
     if returncode == 0:
         return None
-    if returncode > 0:
-        return Failure(task=task, exit_code=returncode, reason=f"exit code {returncode}")
-    try:
-        name = signal.Signals(-returncode).name
-    except ValueError:  # a real-time signal has a number only
-        name = f"signal {-returncode}"
-    return Failure(task=task, exit_code=128 - returncode, reason=f"killed by {name}")
+    exit_code = returncode if returncode > 0 else 128 - returncode
+    return Failure(task=task, exit_code=exit_code, reason=how_it_ended(returncode))

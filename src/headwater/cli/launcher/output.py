@@ -19,32 +19,10 @@ from headwater.cli.launcher.job import label
 from headwater.cluster.names import TaskName
 
 STREAMS = ("stdout", "stderr")
-# Longer lines are cut into pieces, so that a task that never ends a line cannot fill the launcher's memory.
-MAX_LINE = 64 * 1024
 _LAST_LINES = 20
 # A reader that takes nothing for so long, when the job is to end, must not keep it from ending.
 _STUCK_S = 0.5
 _COLOURS = ("cyan", "green", "magenta", "yellow", "blue", "bright_cyan", "bright_green", "bright_magenta")
-
-
-class LineBuffer:
-    """Cuts what comes from a pipe into lines."""
-
-    def __init__(self) -> None:
-        self._pending = b""
-
-    def feed(self, data: bytes) -> list[str]:
-        """The lines that ``data`` completes, without their ends."""
-        *lines, self._pending = (self._pending + data).split(b"\n")
-        while len(self._pending) > MAX_LINE:
-            lines.append(self._pending[:MAX_LINE])
-            self._pending = self._pending[MAX_LINE:]
-        return [_text(line) for line in lines]
-
-    def close(self) -> list[str]:
-        """The last line, if it had no end."""
-        pending, self._pending = self._pending, b""
-        return [_text(pending)] if pending else []
 
 
 class TaskLog:
@@ -264,8 +242,3 @@ def make_view(tasks: Sequence[TaskName]) -> View:
     if os.environ.get("TERM") != "dumb" and any(getattr(sys, name).isatty() for name in STREAMS):
         return TerminalView(tasks)
     return PlainView()
-
-
-def _text(line: bytes) -> str:
-    # A progress bar draws over itself: only what is seen last is a line.
-    return line.decode("utf-8", "replace").rstrip("\r").rpartition("\r")[2]

@@ -12,14 +12,14 @@ from pathlib import Path
 from headwater.cli.arguments import Invocation
 from headwater.cli.child import PARENT
 from headwater.cli.execute import interpreter_command
-from headwater.cli.launcher.guard import JOB
 from headwater.cli.launcher.job import PS
 from headwater.cluster.names import TaskName
 from headwater.cluster.variables import LISTEN_FDS
+from headwater.platform.host.gpus import CPU_ONLY, VISIBLE
+from headwater.platform.host.guard import JOB, marked
 from headwater.telemetry.progress import STATUS_VARIABLE
 
 HOST = "127.0.0.1"
-_NVIDIA_GPUS = Path("/proc/driver/nvidia/gpus")
 # JAX takes three quarters of a GPU's memory if it is not told otherwise; this much is for all workers on one GPU.
 _GPU_MEMORY_SHARE = 0.9
 
@@ -122,11 +122,10 @@ def plan_tasks(
     cluster: dict[str, list[str]] = {}
     for task, address in addresses.items():
         cluster.setdefault(task.job, []).append(address)
-    outer_jobs = base_env.get(JOB)
     common = {
         **base_env,
         "PYTHONUNBUFFERED": "1",
-        JOB: f"{outer_jobs}:{job_id}" if outer_jobs else job_id,
+        JOB: marked(base_env, job_id),
         PARENT: str(os.getpid()),
         STATUS_VARIABLE: status_address,
     }
@@ -151,31 +150,20 @@ def plan_tasks(
     return tuple(plans)
 
 
-def find_gpus(env: Mapping[str, str], driver: Path = _NVIDIA_GPUS) -> tuple[str, ...]:
-    """The GPUs of this machine, as ``CUDA_VISIBLE_DEVICES`` writes them; only those that it names, if it is set."""
-    visible = env.get("CUDA_VISIBLE_DEVICES")
-    if visible is not None:
-        return tuple(name for name in (part.strip() for part in visible.split(",")) if name and name != "-1")
-    try:
-        return tuple(str(number) for number, _ in enumerate(driver.iterdir()))
-    except OSError:  # no such driver
-        return ()
-
-
 def _accelerators(
     task: TaskName, workers: Sequence[TaskName], gpus: Sequence[str], base_env: Mapping[str, str]
 ) -> dict[str, str]:
     """Which GPUs ``task`` sees: none for a ``ps``; for a worker its share of them, or one of them to share."""
     if task.job == PS:
-        return {"CUDA_VISIBLE_DEVICES": "", "JAX_PLATFORMS": "cpu"}
+        return dict(CPU_ONLY)
     if not gpus:
         return {}
     place = workers.index(task)
     if len(workers) <= len(gpus):
-        return {"CUDA_VISIBLE_DEVICES": ",".join(gpus[place :: len(workers)])}
+        return {VISIBLE: ",".join(gpus[place :: len(workers)])}
     gpu = place % len(gpus)
     sharing = len(range(gpu, len(workers), len(gpus)))
-    env = {"CUDA_VISIBLE_DEVICES": gpus[gpu]}
+    env = {VISIBLE: gpus[gpu]}
     if sharing > 1 and "XLA_PYTHON_CLIENT_MEM_FRACTION" not in base_env:
         env["XLA_PYTHON_CLIENT_MEM_FRACTION"] = f"{_GPU_MEMORY_SHARE / sharing:.3f}"
     return env

@@ -23,7 +23,6 @@ from functools import partial
 from pathlib import Path
 from types import FrameType
 
-from headwater.cli.launcher import guard
 from headwater.cli.launcher.job import (
     CouldNotStart,
     Decision,
@@ -40,10 +39,13 @@ from headwater.cli.launcher.job import (
     decide,
     label,
 )
-from headwater.cli.launcher.output import STREAMS, LineBuffer, Outlet, TaskLog, make_view
-from headwater.cli.launcher.plan import LaunchSettings, TaskPlan, find_gpus, plan_tasks, reserve_address
+from headwater.cli.launcher.output import STREAMS, Outlet, TaskLog, make_view
+from headwater.cli.launcher.plan import LaunchSettings, TaskPlan, plan_tasks, reserve_address
 from headwater.cli.launcher.status import StatusBoard
 from headwater.cluster.names import TaskName
+from headwater.platform.host import guard
+from headwater.platform.host.gpus import find_gpus
+from headwater.platform.host.lines import LineBuffer
 from headwater.telemetry.progress import MAX_DATAGRAM, Progress
 
 _ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -350,7 +352,7 @@ def _signals(outlet: Outlet) -> Generator[socket.socket]:
 
 @contextmanager
 def _guard(job_id: str, folder: str) -> Generator[None]:
-    """The guard beside this process: see `headwater.cli.launcher.guard`. Afterwards nothing of the job is left."""
+    """The guard beside this process: see `headwater.platform.host.guard`. Afterwards nothing of the job is left."""
     process = subprocess.Popen(
         [sys.executable, "-I", "-S", guard.__file__, job_id, folder],
         stdin=subprocess.PIPE,

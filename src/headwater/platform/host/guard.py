@@ -14,11 +14,18 @@ import os
 import select
 import signal
 import sys
+from collections.abc import Mapping
 
 # A job within a job carries both marks, outermost first, with a colon between.
 JOB = "HEADWATER_JOB"
 
 _POLL_MS = 2000
+
+
+def marked(environ: Mapping[str, str], job_id: str) -> str:
+    """The value of `JOB` for a process of ``job_id`` that is started by one with the environment ``environ``."""
+    outer_jobs = environ.get(JOB)
+    return f"{outer_jobs}:{job_id}" if outer_jobs else job_id
 
 
 def processes_of_job(job_id: str) -> list[int]:

@@ -1,0 +1,82 @@
+"""GPUs of this machine: which there are, how a task is told which are its own, and what they are doing.
+
+What they are doing is told by NVIDIA's management library, through the module ``pynvml``, where both are installed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+#: For a task that computes on CPUs only, and must not take memory of a GPU.
+CPU_ONLY: Mapping[str, str] = MappingProxyType({VISIBLE: "", "JAX_PLATFORMS": "cpu"})
+
+_NVIDIA_GPUS = Path("/proc/driver/nvidia/gpus")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GpuUse:
+    """What processes use of GPUs.
+
+    Attributes:
+      memory_bytes: memory of these processes on these GPUs.
+      utilization: the busy share of these GPUs, 0 to 1, whoever keeps them busy.
+    """
+
+    memory_bytes: int
+    utilization: float
+
+
+def find_gpus(env: Mapping[str, str], driver: Path = _NVIDIA_GPUS) -> tuple[str, ...]:
+    """The GPUs of this machine, as ``CUDA_VISIBLE_DEVICES`` writes them; only those that it names, if it is set."""
+    visible = env.get(VISIBLE)
+    if visible is not None:
+        return tuple(name for name in (part.strip() for part in visible.split(",")) if name and name != "-1")
+    try:
+        return tuple(str(number) for number, _ in enumerate(driver.iterdir()))
+    except OSError:  # no such driver
+        return ()
+
+
+def gpu_use(gpus: Sequence[str], pids: Collection[int]) -> GpuUse | None:
+    """What the processes ``pids`` use of ``gpus``, named as by `find_gpus`; None where that cannot be told."""
+    nvml = _nvml()
+    if nvml is None or not gpus:
+        return None
+    memory, busy = 0, 0.0
+    try:
+        for name in gpus:
+            device = nvml.nvmlDeviceGetHandleByIndex(int(name)) if name.isdecimal() else _by_uuid(nvml, name)
+            busy += nvml.nvmlDeviceGetUtilizationRates(device).gpu / 100
+            memory += sum(
+                process.usedGpuMemory or 0
+                for process in nvml.nvmlDeviceGetComputeRunningProcesses(device)
+                if process.pid in pids
+            )
+    except nvml.NVMLError:  # a device that is not there, or does not tell
+        return None
+    return GpuUse(memory_bytes=memory, utilization=busy / len(gpus))
+
+
+def _by_uuid(nvml: Any, name: str) -> Any:
+    return nvml.nvmlDeviceGetHandleByUUID(name.encode())
+
+
+@functools.cache
+def _nvml() -> Any:
+    """The module ``pynvml``, ready; None where it or the driver is not there."""
+    try:
+        import pynvml  # noqa: PLC0415  # pyright: ignore[reportMissingImports]  optional, as is the driver below it
+    except ImportError:
+        return None
+    nvml: Any = pynvml
+    with contextlib.suppress(nvml.NVMLError):
+        nvml.nvmlInit()
+        return nvml
+    return None
