@@ -113,6 +113,21 @@ def conv2d_transpose(
         )
 
 
+def conv3d_transpose(
+    value: Any = None, filter: Any = None, output_shape: Any = None, strides: Any = None, padding: str = "SAME",
+    data_format: str = "NDHWC", name: str | None = None, input: Any = None, filters: Any = None, dilations: Any = None,
+) -> Tensor:  # fmt: skip
+    """The transpose of `conv3d`, as its gradient computes it; filter's shape is [depth, height, width, out, in]."""
+    value = either(value, input, "value", "input")
+    kernel = either(filter, filters, "filter", "filters")
+    with name_scope(name, "conv3d_transpose", [value, kernel, output_shape]) as scope:
+        return one(
+            "Conv3DBackpropInputV2", output_shape, kernel, value,
+            strides=_spread(strides, 5, data_format, "strides"), padding=padding, data_format=data_format,
+            dilations=_spread(dilations, 5, data_format, "dilations"), name=scope,
+        )  # fmt: skip
+
+
 def conv2d_backprop_input(
     input_sizes: Any, filter: Any = None, out_backprop: Any = None, strides: Any = None, padding: Any = None,
     use_cudnn_on_gpu: bool = True, data_format: str = "NHWC", dilations: Any = (1, 1, 1, 1), name: str | None = None,

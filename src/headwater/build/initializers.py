@@ -85,6 +85,12 @@ class Ones(Initializer):
         return _one_value(kind.as_numpy_dtype(1), shape, kind, "ones")
 
 
+ZEROS = Zeros()
+"""Default of arguments that say how something begins."""
+ONES = Ones()
+"""Likewise."""
+
+
 def _zero(dtype: DType) -> Any:
     return b"" if dtype.name == "string" else dtype.as_numpy_dtype(0)
 

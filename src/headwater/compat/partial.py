@@ -16,6 +16,8 @@ PARTIAL: Final[Mapping[str, str]] = {
     "tf.RunMetadata": "a step fills in `step_stats` only, with an entry for each executable, not each operation",
     "tf.RunOptions": "of its fields `timeout_in_ms` and `trace_level` count",
     "tf.depth_to_space": "for channels last only",
+    "tf.layers.BatchNormalization": "without `renorm`, `virtual_batch_size` and `adjustment`",
+    "tf.layers.batch_normalization": "without `renorm`, `virtual_batch_size` and `adjustment`",
     "tf.nn.pool": "for two and three dimensions of space, windows without holes",
     "tf.repeat": "with repeats that are known when the graph is built",
     "tf.space_to_depth": "for channels last only",

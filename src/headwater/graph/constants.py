@@ -48,7 +48,7 @@ def _constant(tensor: Tensor, depth: int) -> np.ndarray[Any, Any] | None:
 
 def _fold(tensor: Tensor, depth: int) -> np.ndarray[Any, Any] | None:
     op = tensor.op
-    if op.definition.kind is not Kind.PURE or op.type == "Placeholder" or not op.inputs:
+    if op.definition.kind is not Kind.PURE or op.type.startswith("Placeholder") or not op.inputs:
         return None
     count = tensor.shape.num_elements()
     if count is None or count > _MAX_FOLDED_ELEMENTS:

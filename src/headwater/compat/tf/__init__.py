@@ -165,8 +165,8 @@ _MODULES = {
     area: f"headwater.compat.tf.{area}"
     for area in (
         "bitwise", "compat", "contrib", "debugging", "dtypes", "errors", "examples", "image", "initializers", "io",
-        "linalg", "manip", "math", "nest", "nn", "python_io", "random", "signal", "sparse", "spectral", "strings",
-        "summary", "test", "train", "version",
+        "layers", "linalg", "losses", "manip", "math", "nest", "nn", "python_io", "random", "signal",
+        "sparse", "spectral", "strings", "summary", "test", "train", "version",
     )
 }  # fmt: skip
 

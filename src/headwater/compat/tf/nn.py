@@ -17,7 +17,8 @@ _NAMES = {
         sparse_softmax_cross_entropy_with_logits""",
     "headwater.build.convolution": """
         avg_pool avg_pool2d=avg_pool avg_pool3d avg_pool_v2=avg_pool conv1d conv2d conv2d_backprop_filter
-        conv2d_backprop_input conv2d_transpose conv3d depthwise_conv2d depthwise_conv2d_native=depthwise_conv2d
+        conv2d_backprop_input conv2d_transpose conv3d conv3d_transpose depthwise_conv2d
+        depthwise_conv2d_native=depthwise_conv2d
         max_pool max_pool2d=max_pool max_pool3d max_pool_v2=max_pool separable_conv2d""",
     "headwater.build.blocks": """
         atrous_conv2d avg_pool1d convolution=convolution_ depth_to_space max_pool1d pool space_to_batch

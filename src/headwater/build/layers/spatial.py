@@ -1,0 +1,92 @@
+"""What layers over space share: numbers for each dimension, orders of dimensions, sizes of outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from headwater.shapes import TensorShape, as_shape
+
+
+def per_dimension(value: Any, rank: int, name: str) -> tuple[int, ...]:
+    """One number for all dimensions of space, or one for each.
+
+    Raises:
+      ValueError: anything else; the message names the argument.
+    """
+    found: list[Any] = [value] * rank if np.isscalar(value) else list(value)
+    if len(found) != rank or not all(isinstance(n, int | np.integer) for n in found):
+        raise ValueError(f"The `{name}` argument must be a tuple of {rank} integers. Received: {value}")
+    return tuple(int(n) for n in found)
+
+
+def channels_first(data_format: str) -> bool:
+    """Whether the channels come second.
+
+    Raises:
+      ValueError: neither ``channels_first`` nor ``channels_last``.
+    """
+    if data_format.lower() not in ("channels_first", "channels_last"):
+        raise ValueError(
+            f'The `data_format` argument must be one of "channels_first", "channels_last". Received: {data_format}'
+        )
+    return data_format.lower() == "channels_first"
+
+
+def padding_name(padding: str, *more: str) -> str:
+    """``valid`` or ``same`` in lower case, or one of ``more``.
+
+    Raises:
+      ValueError: anything else.
+    """
+    found = padding.lower()
+    if found not in ("valid", "same", *more):
+        raise ValueError(f'The `padding` argument must be one of "valid", "same". Received: {padding}')
+    return found
+
+
+def format_of(rank: int, first: bool) -> str:
+    """The order of dimensions as operations name it, such as ``NHWC``."""
+    space = "DHW"[3 - rank :] if rank > 1 else "W"
+    return f"NC{space}" if first else f"N{space}C"
+
+
+def output_size(size: int | None, kernel: int, padding: str, stride: int, dilation: int = 1) -> int | None:
+    """The number of places that a window of ``kernel`` elements takes along a dimension."""
+    if size is None:
+        return None
+    places = size if padding in ("same", "causal") else size - (kernel - 1) * dilation
+    return -(-places // stride)
+
+
+def transposed_size(size: int | None, kernel: int, padding: str, stride: int) -> int | None:
+    """The size of which a convolution makes ``size``."""
+    if size is None:
+        return None
+    return size * stride + (max(kernel - stride, 0) if padding == "valid" else 0)
+
+
+def with_space(input_shape: Any, first: bool, space: Sequence[int | None], channels: Any) -> TensorShape:
+    """The shape of an output with these sizes of space and this number of channels."""
+    batch = as_shape(input_shape)[0]
+    return TensorShape([batch, channels, *space] if first else [batch, *space, channels])
+
+
+def space_of(input_shape: Any, first: bool) -> list[int | None]:
+    """The sizes of space."""
+    dims = as_shape(input_shape).as_list()
+    return dims[2:] if first else dims[1:-1]
+
+
+def known_channels(input_shape: Any, first: bool) -> int:
+    """The number of channels.
+
+    Raises:
+      ValueError: it is not known.
+    """
+    size = as_shape(input_shape)[1 if first else -1].value
+    if size is None:
+        raise ValueError("The channel dimension of the inputs should be defined. Found `None`.")
+    return size
