@@ -104,8 +104,8 @@ class Network:
             )
         self.train = self.optimizer.minimize(self.loss, global_step=self.global_step)
         # Read afterwards: of workers that wait for each other all must see that training is over, or none.
-        with tf.control_dependencies([self.train]):
-            self.step = tf.identity(self.global_step.read_value())
+        with tf.control_dependencies([self.train]), tf.device(self.global_step.device):
+            self.step = self.global_step.read_value()
 
 
 def supervisor_of(network, chief):

@@ -173,6 +173,33 @@ def certs(
 
 
 @app.command()
+def server(
+    cluster: Annotated[
+        str, typer.Option(metavar="JSON", help='All tasks, e.g. \'{"ps": ["a:2222"], "worker": ["b:2222"]}\'.')
+    ],
+    job: Annotated[str, typer.Option(help="The job of this task, e.g. ps.")],
+    index: Annotated[int, typer.Option(help="Which of the job's tasks this is.")] = 0,
+    protocol: Annotated[str, typer.Option(help="grpc, or grpc+stream to keep tensors inside gRPC, too.")] = "grpc",
+    insecure: Annotated[
+        bool, typer.Option("--insecure", help="Start unguarded, even where others can reach the address.")
+    ] = False,
+) -> None:
+    """Runs a task of a cluster without a program: clients elsewhere open sessions with it."""
+    from headwater.cli.server import serve, task_of  # noqa: PLC0415  JAX takes a second
+
+    try:
+        config = task_of(cluster, job, index)
+    except ValueError as error:
+        _usage_error("server", str(error))
+    try:
+        serve(config, protocol=protocol, insecure=insecure)
+    except (OpError, ValueError) as error:
+        _fail("server", str(error))
+    except KeyboardInterrupt:
+        raise typer.Exit(130) from None
+
+
+@app.command()
 def make_records(
     data_set: Annotated[str, typer.Argument(metavar="mnist", help="The data set.")],
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where to put the files.")],
