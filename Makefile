@@ -4,11 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help venv demo bench test check compatibility format docs clean
+.PHONY: help venv demo demo-towers bench test check compatibility format docs clean
 
 help:
 	@echo 'make venv     the virtual environment $(VENV) with everything in it'
 	@echo 'make demo     trains Y = 2 X + 10 on one parameter server and two workers'
+	@echo 'make demo-towers   MNIST on four towers, with stand-ins for GPUs where there are none'
 	@echo 'make test     all tests; ARGS=... goes to pytest'
 	@echo 'make bench    Headwater beside TensorFlow 1.15, whose python PEER=... names'
 	@echo 'make check    style, types, layers, duplicated code, documents'
@@ -25,6 +26,9 @@ $(READY): pyproject.toml tools/venv.sh
 
 demo: $(READY)
 	$(BIN)/python examples/demo.py
+
+demo-towers: $(READY)
+	$(BIN)/python examples/demo_towers.py
 
 bench: $(READY)
 	$(BIN)/python benchmarks/run.py $(if $(PEER),--peer $(PEER)) $(ARGS)

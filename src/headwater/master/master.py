@@ -17,9 +17,9 @@ from headwater.cluster.devices import Device, canonical_device_name
 from headwater.errors import CancelledError, InvalidArgumentError, OpError
 from headwater.graph.graph import Graph
 from headwater.passes.partition import partition
-from headwater.passes.place import Placement, place
+from headwater.passes.place import Placement, Placer
 from headwater.passes.plan import TaskPlan
-from headwater.passes.prune import Request, prune
+from headwater.passes.prune import Pruned, Request, prune
 from headwater.passes.schedule import schedule
 from headwater.runtime.executor import CompiledPlan
 from headwater.runtime.step import Step
@@ -217,6 +217,7 @@ class MasterSession:
         self._numbers = itertools.count(1)
         self._plans = itertools.count(1)
         self._devices: list[Device] | None = None
+        self._placer: Placer | None = None
         self._closed = False
         self._lock = threading.Lock()
         self._logged: set[str] = set()
@@ -239,9 +240,7 @@ class MasterSession:
           UnavailableError: a task cannot be reached.
         """
         self._check_open()
-        placement = place(prune(request), self.devices(), soft_placement=self.options.soft_placement)
-        if self.options.log_placement:
-            self._log_placement(placement)
+        placement = self._placed(prune(request))
         plans = schedule(partition(placement))
         number = next(self._plans)
         local: CompiledPlan | None = None
@@ -254,6 +253,16 @@ class MasterSession:
                 self.peers.add_plan(task, self.handle, number, plan)
                 remote[task] = plan
         return PreparedStep(self, number, request, local, remote)
+
+    def _placed(self, pruned: Pruned) -> Placement:
+        devices = self.devices()
+        with self._lock:
+            if self._placer is None:
+                self._placer = Placer(devices, soft_placement=self.options.soft_placement)
+            placement = self._placer.place(pruned)
+            if self.options.log_placement:
+                self._log_placement(placement)
+        return placement
 
     def new_step(self, timeout_s: float | None = None) -> MasterStep:
         """The next step."""

@@ -15,6 +15,7 @@ from headwater.ops.rows import RowForm, row_form
 from headwater.passes.blocks import BlockPlan
 from headwater.passes.plan import Compute, Node
 from headwater.runtime.compile import trace
+from headwater.runtime.devices import is_default, local_device
 from headwater.runtime.resources import Resources
 from headwater.runtime.step import HostContext, Step
 
@@ -122,6 +123,7 @@ class _Rows:
         self._varying = [block.varies(name) for name in compute.inputs]
         self._seed = secrets.randbits(31)
         axes = [0 if varies else None for varies in self._varying]
+        self._device = None if is_default(compute.device) else local_device(compute.device)
         self._run: Any = _jax.jit(_jax.vmap(self._one, in_axes=(axes, 0)))
 
     def _one(self, inputs: Sequence[Any], counter: Any) -> list[Any]:
@@ -139,8 +141,14 @@ class _Rows:
             _padded(value, size) if varies else value for value, varies in zip(inputs, self._varying, strict=True)
         ]
         counters = np.arange(size, dtype=np.uint32) + np.uint32(step.number * size & 0xFFFFFFFF)
-        for name, value in zip(self._compute.outputs, self._run(padded, counters), strict=True):
+        for name, value in zip(self._compute.outputs, self._computed(padded, counters), strict=True):
             values[name] = np.asarray(value)[:rows]
+
+    def _computed(self, inputs: Sequence[Any], counters: Any) -> Sequence[Any]:
+        if self._device is None:
+            return self._run(inputs, counters)
+        with _jax.default_device(self._device):
+            return self._run([np.asarray(value) for value in inputs], counters)
 
 
 def _padded(value: np.ndarray[Any, Any], size: int) -> np.ndarray[Any, Any]:

@@ -16,7 +16,7 @@ from headwater.passes.plan import Compute, Host, Node, Receive, Send, TaskPlan
 from headwater.registry import Kind, as_outputs
 from headwater.runtime.blocks import BlockRunner
 from headwater.runtime.compile import Executable, cell_value
-from headwater.runtime.devices import is_default, settle
+from headwater.runtime.devices import settle
 from headwater.runtime.resources import Cell, Resources
 from headwater.runtime.step import HostContext, Step
 from headwater.runtime.tracing import PlanTracer
@@ -53,7 +53,7 @@ class CompiledPlan:
     def _block_runner(self) -> BlockRunner | None:
         """What runs the plan for many elements at once, where it may and can."""
         block = in_blocks(self.plan) if self.plan.block > 1 else None
-        if block is None or any(isinstance(item, Compute) and not is_default(item.device) for item in block.body):
+        if block is None:
             return None
         used = [*block.source.inputs, *block.sink.inputs, *(name for item in block.body for name in _inputs_of(item))]
         needed = tuple(dict.fromkeys(name for name in used if not block.varies(name)))

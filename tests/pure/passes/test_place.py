@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from headwater import tf
 from headwater.cluster.devices import parse_device
 from headwater.errors import InvalidArgumentError
-from headwater.passes.place import place, verify_placement
+from headwater.passes.place import Placer, place, verify_placement
 from headwater.passes.prune import Request, prune
 from tests.support import host_ops
 
@@ -122,3 +123,64 @@ def test_what_runs_in_python_needs_a_cpu() -> None:
     with pytest.raises(InvalidArgumentError, match=r"wrong: TestHostNegate runs on a CPU only.*allow_soft_placement"):
         _placed(wrong)
     assert _placed(wrong, soft=True)["wrong"].endswith("CPU:0")
+
+
+def _placer(soft: bool = False) -> Any:
+    placer = Placer([parse_device(device) for device in CLUSTER], soft_placement=soft)
+
+    def placed(*elements: Any) -> dict[str, str]:
+        ops = tuple(getattr(element, "op", element) for element in elements)
+        placement = placer.place(prune(Request((), (), ops)))
+        verify_placement(placement)
+        return {op.name: device.name().replace("/replica:0", "") for op, device in placement.devices.items()}
+
+    return placed
+
+
+def test_what_a_request_leaves_out_counts_too() -> None:
+    v = tf.Variable(1.0, name="v")
+    with tf.colocate_with(v.op), tf.device("/job:ps/task:1"):
+        tf.constant(1.0, name="beside")
+    assert _placed(v.initializer)["v"] == "/job:ps/task:1/device:CPU:0"
+
+
+def test_a_variable_has_one_device_in_all_plans() -> None:
+    v = tf.Variable(1.0, name="v")
+    placed = _placer()
+    assert placed(v.initializer)["v"] == "/job:worker/task:0/device:GPU:0"
+    # What looks at it from Python does not pull it to a CPU.
+    assert placed(tf.is_variable_initialized(v))["v"] == "/job:worker/task:0/device:GPU:0"
+
+
+def test_what_joins_a_group_later_follows_it() -> None:
+    placed = _placer()
+    v = tf.Variable(1.0, name="v")
+    assert placed(v.initializer)["v"] == "/job:worker/task:0/device:GPU:0"
+    with tf.colocate_with(v.op), tf.device("/job:ps/task:1"):
+        late = tf.identity(tf.constant(3.0), name="late")
+    assert placed(late)["late"] == "/job:worker/task:0/device:GPU:0"
+    assert placed(v.initializer)["v"] == "/job:worker/task:0/device:GPU:0"
+
+
+def test_disagreement_that_nobody_needs_does_no_harm() -> None:
+    with tf.device("/job:ps/task:1"):
+        ref = tf.Variable(1.0, name="v")._ref()
+    wrong = tf.get_default_graph().create_op("AssignAdd", [ref, tf.constant(1.0)], device="/job:ps/task:0")
+    right = tf.identity(ref, name="right")
+    placed = _placer()
+    assert placed(right)["v"] == "/job:ps/task:1/device:CPU:0"
+    assert placed(right)["v"] == "/job:ps/task:1/device:CPU:0"
+    del wrong
+
+
+def test_a_group_may_be_named_before_its_member_is_there() -> None:
+    graph = tf.get_default_graph()
+    early = graph.create_op("Const", [], {"value": np.float32(1), "_class": [b"loc:@late"]}, name="early")
+    with tf.device("/job:ps/task:1"):
+        late = tf.constant(1.0, name="late")
+    found = _placed(early, late)
+    assert found["early"] == found["late"] == "/job:ps/task:1/device:CPU:0"
+
+
+def test_nothing_to_place() -> None:
+    assert _placed() == {}
