@@ -169,8 +169,9 @@ class SharedMemoryChannel(SocketChannel):
             raise InvalidArgumentError(None, None, f"a frame's tensors are said to be in slot {number}, but are not")
         payload = np.ndarray((prefix.payload_bytes,), np.uint8, memory, _PAGE)
 
-        def release(_: object, memory: mmap.mmap = memory) -> None:
-            memory[0] = _FREE
+        # As defaults, because at the end of the process the module's names may go first.
+        def release(_: object, memory: mmap.mmap = memory, free: int = _FREE) -> None:
+            memory[0] = free
 
         # Every array over the payload refers to `payload`, which lies on no other array; see `fresh_buffer`.
         self._in_use[number] = weakref.ref(payload, release)

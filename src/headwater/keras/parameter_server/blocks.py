@@ -1,0 +1,89 @@
+"""Blocks of a ``ps`` as JAX arrays: what updaters for optax and for Keras have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from headwater.errors import InvalidArgumentError
+from headwater.keras.parameter_server.layout import Layout, block_shape
+from headwater.keras.parameter_server.updater import Array
+
+_jax: Any = jax
+jnp: Any = _jax.numpy
+_add: Any = _jax.jit(jnp.add, donate_argnums=0)
+
+
+class BlockValues:
+    """The values of one task's blocks.
+
+    Updates donate buffers, so they happen in place; where an array that was handed out still refers to one, JAX makes a
+    new one instead. So whatever was handed out stays as it is.
+
+    Args:
+      layout: what every ``ps`` has.
+      index: the number of this one.
+    """
+
+    def __init__(self, layout: Layout, index: int) -> None:
+        self.blocks = layout.blocks[index]
+        self.specs = [layout.variables[block.variable] for block in self.blocks]
+        self.shapes = [block_shape(spec, block) for spec, block in zip(self.specs, self.blocks, strict=True)]
+        self.optimized_at = [at for at, spec in enumerate(self.specs) if spec.optimized]
+        self.others_at = [at for at, spec in enumerate(self.specs) if not spec.optimized]
+        self.optimized: list[Any] = []
+        self.others: list[Any] = []
+
+    def set(self, values: Sequence[Array]) -> None:
+        """Takes values of all blocks, in order.
+
+        Raises:
+          InvalidArgumentError: a shape or dtype is another.
+        """
+        if len(values) != len(self.blocks):
+            raise InvalidArgumentError(None, None, f"{len(values)} values came for {len(self.blocks)} blocks")
+        for spec, shape, value in zip(self.specs, self.shapes, values, strict=True):
+            check(spec.name, value, shape, np.dtype(spec.dtype))
+        self.optimized = [jnp.array(values[at]) for at in self.optimized_at]
+        self.others = [jnp.array(values[at]) for at in self.others_at]
+
+    def get(self, extras: Sequence[int] | None) -> list[Array]:
+        """See `headwater.keras.parameter_server.updater.Updater.values`."""
+        optimized = [np.asarray(value) for value in self.optimized]
+        if extras is not None:
+            return [*optimized, *(np.asarray(self.others[number]) for number in extras)]
+        found = dict(zip(self.optimized_at, optimized, strict=True))
+        found |= {at: np.asarray(value) for at, value in zip(self.others_at, self.others, strict=True)}
+        return [found[at] for at in range(len(self.blocks))]
+
+    def check_gradients(self, gradients: Sequence[Array]) -> None:
+        """Raises InvalidArgumentError for gradients that do not fit the optimized blocks."""
+        for at, gradient in zip(self.optimized_at, gradients, strict=True):
+            check(f"gradient of {self.specs[at].name}", gradient, self.shapes[at], gradient.dtype)
+
+    def change(self, changes: Mapping[int, Array]) -> None:
+        """Adds to blocks that the optimizer does not update, by position among these."""
+        for number, change in changes.items():
+            at = self.others_at[number]
+            check(f"change of {self.specs[at].name}", change, self.shapes[at], np.dtype(self.specs[at].dtype))
+            self.others[number] = _add(self.others[number], change)
+
+
+def check(name: str, value: Array, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    """Raises InvalidArgumentError when ``value`` is of another shape or dtype."""
+    if value.shape != shape or value.dtype != dtype:
+        raise InvalidArgumentError(
+            None, None, f"{name} has shape {shape} and dtype {dtype}; {value.shape} and {value.dtype} came"
+        )
+
+
+def fill_state(like: Mapping[str, Any], state: Sequence[Array]) -> list[Any]:
+    """``state`` as JAX arrays, after a look at shapes and dtypes; ``like`` has both, by name."""
+    if len(state) != len(like):
+        raise InvalidArgumentError(None, None, f"{len(state)} arrays of an optimizer's state came; it has {len(like)}")
+    for (name, leaf), array in zip(like.items(), state, strict=True):
+        check(name, array, tuple(leaf.shape), np.dtype(leaf.dtype))
+    return [jnp.array(array) for array in state]

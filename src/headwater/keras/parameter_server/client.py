@@ -1,0 +1,402 @@
+"""A worker's end: its conversation with every ``ps``, and what to do when one of them is lost."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from headwater.consistency import Consistency
+from headwater.errors import AbortedError, DeadlineExceededError, OpError, UnavailableError
+from headwater.keras.parameter_server import protocol
+from headwater.keras.parameter_server.layout import Layout
+from headwater.keras.parameter_server.updater import Array
+from headwater.master.protocol import DONE, ERROR, bad_header, raise_error
+from headwater.transport.channel import Channel
+from headwater.transport.frames import Frame
+from headwater.transport.waiting import Patience
+
+_log = logging.getLogger("headwater")
+
+#: How long a ``ps`` may say nothing while it should, in seconds, before this is said; it speaks twice as often.
+_SILENCE_S = 10.0
+
+
+class ServerLink(Protocol):
+    """How a worker reaches one ``ps``."""
+
+    def wait(self, deadline_s: float | None = None) -> Any: ...
+
+    def take(self) -> Channel: ...
+
+    def give_back(self, channel: Channel, usable: bool) -> None: ...
+
+
+@dataclass(kw_only=True, slots=True)
+class _Session:
+    """What is known of one ``ps``.
+
+    Attributes:
+      task: its name.
+      link: how to reach it.
+      channel: open, or None.
+      version: of the values that were read last.
+      pieces: its blocks' values as they were read last, in the layout's order.
+    """
+
+    task: str
+    link: ServerLink
+    channel: Channel | None = None
+    version: int = 0
+    pieces: list[Array] = field(default_factory=list[Array])
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Snapshot:
+    """Everything that every ``ps`` has.
+
+    Attributes:
+      versions: by ``ps`` the number of updates.
+      blocks: by ``ps`` the values of its blocks.
+      states: by ``ps`` the optimizer's state by name.
+    """
+
+    versions: tuple[int, ...]
+    blocks: tuple[tuple[Array, ...], ...]
+    states: tuple[Mapping[str, Array], ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Traffic:
+    """What a client has sent and received, in bytes of tensors, and how often it has waited for answers."""
+
+    sent_bytes: int = 0
+    received_bytes: int = 0
+    round_trips: int = 0
+
+
+class ParameterClient:
+    """One worker's access to a set of parameters. Used by one thread at a time.
+
+    Args:
+      name: of the set.
+      worker: this worker's name; its generation is that of its links.
+      chief: whether it brings values where there are none.
+      layout: what every ``ps`` has.
+      choice: how closely workers keep together.
+      links: to every ``ps``, with its name.
+      initial: the variables' values, to bring where nobody has any; read when needed.
+      tables: how many tables each ``ps`` has.
+    """
+
+    def __init__(
+        self, name: str, *, worker: str, chief: bool, layout: Layout, choice: Consistency,
+        links: Sequence[tuple[str, ServerLink]], initial: Sequence[Any], tables: int = 0,
+    ) -> None:  # fmt: skip
+        self._name = name
+        self._worker = worker
+        self._chief = chief
+        self._layout = layout
+        self._choice = choice
+        self._sessions = [_Session(task=task, link=link) for task, link in links]
+        self._others = [
+            [block.variable for block in blocks if not layout.variables[block.variable].optimized]
+            for blocks in layout.blocks
+        ]
+        self._initial = initial
+        self._tables = tables
+        self._snapshot: Snapshot | None = None
+        self._extras: list[list[int]] = [[] for _ in links]
+        self._traffic = [0, 0, 0]
+        #: What the first ``ps`` said about the training that it is in: epoch, step of it, seed.
+        self.epoch, self.step, self.seed = -1, 0, 0
+        #: Whether the values were there when this worker came.
+        self.joined_late = False
+        #: How many updates the values of the first ``ps`` have seen.
+        self.version = 0
+
+    # Coming and going -------------------------------------------------------------------------------------------------
+
+    def connect(self) -> None:
+        """Waits for every ``ps``; brings values where there are none, or waits for the chief to do so.
+
+        Raises:
+          UnavailableError: a task did not come before the deadline.
+          FailedPreconditionError: a task runs another program.
+        """
+        for index in range(len(self._sessions)):
+            self._meet(index)
+
+    def _meet(self, index: int) -> None:
+        session = self._sessions[index]
+        give_up_at = time.monotonic() + Patience.from_environment().deadline_s
+        while True:
+            try:
+                self._greet(index)
+                return
+            except (UnavailableError, AbortedError) as error:
+                # It went away again between two of its first answers.
+                if time.monotonic() >= give_up_at:
+                    raise
+                _log.info("%s begins anew with %s: %s", self._worker, session.task, error.message)
+
+    def _greet(self, index: int) -> None:
+        session = self._sessions[index]
+        self._drop(session)
+        session.link.wait()
+        session.channel = session.link.take()
+        hello = (self._name, self._worker, self._layout.signature(), repr(self._choice))
+        welcome = self._ask(session, Frame(protocol.HELLO, hello))
+        match welcome.header:
+            case (int(filled), int(version), int(epoch), int(step), int(seed)):
+                pass
+            case _:
+                raise bad_header(welcome, session.task)
+        if index == 0:
+            self.epoch, self.step, self.seed, self.joined_late = epoch, step, seed, bool(filled)
+        session.version = version
+        if not filled and self._chief:
+            self._ask(session, self._fill_frame(index))
+        elif not filled:
+            self._ask(session, Frame(protocol.READY))
+
+    def _fill_frame(self, index: int) -> Frame:
+        snapshot = self._snapshot
+        if snapshot is not None:
+            arrays = [*snapshot.blocks[index], *snapshot.states[index].values()]
+            version = snapshot.versions[index]
+            _log.warning("%s brings %s the values of version %d", self._worker, self._sessions[index].task, version)
+            return Frame(protocol.FILL, (version,), arrays)
+        pieces = self._sessions[index].pieces or self._layout.split(self._initial, index)
+        return Frame(protocol.FILL, (self._sessions[index].version,), [np.asarray(piece) for piece in pieces])
+
+    def _drop(self, session: _Session) -> None:
+        if session.channel is not None:
+            session.link.give_back(session.channel, False)
+            session.channel = None
+
+    def close(self) -> None:
+        """Ends all conversations: this worker takes part no more."""
+        for session in self._sessions:
+            self._drop(session)
+
+    # Values -----------------------------------------------------------------------------------------------------------
+
+    def set_extras(self, variables: Sequence[int]) -> None:
+        """Says which variables besides the optimized ones travel in every step."""
+        self._extras = [
+            [position for position, variable in enumerate(others) if variable in variables] for others in self._others
+        ]
+
+    def values(self) -> list[Array]:
+        """The variables' values as they were read last."""
+        return self._layout.join([session.pieces for session in self._sessions])
+
+    def pull(self, wish: tuple[int, int, int] | None = None) -> int:
+        """Reads values of all variables, but not the optimizer's state; gives the ticket for ``wish``."""
+        frames = [
+            Frame(protocol.PULL, (False, list(range(len(others))), wish if index == 0 else None))
+            for index, others in enumerate(self._others)
+        ]
+        return self._values(frames, [list(range(len(others))) for others in self._others])[0]
+
+    def next_step(self, wish: tuple[int, int, int]) -> int:
+        """The ticket for ``wish``, with the values of what travels in every step."""
+        frames = [
+            Frame(protocol.PULL, (False, extras, wish if index == 0 else None))
+            for index, extras in enumerate(self._extras)
+        ]
+        return self._values(frames, self._extras)[0]
+
+    def push(
+        self, gradients: Sequence[Any], *, changes: Mapping[int, Any] | None = None, weight: float = 1.0,
+        rows: Sequence[Sequence[tuple[Array, Array]]] | None = None, knobs: Sequence[float] = (),
+        wish: tuple[int, int, int] | None = None,
+    ) -> tuple[int, bool]:  # fmt: skip
+        """Brings gradients, waits until this worker may go on, and reads what travels in every step.
+
+        Args:
+          gradients: by variable; None for those that are not optimized.
+          changes: what to add to others, by variable.
+          weight: examples behind the gradients.
+          rows: by ``ps``, for each table row numbers and gradients.
+          knobs: see `headwater.keras.parameter_server.updater.Updater.apply`.
+          wish: for the next step.
+
+        Returns:
+          The ticket, and whether every ``ps`` took the gradients.
+        """
+        arrays = [None if gradient is None else np.asarray(gradient) for gradient in gradients]
+        changed = {variable: np.asarray(change) for variable, change in (changes or {}).items()}
+        frames: list[Frame] = []
+        for index, session in enumerate(self._sessions):
+            blocks = self._layout.blocks[index]
+            extras = self._extras[index]
+            tensors = [block.of(arrays[block.variable]) for block in blocks if arrays[block.variable] is not None]
+            others = [block for block in blocks if not self._layout.variables[block.variable].optimized]
+            tensors += [others[position].of(changed[others[position].variable]) for position in extras]
+            for numbers, row_gradients in rows[index] if rows is not None else ():
+                tensors += [numbers, row_gradients]
+            header = (session.version, float(weight), extras, wish if index == 0 else None, list(knobs))
+            frames.append(Frame(protocol.PUSH, header, tensors))
+        return self._values(frames, self._extras)
+
+    def rows(self, numbers: Sequence[Sequence[Array]]) -> list[Sequence[Array]]:
+        """By ``ps``, for each table the rows of these numbers."""
+        answers = self._exchange([Frame(protocol.ROWS, (), list(each)) for each in numbers])
+        return [
+            answer.tensors if answer is not None else self._ask(session, Frame(protocol.ROWS, (), list(each))).tensors
+            for session, answer, each in zip(self._sessions, answers, numbers, strict=True)
+        ]
+
+    def assign(self, values: Sequence[Any]) -> None:
+        """Replaces the values of all variables; the optimizer's state stays."""
+        arrays = [np.asarray(value) for value in values]
+        self._exchange([
+            Frame(protocol.ASSIGN, (), self._layout.split(arrays, index)) for index in range(len(self._sessions))
+        ])  # fmt: skip
+        self.pull()
+
+    def snapshot(self) -> Snapshot:
+        """Reads everything. The chief keeps it, to fill a ``ps`` that is started anew."""
+        while True:
+            answers = self._exchange([Frame(protocol.PULL, (True, [], None)) for _ in self._sessions])
+            found = [answer for answer in answers if answer is not None]
+            if len(found) == len(answers):
+                break
+        versions: list[int] = []
+        blocks: list[tuple[Array, ...]] = []
+        states: list[Mapping[str, Array]] = []
+        for session, answer, held in zip(self._sessions, found, self._layout.blocks, strict=True):
+            version, _, _, names = _values_header(answer, session.task)
+            session.version = version
+            session.pieces = list(answer.tensors[: len(held)])
+            versions.append(version)
+            blocks.append(tuple(session.pieces))
+            states.append(dict(zip(names, answer.tensors[len(held) :], strict=True)))
+        self.version = versions[0]
+        made = Snapshot(versions=tuple(versions), blocks=tuple(blocks), states=tuple(states))
+        if self._chief:
+            self._snapshot = made
+        return made
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """What the chief brings from now on to a ``ps`` that has no values."""
+        self._snapshot = snapshot
+
+    def finish(self) -> None:
+        """Takes part no more until the next step; returns once all workers have finished or are gone."""
+        self._exchange([Frame(protocol.FINISH) for _ in self._sessions])
+
+    def stop_training(self) -> None:
+        """No worker gets another step until all have finished."""
+        self._exchange([Frame(protocol.STOP), *(None for _ in self._sessions[1:])])
+
+    def traffic(self) -> Traffic:
+        """What has travelled so far."""
+        return Traffic(sent_bytes=self._traffic[0], received_bytes=self._traffic[1], round_trips=self._traffic[2])
+
+    # Frames -----------------------------------------------------------------------------------------------------------
+
+    def _values(self, frames: Sequence[Frame], extras: Sequence[Sequence[int]]) -> tuple[int, bool]:
+        """Sends frames that VALUES answers, takes these in, and gives the first one's ticket and whether all applied.
+
+        A ``ps`` that was lost has dropped what it was sent: its values are read anew, and the worker goes on.
+        """
+        ticket, applied = protocol.EPOCH_OVER, True
+        answers = self._exchange(frames)
+        for index, (session, found) in enumerate(zip(self._sessions, answers, strict=True)):
+            answer = found
+            while answer is None:
+                wish = frames[index].header[2 if frames[index].kind == protocol.PULL else 3]
+                everything = list(range(len(self._others[index])))
+                applied = applied and frames[index].kind == protocol.PULL
+                try:
+                    answer = self._ask(session, Frame(protocol.PULL, (False, everything, wish)))
+                    extras = [*extras[:index], everything, *extras[index + 1 :]]
+                except (UnavailableError, AbortedError) as error:
+                    self._lost(index, error)
+            version, was_applied, its_ticket, _ = _values_header(answer, session.task)
+            session.version = version
+            self._take_in(index, answer.tensors, extras[index])
+            if index == 0:
+                ticket = its_ticket
+                self.version = version
+            if frames[index].kind == protocol.PUSH:
+                applied = applied and was_applied
+        return ticket, applied
+
+    def _take_in(self, index: int, tensors: Sequence[Array], extras: Sequence[int]) -> None:
+        session = self._sessions[index]
+        blocks = self._layout.blocks[index]
+        if not session.pieces:
+            session.pieces = [np.empty(0)] * len(blocks)
+        optimized = [at for at, block in enumerate(blocks) if self._layout.variables[block.variable].optimized]
+        others = [at for at, block in enumerate(blocks) if not self._layout.variables[block.variable].optimized]
+        for at, tensor in zip([*optimized, *(others[extra] for extra in extras)], tensors, strict=True):
+            session.pieces[at] = tensor
+
+    def _exchange(self, frames: Sequence[Frame | None]) -> list[Frame | None]:
+        """Sends a frame to each ``ps``, then takes an answer from each; None from those that were lost meanwhile."""
+        sent: list[bool] = []
+        for index, (session, frame) in enumerate(zip(self._sessions, frames, strict=True)):
+            try:
+                if frame is not None:
+                    self._send(session, frame)
+                sent.append(frame is not None)
+            except (UnavailableError, AbortedError) as error:
+                self._lost(index, error)
+                sent.append(False)
+        answers: list[Frame | None] = []
+        for index, session in enumerate(self._sessions):
+            try:
+                answers.append(self._receive(session) if sent[index] else None)
+            except (UnavailableError, AbortedError) as error:
+                self._lost(index, error)
+                answers.append(None)
+        self._traffic[2] += 1
+        return answers
+
+    def _lost(self, index: int, error: OpError) -> None:
+        _log.warning("%s lost %s and waits for it: %s", self._worker, self._sessions[index].task, error.message)
+        self._meet(index)
+
+    def _ask(self, session: _Session, frame: Frame) -> Frame:
+        self._send(session, frame)
+        return self._receive(session)
+
+    def _send(self, session: _Session, frame: Frame) -> None:
+        if session.channel is None:
+            raise UnavailableError(None, None, f"there is no channel to {session.task}")
+        session.channel.send(frame)
+        self._traffic[0] += sum(tensor.nbytes for tensor in frame.tensors)
+
+    def _receive(self, session: _Session) -> Frame:
+        assert session.channel is not None
+        while True:
+            try:
+                frame = session.channel.recv(_SILENCE_S)
+            except DeadlineExceededError:
+                _log.info("%s waits for %s, which says nothing", self._worker, session.task)
+                continue
+            if frame.kind == ERROR:
+                raise_error(frame, session.task)
+            if frame.kind != protocol.WAIT:
+                break
+            _log.info("%s waits for %s: %s", self._worker, session.task, frame.header[0] if frame.header else "")
+        if frame.kind not in (protocol.WELCOME, protocol.VALUES, DONE):
+            raise bad_header(frame, session.task)
+        self._traffic[1] += sum(tensor.nbytes for tensor in frame.tensors)
+        return frame
+
+
+def _values_header(frame: Frame, task: str) -> tuple[int, bool, int, Sequence[str]]:
+    match frame.header:
+        case (int(version), bool(applied), int(ticket), names):
+            return version, applied, ticket, names
+        case _:
+            raise bad_header(frame, task)

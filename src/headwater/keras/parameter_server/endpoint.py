@@ -1,0 +1,307 @@
+"""A task that has no graphs: its place in the cluster, its one port, and its ways to the others.
+
+`headwater.server` is a task for graphs; importing it changes what JAX makes of Python's numbers (64 bits, as graphs
+have them), which programs for Keras and JAX do not expect.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from queue import SimpleQueue
+from types import FrameType
+from typing import Any, NoReturn
+
+import jax
+
+from headwater.cluster.addresses import Address, parse_address
+from headwater.cluster.config import EVALUATOR, TaskConfig, task_config_from_environment
+from headwater.cluster.names import TaskName
+from headwater.cluster.spec import ClusterSpec
+from headwater.errors import UnimplementedError
+from headwater.transport.channel import Channel
+from headwater.transport.connect import connect
+from headwater.transport.control_client import ControlClient
+from headwater.transport.control_server import ControlServer
+from headwater.transport.frames import Frame
+from headwater.transport.handlers import DeviceInfo
+from headwater.transport.handshake import Identity, new_generation
+from headwater.transport.listener import Listener
+from headwater.transport.options import TransportOptions
+from headwater.transport.pool import ChannelPool
+from headwater.transport.security import Security
+from headwater.transport.waiting import Waiter
+from headwater.transport.workplace import Workplace
+
+_jax: Any = jax
+_log = logging.getLogger("headwater")
+
+#: Answers a channel that begins with this frame, until the channel ends.
+Service = Callable[[Channel, Frame], None]
+
+
+class Members:
+    """Who is who in a cluster of parameter servers.
+
+    Args:
+      cluster: all tasks.
+      me: this one; of job ``ps``, ``worker``, ``chief`` or ``evaluator``.
+
+    Raises:
+      ValueError: the cluster has no ``ps``, nobody to compute, or this task has another job.
+    """
+
+    def __init__(self, cluster: ClusterSpec, me: TaskName) -> None:
+        self.cluster = cluster
+        self.me = me
+        jobs = cluster.jobs
+        self.servers = [TaskName("ps", index) for index in cluster.task_indices("ps")] if "ps" in jobs else []
+        self.workers = [
+            TaskName(job, index) for job in ("chief", "worker") if job in jobs for index in cluster.task_indices(job)
+        ]
+        if not self.servers:
+            raise ValueError(f"the cluster has no job 'ps', only {jobs}: there is nowhere to keep parameters")
+        if not self.workers:
+            raise ValueError(f"the cluster has no job 'worker', only {jobs}: there is nobody to compute gradients")
+        if me not in self.servers and me not in self.workers and me.job != EVALUATOR:
+            raise ValueError(f"{me} is none of the jobs 'ps', 'worker', 'chief' and 'evaluator'")
+
+    @property
+    def is_server(self) -> bool:
+        """Whether this task keeps parameters."""
+        return self.me in self.servers
+
+    @property
+    def is_evaluator(self) -> bool:
+        """Whether this task only evaluates."""
+        return self.me.job == EVALUATOR
+
+    @property
+    def is_chief(self) -> bool:
+        """Whether this task is the one worker that brings values and writes files."""
+        return self.me == self.workers[0]
+
+    @property
+    def number(self) -> int:
+        """This task's number among the servers, or among the workers; 0 for an evaluator."""
+        if self.is_evaluator:
+            return 0
+        return (self.servers if self.is_server else self.workers).index(self.me)
+
+
+def find_members(resolver: Any = None) -> Members | None:
+    """The cluster that a resolver knows, or ``TF_CONFIG``; None where neither says anything.
+
+    Args:
+      resolver: a cluster resolver with a task type and a task id, or None.
+
+    Raises:
+      ClusterConfigError, ValueError: the cluster cannot be one of parameter servers.
+    """
+    if resolver is not None:
+        cluster, job = ClusterSpec(resolver.cluster_spec()), resolver.task_type
+        if not cluster:
+            return None
+        if job is None:
+            raise ValueError("the cluster resolver does not say which task this process is (task_type, task_id)")
+        return Members(cluster, TaskName(job, int(resolver.task_id or 0)))
+    config: TaskConfig | None = task_config_from_environment()
+    if config is None or not config.cluster:
+        return None
+    if config.task is None:
+        raise ValueError("TF_CONFIG does not say which task this process is ('task')")
+    return Members(config.cluster, config.task)
+
+
+class PeerLink:
+    """The way to another task: channels, opened when needed, and a watch over whether it is there."""
+
+    def __init__(self, me: Identity, peer: TaskName, address: Address, security: Security, waiter: Waiter) -> None:
+        self._me = me
+        self._peer = peer
+        self._address = address
+        self._security = security
+        self._waiter = waiter
+        self._control: ControlClient | None = None
+        self._pool = ChannelPool(lambda _: self._reach(None))
+
+    def _attempt(self) -> Channel:
+        wanted = Identity(task=str(self._peer), generation=0)
+        return connect(self._address, me=self._me, wanted=wanted, security=self._security, options=TransportOptions())
+
+    def _reach(self, deadline_s: float | None) -> Channel:
+        return self._waiter.connect(
+            self._attempt, me=self._me.task, peer=str(self._peer), address=self._address, deadline_s=deadline_s
+        )
+
+    def wait(self, deadline_s: float | None = None) -> None:
+        """Waits until the task can be reached, and says so now and then; raises as `Waiter.connect` does."""
+        self._reach(deadline_s).close()
+        if self._control is None:
+            self._control = ControlClient(
+                self._address, peer=str(self._peer), security=self._security, on_lost=self._lost
+            )
+        self._control.status(wait=True)
+
+    def _lost(self) -> None:
+        self._pool.break_off(self._peer, "it answers no more; it has ended, was stopped, or its machine is gone")
+
+    def take(self) -> Channel:
+        """A channel for one conversation; end it with `give_back`."""
+        return self._pool.take(self._peer)
+
+    def give_back(self, channel: Channel, usable: bool) -> None:
+        """Ends a conversation; ``usable`` says that both ends expect a new one."""
+        (self._pool.give_back if usable else self._pool.discard)(channel)
+
+    def close(self) -> None:
+        """Ends everything."""
+        self._pool.close()
+        if self._control is not None:
+            self._control.close()
+
+
+class Endpoint:
+    """This process as a task: it listens at its address, and reaches the others.
+
+    Args:
+      members: the cluster, and who we are. An evaluator has no address and listens nowhere.
+      on_shutdown: called when somebody who may asks the task to end.
+
+    Raises:
+      AlreadyExistsError: another process holds the port; the message names it.
+      PermissionDeniedError: others could reach the task and nothing guards it.
+    """
+
+    def __init__(self, members: Members) -> None:
+        self.members = members
+        self._generation = new_generation()
+        self.identity = Identity(task=str(members.me), generation=self._generation)
+        self._security = Security.from_environment()
+        self._waiter = Waiter()
+        self._services: dict[int, Service] = {}
+        self._links: dict[TaskName, PeerLink] = {}
+        self._ended: SimpleQueue[None] = SimpleQueue()
+        self._workplace: Workplace | None = None
+        if not members.is_evaluator:
+            self._listen()
+
+    def _listen(self) -> None:
+        me = self.members.me
+        address = parse_address(self.members.cluster.task_address(me.job, me.index))
+        workplace = self._workplace = Workplace()
+        control_path = str(workplace.path / "control")
+        options = TransportOptions()
+        try:
+            self._listener = Listener(
+                address, me=self.identity, security=self._security, on_channel=self._serve, options=options,
+                workplace=workplace, control_path=control_path,
+            )  # fmt: skip
+            self._control = ControlServer(
+                control_path, me=self.identity, security=self._security, task=self, master=None,
+                on_channel=self._serve, options=options,
+            )  # fmt: skip
+            self._control.start()
+            self._listener.start()
+        except BaseException:
+            workplace.close()
+            raise
+        _log.info("%s serves at %s", me, self._listener.address)
+
+    def add_service(self, kind: int, serve: Service) -> None:
+        """From now on, ``serve`` answers channels whose first frame is of ``kind``."""
+        self._services[kind] = serve
+
+    def _serve(self, channel: Channel) -> None:
+        first = channel.recv()
+        serve = self._services.get(first.kind)
+        if serve is None:
+            _log.warning(
+                "%s: %s wants something of kind %d, unknown here", self.identity.task, channel.peer, first.kind
+            )
+        else:
+            serve(channel, first)
+
+    def link(self, task: TaskName) -> PeerLink:
+        """The way to another task."""
+        if task not in self._links:
+            address = parse_address(self.members.cluster.task_address(task.job, task.index))
+            self._links[task] = PeerLink(self.identity, task, address, self._security, self._waiter)
+        return self._links[task]
+
+    def join(self) -> NoReturn:
+        """Serves until the job is over (SIGTERM, or a request to end), then ends the process with code 0.
+
+        Raises:
+          SystemExit: it is over.
+        """
+        # Not an event: a signal may come while the handler of another one runs, and only `put` may be called then.
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, self._on_signal)
+        self._ended.get()
+        self.stop()
+        raise SystemExit(0)
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        del number, frame
+        self._ended.put(None)
+
+    def stop(self) -> None:
+        """Ends everything and frees the port."""
+        self._ended.put(None)
+        self._waiter.cancel()
+        if self._workplace is not None:
+            self._listener.stop()
+            self._control.stop()
+            self._workplace.close()
+            self._workplace = None
+        for link in self._links.values():
+            link.close()
+
+    # What the control plane asks (`headwater.transport.handlers.TaskHandler`) -----------------------------------------
+
+    def status_details(self) -> Mapping[str, bytes]:
+        return {"host": socket.gethostname().encode(), "pid": str(os.getpid()).encode()}
+
+    def list_devices(self) -> Sequence[DeviceInfo]:
+        prefix = self.members.me.device_prefix
+        local: list[Any] = _jax.local_devices()
+        kinds = [(str(device.platform).upper(), index) for index, device in enumerate(local)]
+        return [
+            DeviceInfo(name=f"{prefix}/device:{kind}:{index}", type=kind, incarnation=self._generation)
+            for kind, index in kinds
+        ]
+
+    def add_plan(self, session: str, number: int, plan: bytes, owner: tuple[str, int]) -> None:
+        raise UnimplementedError(None, None, f"{self.identity.task} runs a program without graphs; it takes no plans")
+
+    def release(self, session: str) -> None:
+        """There are no sessions here."""
+
+    def cancel_step(self, session: str, step: int, reason: str) -> None:
+        """There are no steps of sessions here."""
+
+    def reset(self, containers: Sequence[str]) -> None:
+        """There are no containers here."""
+
+    def shutdown(self, reason: str) -> None:
+        _log.info("%s was asked to end: %s", self.identity.task, reason)
+        self._ended.put(None)
+
+
+_endpoints: dict[TaskName, Endpoint] = {}
+_lock = threading.Lock()
+
+
+def process_endpoint(members: Members) -> Endpoint:
+    """The endpoint of this process, made at the first call. A ``ps`` stays off GPUs."""
+    with _lock:
+        if members.me not in _endpoints:
+            if members.is_server:
+                _jax.config.update("jax_platforms", "cpu")
+            _endpoints[members.me] = Endpoint(members)
+        return _endpoints[members.me]

@@ -1,0 +1,334 @@
+"""The end that has the values: what runs on a ``ps``.
+
+Each worker has a channel, served by a thread. A lock lets one thread at a time decide and update; waiting for others
+gives it away. Who waits for what is decided by `headwater.consistency`.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from headwater.consistency import (
+    Apply,
+    Asynchronous,
+    BoundedStaleness,
+    Consistency,
+    Decision,
+    Drop,
+    Event,
+    Gave,
+    Go,
+    Joined,
+    KOfN,
+    Left,
+    Restarted,
+    State,
+    Synchronous,
+    Tick,
+    Updated,
+    decide,
+    waiting_text,
+)  # fmt: skip
+from headwater.errors import AbortedError, FailedPreconditionError, InvalidArgumentError, OpError, UnavailableError
+from headwater.keras.parameter_server import protocol
+from headwater.keras.parameter_server.layout import Layout
+from headwater.keras.parameter_server.rounds import Round
+from headwater.keras.parameter_server.tickets import Tickets
+from headwater.keras.parameter_server.updater import Array, Updater
+from headwater.master.protocol import DONE, bad_header, error_frame
+from headwater.transport.channel import Channel
+from headwater.transport.frames import Frame
+from headwater.transport.handshake import new_generation
+
+_log = logging.getLogger("headwater")
+
+_LOOK_S = 0.5
+#: Between two WAIT frames, in seconds.
+_SPEAK_S = 4.0
+
+
+class HostedParameters:
+    """One set of parameters on this task.
+
+    Args:
+      task: this task's name, for people.
+      index: its number among the ``ps``. Number 0 hands out steps.
+      layout: what every ``ps`` has.
+      updater: this task's blocks.
+      choice: how closely workers keep together.
+      tables: how many tables the updater has.
+      clock: seconds that only grow.
+    """
+
+    def __init__(
+        self, task: str, index: int, layout: Layout, updater: Updater, choice: Consistency, *, tables: int = 0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:  # fmt: skip
+        self._task = task
+        self._layout = layout
+        self._updater = updater
+        self._clock = clock
+        self._optimized = sum(layout.variables[block.variable].optimized for block in layout.blocks[index])
+        self._others = len(layout.blocks[index]) - self._optimized
+        self._tables = tables
+        self._changed = threading.Condition()
+        self._choice = choice
+        # Whether a worker is too far ahead is for one task to say: two might have seen it join at different steps, and
+        # each hold up another one.
+        self._state = State(choice=Asynchronous() if isinstance(choice, BoundedStaleness) and index else choice)
+        self._round = Round()
+        self._tickets = Tickets(in_rounds=isinstance(choice, Synchronous | KOfN))
+        self._filled = 0
+        self._trainings = 0
+        self._seed = int(np.random.SeedSequence().generate_state(1)[0])
+        self._free: set[str] = set()
+        self._sessions: dict[str, Channel] = {}
+        self.updates = 0
+
+    @property
+    def version(self) -> int:
+        """How many updates the values have seen."""
+        return self._state.version
+
+    # A worker's channel -----------------------------------------------------------------------------------------------
+
+    def serve(self, channel: Channel, hello: Frame) -> None:
+        """Answers a worker until its channel ends.
+
+        Raises:
+          UnavailableError, CancelledError: the channel has ended.
+        """
+        match hello.header:
+            case (str(), str(worker), str(signature), str(choice)):
+                pass
+            case _:
+                raise bad_header(hello, channel.peer)
+        if signature != self._layout.signature() or choice != repr(self._choice):
+            what = (
+                "other variables, or has them in another order"
+                if choice == repr(self._choice)
+                else (f"consistency {choice}, and this task {self._choice!r}")
+            )
+            error = FailedPreconditionError(None, None, f"{worker} has {what}: all tasks must run the same program")
+            channel.send(error_frame(0, error, self._task))
+            return
+        with self._changed:
+            before = self._sessions.get(worker)
+            self._sessions[worker] = channel
+            if before is not None:
+                self._leave(worker, "it was started anew")
+                before.close()
+            welcome = (self._filled, self.version, self._tickets.epoch, self._tickets.step(self.version), self._seed)
+        channel.send(Frame(protocol.WELCOME, welcome))
+        try:
+            while True:
+                self._answer(channel, worker, channel.recv())
+        finally:
+            with self._changed:
+                if self._sessions.get(worker) is channel:
+                    del self._sessions[worker]
+                    self._leave(worker, "its channel has ended")
+
+    def _answer(self, channel: Channel, worker: str, frame: Frame) -> None:
+        try:
+            answer = self._handle(channel, worker, frame)
+        except OpError as error:
+            if channel.closed or channel.peer_gone():
+                raise
+            answer = error_frame(0, error, self._task)
+        channel.send(answer)
+
+    def _handle(self, channel: Channel, worker: str, frame: Frame) -> Frame:
+        match frame.kind, frame.header:
+            case protocol.PUSH, (int(version), float(weight), extras, wish, knobs):
+                return self._push(channel, worker, version, weight, extras, wish, knobs, frame.tensors)
+            case protocol.PULL, (bool(everything), extras, wish):
+                return self._pull(channel, worker, everything, extras, wish)
+            case protocol.ROWS, ():
+                return self._rows(channel, frame.tensors)
+            case protocol.FILL, (int(version),):
+                return self._fill(version, frame.tensors)
+            case protocol.READY, ():
+                with self._changed:
+                    self._await(channel, lambda: bool(self._filled), "the chief to bring values")
+                return Frame(DONE)
+            case protocol.ASSIGN, ():
+                with self._changed:
+                    self._require_filled()
+                    self._updater.assign(frame.tensors)
+                return Frame(DONE)
+            case protocol.FINISH, ():
+                return self._finish(channel, worker)
+            case protocol.STOP, ():
+                with self._changed:
+                    self._tickets.stopped = True
+                    self._changed.notify_all()
+                return Frame(DONE)
+            case _:
+                raise bad_header(frame, channel.peer)
+
+    # What workers ask for ---------------------------------------------------------------------------------------------
+
+    def _fill(self, version: int, tensors: Sequence[Array]) -> Frame:
+        blocks = self._optimized + self._others
+        with self._changed:
+            # Whoever comes second has nothing to add: the values are there.
+            if not self._filled:
+                self._updater.fill(tensors[:blocks], tensors[blocks:] or None)
+                self._filled = new_generation()
+                self._perform(decide(self._state, Restarted(version), self._clock()))
+                _log.info("%s has values, of version %d", self._task, version)
+                self._changed.notify_all()
+        return Frame(DONE)
+
+    def _pull(self, channel: Channel, worker: str, everything: bool, extras: Any, wish: Any) -> Frame:
+        with self._changed:
+            self._await(channel, lambda: bool(self._filled), "the chief to bring values")
+            if wish is not None and worker not in self._state.members:
+                self._event(Joined(worker))
+            return self._values(worker, everything, extras, wish, applied=False)
+
+    def _push(
+        self, channel: Channel, worker: str, version: int, weight: float, extras: Any, wish: Any, knobs: Any,
+        tensors: Sequence[Array],
+    ) -> Frame:  # fmt: skip
+        expected = self._optimized + len(extras) + 2 * self._tables
+        if len(tensors) != expected:
+            raise InvalidArgumentError(None, None, f"{worker} pushed {len(tensors)} arrays instead of {expected}")
+        with self._changed:
+            self._require_filled()
+            self._free.discard(worker)
+            decision = decide(self._state, Gave(worker, version), self._clock())
+            dropped = any(isinstance(action, Drop) for action in decision.actions)
+            if not dropped:
+                split = self._optimized + len(extras)
+                changes = dict(zip(extras, tensors[self._optimized : split], strict=True))
+                rows = [(tensors[at], tensors[at + 1]) for at in range(split, len(tensors), 2)]
+                self._round.add(tensors[: self._optimized], changes, rows, weight, knobs)
+            self._perform(decision)
+            self._await(channel, lambda: worker in self._free, "")
+            self._free.discard(worker)
+            return self._values(worker, False, extras, wish, applied=not dropped)
+
+    def _values(self, worker: str, everything: bool, extras: Any, wish: Any, *, applied: bool) -> Frame:
+        ticket = protocol.EPOCH_OVER
+        match wish:
+            case None:
+                self._tickets.left(worker)
+            case (int(epoch), int(steps), int(exhausted)):
+                if exhausted >= 0:
+                    self._tickets.exhausted(epoch, exhausted)
+                ticket = self._tickets.take(worker, epoch, steps, self.version)
+                self._changed.notify_all()
+            case _:
+                raise InvalidArgumentError(None, None, f"{worker} asked for a step in words unknown here")
+        values = self._updater.values(None if everything else extras)
+        names: list[str] = []
+        if everything:
+            state = self._updater.state()
+            values += state.values()
+            names += state
+        return Frame(protocol.VALUES, (self.version, applied, ticket, names), values)
+
+    def _rows(self, channel: Channel, numbers: Sequence[Array]) -> Frame:
+        if len(numbers) != self._tables:
+            raise InvalidArgumentError(None, None, f"asked for rows of {len(numbers)} tables; there are {self._tables}")
+        with self._changed:
+            self._await(channel, lambda: bool(self._filled), "the chief to bring values")
+            return Frame(DONE, (), self._updater.rows(numbers))
+
+    def _finish(self, channel: Channel, worker: str) -> Frame:
+        with self._changed:
+            trainings = self._trainings
+            self._leave(worker, "")
+            self._await(channel, lambda: self._trainings > trainings or not self._state.members, "the others to finish")
+        return Frame(DONE)
+
+    # Decisions --------------------------------------------------------------------------------------------------------
+
+    def _event(self, event: Event) -> None:
+        self._perform(decide(self._state, event, self._clock()))
+
+    def _perform(self, decision: Decision) -> None:
+        self._state = decision.state
+        if decision.reason:
+            _log.info("%s: %s", self._task, decision.reason)
+        for action in decision.actions:
+            if isinstance(action, Go):
+                self._free.add(action.worker)
+                self._changed.notify_all()
+            elif isinstance(action, Apply):
+                self._round.apply(self._updater)
+                self.updates += 1
+        if decision.state.updating:
+            self._event(Updated())
+
+    def _leave(self, worker: str, reason: str) -> None:
+        self._tickets.left(worker)
+        self._free.discard(worker)
+        self._event(Left(worker, reason))
+        if not self._state.members and not reason:
+            # All have finished. Whatever comes next begins as this did: with all workers.
+            self._trainings += 1
+            self._state = State(choice=self._state.choice, version=self.version)
+            self._tickets.begin_training()
+        self._changed.notify_all()
+
+    def _require_filled(self) -> None:
+        if not self._filled:
+            raise AbortedError(None, None, f"{self._task} was started anew: its values are gone")
+
+    def _await(self, channel: Channel, ready: Callable[[], bool], what: str) -> None:
+        """Waits, with the lock given away meanwhile, and says now and then for what."""
+        speak_at = self._clock() + _SPEAK_S
+        while not self._changed.wait_for(ready, _LOOK_S):
+            if channel.closed or channel.peer_gone():
+                raise UnavailableError(None, None, f"{channel.peer} is gone")
+            now = self._clock()
+            self._event(Tick())
+            if now >= speak_at:
+                channel.send(Frame(protocol.WAIT, (what or waiting_text(self._state, now),)))
+                speak_at = now + _SPEAK_S
+
+
+class ParameterService:
+    """All sets of parameters of this task, as its server knows them.
+
+    Args:
+      task: this task's name, for people.
+    """
+
+    def __init__(self, task: str) -> None:
+        self._task = task
+        self._sets: dict[str, HostedParameters] = {}
+        self._changed = threading.Condition()
+
+    def host(self, name: str, parameters: HostedParameters) -> None:
+        """Answers from now on for the set ``name``."""
+        with self._changed:
+            self._sets[name] = parameters
+            self._changed.notify_all()
+
+    def serve(self, channel: Channel, hello: Frame) -> None:
+        """Serves a channel that begins with a HELLO frame; waits for the program to come to that set."""
+        match hello.header:
+            case (str(name), *_):
+                pass
+            case _:
+                raise bad_header(hello, channel.peer)
+        spoken = time.monotonic()
+        with self._changed:
+            while not self._changed.wait_for(lambda: name in self._sets, _LOOK_S):
+                if channel.closed or channel.peer_gone():
+                    return
+                if time.monotonic() - spoken >= _SPEAK_S:
+                    spoken = time.monotonic()
+                    channel.send(Frame(protocol.WAIT, (f"the program of {self._task} to come to {name!r}",)))
+            found = self._sets[name]
+        found.serve(channel, hello)

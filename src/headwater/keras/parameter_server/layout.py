@@ -1,0 +1,205 @@
+"""Which ``ps`` has which part of which variable. Pure: every task finds the same layout by itself.
+
+A variable is one *block*, or several when a partitioner splits it along its first dimension. Blocks go, in the order of
+the variables, to whichever ``ps`` has the fewest bytes so far.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class VariableSpec:
+    """A variable, as far as its place depends on it.
+
+    Attributes:
+      name: unique among the variables of a layout.
+      shape: of the whole.
+      dtype: NumPy's name of its elements' type.
+      optimized: whether the optimizer updates it. Other variables (moving statistics) take changes by addition.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    optimized: bool = True
+
+    @property
+    def nbytes(self) -> int:
+        """Size in bytes."""
+        return math.prod(self.shape) * np.dtype(self.dtype).itemsize
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Block:
+    """A variable, or some of its rows, on one task.
+
+    Attributes:
+      variable: index of the variable.
+      start: first row; 0 for a whole variable.
+      stop: row after the last; -1 for a whole variable.
+      task: index of the ``ps``.
+    """
+
+    variable: int
+    start: int
+    stop: int
+    task: int
+
+    def of(self, value: Any) -> Any:
+        """This block's part of the variable's ``value``."""
+        return value if self.stop < 0 else value[self.start : self.stop]
+
+
+class Partitioner(Protocol):
+    """Says in how many parts a variable goes."""
+
+    def __call__(self, spec: VariableSpec) -> int:
+        """The number of parts for ``spec``, at least 1; more than it has rows are not made."""
+        ...
+
+
+def _positive(name: str, value: int | None) -> None:
+    if value is not None and value < 1:
+        raise ValueError(f"{name} must be positive, not {value}")
+
+
+@dataclass(frozen=True, slots=True)
+class FixedShardsPartitioner:
+    """Every variable in ``num_shards`` parts, as far as it has rows."""
+
+    num_shards: int
+
+    def __post_init__(self) -> None:
+        _positive("num_shards", self.num_shards)
+
+    def __call__(self, spec: VariableSpec) -> int:
+        return self.num_shards
+
+
+@dataclass(frozen=True, slots=True)
+class MinSizePartitioner:
+    """As many parts as there can be of at least ``min_shard_bytes`` each (in bytes), up to ``max_shards``."""
+
+    min_shard_bytes: int = 256 << 10
+    max_shards: int = 1
+
+    def __post_init__(self) -> None:
+        _positive("min_shard_bytes", self.min_shard_bytes)
+        _positive("max_shards", self.max_shards)
+
+    def __call__(self, spec: VariableSpec) -> int:
+        return min(max(1, spec.nbytes // self.min_shard_bytes), self.max_shards)
+
+
+@dataclass(frozen=True, slots=True)
+class MaxSizePartitioner:
+    """As few parts as there can be of at most ``max_shard_bytes`` each (in bytes), up to ``max_shards`` if given."""
+
+    max_shard_bytes: int
+    max_shards: int | None = None
+
+    def __post_init__(self) -> None:
+        _positive("max_shard_bytes", self.max_shard_bytes)
+        _positive("max_shards", self.max_shards)
+
+    def __call__(self, spec: VariableSpec) -> int:
+        parts = max(1, -(-spec.nbytes // self.max_shard_bytes))
+        return parts if self.max_shards is None else min(parts, self.max_shards)
+
+
+#: For programs that name none: parts of at most 64 MiB.
+DEFAULT_PARTITIONER = MaxSizePartitioner(64 << 20)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What every ``ps`` has.
+
+    Attributes:
+      variables: all of them, in order.
+      blocks: by ``ps`` its blocks, in the order of the variables; at most one of each variable.
+    """
+
+    variables: tuple[VariableSpec, ...]
+    blocks: tuple[tuple[Block, ...], ...]
+
+    def signature(self) -> str:
+        """Equal for equal layouts: tells tasks that run different programs apart."""
+        return hashlib.sha256(repr((self.variables, self.blocks)).encode()).hexdigest()
+
+    def nbytes(self, task: int) -> int:
+        """How many bytes of values a ``ps`` has."""
+        return sum(block_bytes(self.variables[block.variable], block) for block in self.blocks[task])
+
+    def split(self, values: Sequence[Any], task: int) -> list[Any]:
+        """The parts of ``values`` (one for each variable) that belong to the blocks of a ``ps``."""
+        return [block.of(values[block.variable]) for block in self.blocks[task]]
+
+    def join(self, parts: Sequence[Sequence[NDArray[Any]]]) -> list[NDArray[Any]]:
+        """The variables' values from those of all blocks; ``parts`` has for each ``ps`` one array for each block."""
+        found: list[list[tuple[int, NDArray[Any]]]] = [[] for _ in self.variables]
+        for blocks, arrays in zip(self.blocks, parts, strict=True):
+            for block, array in zip(blocks, arrays, strict=True):
+                found[block.variable].append((block.start, array))
+        return [
+            pieces[0][1] if len(pieces) == 1 else np.concatenate([array for _, array in sorted(pieces, key=_start)])
+            for pieces in found
+        ]
+
+
+def _start(piece: tuple[int, Any]) -> int:
+    return piece[0]
+
+
+def block_shape(spec: VariableSpec, block: Block) -> tuple[int, ...]:
+    """The shape of a block of ``spec``."""
+    return spec.shape if block.stop < 0 else (block.stop - block.start, *spec.shape[1:])
+
+
+def block_bytes(spec: VariableSpec, block: Block) -> int:
+    """The size of a block of ``spec``, in bytes."""
+    return math.prod(block_shape(spec, block)) * np.dtype(spec.dtype).itemsize
+
+
+def make_layout(variables: Sequence[VariableSpec], tasks: int, partitioner: Partitioner | None = None) -> Layout:
+    """Divides variables among ``tasks`` tasks by bytes.
+
+    Args:
+      variables: in an order that all tasks share.
+      tasks: how many ``ps`` there are.
+      partitioner: says which variables are split; None splits none. A variable has at most one part on each task, so
+        there are no more parts than tasks.
+
+    Raises:
+      ValueError: there is no task, or two variables have one name.
+    """
+    if tasks < 1:
+        raise ValueError("there is no ps task to keep variables on")
+    if len({spec.name for spec in variables}) != len(variables):
+        raise ValueError("two variables have the same name")
+    blocks: list[list[Block]] = [[] for _ in range(tasks)]
+    load = [0] * tasks
+    for number, spec in enumerate(variables):
+        parts = partitioner(spec) if partitioner is not None and spec.shape else 1
+        parts = min(parts, tasks, max(1, spec.shape[0] if spec.shape else 1))
+        emptiest = sorted(range(tasks), key=lambda task: (load[task], task))[:parts]
+        for part, task in enumerate(emptiest):
+            rows = spec.shape[0] if parts > 1 else 0
+            block = Block(
+                variable=number,
+                start=rows * part // parts,
+                stop=rows * (part + 1) // parts if parts > 1 else -1,
+                task=task,
+            )
+            blocks[task].append(block)
+            load[task] += block_bytes(spec, block)
+    return Layout(tuple(variables), tuple(tuple(held) for held in blocks))

@@ -1,0 +1,53 @@
+"""How a worker and a ``ps`` talk about parameters.
+
+A worker keeps one channel to each ``ps``. It sends one frame and gets one answer, in turns; while an answer is long in
+coming, WAIT frames say why. The tensors of each are its arrays::
+
+    HELLO   (set, worker, signature, consistency)   answered by WELCOME (generation of the values or 0, version,
+                                            epoch, step of it, seed)
+    FILL    (version,)                      all values: blocks, then the optimizer's state; answered by DONE
+    READY   ()                              answered by DONE once there are values
+    PULL    (everything, extras, wish)      answered by VALUES
+    PUSH    (version, weight, extras, wish, knobs)   gradients of the optimized blocks, changes of the others that
+                                            ``extras`` numbers, rows of tables; answered by VALUES
+    ROWS    ()                              row numbers, one array for each table; answered by DONE with the rows
+    ASSIGN  ()                              values of all blocks, the optimizer's state stays; answered by DONE
+    FINISH  ()                              answered by DONE once no worker takes part any more
+    STOP    ()                              no worker gets another step; answered by DONE
+    VALUES  (version, applied, ticket, names)   the blocks' values; where everything was asked for, the optimizer's
+                                            state too, whose names these are
+    DONE    (…)
+    WAIT    (reason,)
+    ERROR   (0, code, message)              as in `headwater.master.protocol`
+
+``set`` names a set of parameters; a task can host several. ``wish`` is None, or (epoch, steps of the epoch or -1, a
+step that there are no data for or -1): the worker asks for its next step of that epoch; the answer's ``ticket`` is its
+number, or -1 when the epoch is over, -2 when training is. ``knobs`` are scalars that the worker's program may change
+meanwhile, such as the learning rate.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+HELLO: Final = 64
+WELCOME: Final = 65
+FILL: Final = 66
+READY: Final = 67
+PULL: Final = 68
+PUSH: Final = 69
+ROWS: Final = 70
+ASSIGN: Final = 71
+FINISH: Final = 72
+STOP: Final = 73
+VALUES: Final = 74
+WAIT: Final = 75
+
+#: What a worker may send first, and what it may send then.
+KINDS: Final = (HELLO, FILL, READY, PULL, PUSH, ROWS, ASSIGN, FINISH, STOP)
+
+#: Instead of a step's number: the epoch is over; training is.
+EPOCH_OVER: Final = -1
+TRAINING_OVER: Final = -2
+#: Instead of a number of steps: nobody knows it yet.
+UNKNOWN_STEPS: Final = -1

@@ -1,0 +1,238 @@
+"""Parameter servers for JAX without Keras: a pytree of parameters and an optax optimizer.
+
+::
+
+    params = model.init(jax.random.key(0), x)                      # the same program on every task
+    ps = headwater.ParameterServer(params, optax.adam(1e-3))       # a ps task stays here and serves
+    grad = jax.jit(jax.value_and_grad(loss))
+    for x, y in data(worker=ps.worker, workers=ps.workers):
+        value, grads = grad(ps.params, x, y)
+        ps.push(grads)
+    ps.finish()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from headwater.consistency import Consistency
+from headwater.errors import InvalidArgumentError
+from headwater.keras.parameter_server.blocks import BlockValues, fill_state
+from headwater.keras.parameter_server.client import Snapshot, Traffic
+from headwater.keras.parameter_server.cluster import (
+    LocalServers,
+    connect_parameters,
+    consistency_of,
+    host_parameters,
+    service_of,
+)
+from headwater.keras.parameter_server.endpoint import find_members, process_endpoint
+from headwater.keras.parameter_server.layout import DEFAULT_PARTITIONER, Layout, Partitioner, VariableSpec, make_layout
+from headwater.keras.parameter_server.updater import Array
+
+_jax: Any = jax
+_jnp: Any = _jax.numpy
+_tree: Any = _jax.tree_util
+
+
+class OptaxUpdater:
+    """Applies an optax optimizer to the blocks of one ``ps``.
+
+    The optimizer sees the program's own tree, with None in the place of whatever other tasks have, and parts of leaves
+    that are split by rows. So what it does by the names of leaves works; what it does over all leaves together, such as
+    `optax.clip_by_global_norm`, is over those of this ``ps``.
+
+    Args:
+      layout: what every ``ps`` has.
+      index: the number of this one.
+      structure: of the tree.
+      optimizer: an ``optax.GradientTransformation``.
+    """
+
+    def __init__(self, layout: Layout, index: int, structure: Any, optimizer: Any) -> None:
+        self._blocks = BlockValues(layout, index)
+        self._structure = structure
+        self._optimizer = optimizer
+        self._places = [block.variable for block in self._blocks.blocks]
+        self._state: Any = None
+        self._update: Any = _jax.jit(self._step, donate_argnums=(0, 1))
+
+    def _as_tree(self, leaves: Sequence[Any]) -> Any:
+        found: list[Any] = [None] * self._structure.num_leaves
+        for place, leaf in zip(self._places, leaves, strict=True):
+            found[place] = leaf
+        return _tree.tree_unflatten(self._structure, found)
+
+    def _step(self, values: list[Any], state: Any, gradients: list[Any]) -> tuple[list[Any], Any]:
+        params = self._as_tree(values)
+        updates, state = self._optimizer.update(self._as_tree(gradients), state, params)
+        return [
+            (value + update).astype(value.dtype)
+            for value, update in zip(values, _tree.tree_leaves(updates), strict=True)
+        ], state
+
+    def fill(self, values: Sequence[Array], state: Sequence[Array] | None) -> None:
+        self._blocks.set(values)
+        self._state = self._optimizer.init(self._as_tree(self._blocks.optimized))
+        # What optax makes may be one array in two places, which no update could take apart again.
+        self._state = _tree.tree_map(_jnp.array, self._state)
+        if state is not None:
+            leaves = fill_state(self._named_state(), state)
+            self._state = _tree.tree_unflatten(_tree.tree_structure(self._state), leaves)
+
+    def assign(self, values: Sequence[Array]) -> None:
+        self._blocks.set(values)
+
+    def values(self, extras: Sequence[int] | None) -> list[Array]:
+        return self._blocks.get(extras)
+
+    def _named_state(self) -> dict[str, Any]:
+        return {_tree.keystr(path): leaf for path, leaf in _tree.tree_leaves_with_path(self._state)}
+
+    def state(self) -> dict[str, Array]:
+        return {name: np.asarray(leaf) for name, leaf in self._named_state().items()}
+
+    def apply(
+        self, gradients: Sequence[Array], changes: Mapping[int, Array], tables: Sequence[tuple[Array, Array]],
+        knobs: Sequence[float],
+    ) -> None:  # fmt: skip
+        self._blocks.check_gradients(gradients)
+        self._blocks.change(changes)
+        self._blocks.optimized, self._state = self._update(self._blocks.optimized, self._state, list(gradients))
+
+    def rows(self, numbers: Sequence[Array]) -> list[Array]:
+        return []
+
+
+class ParameterServer:
+    """Parameters on the ``ps`` tasks of a cluster, for a program that every task runs.
+
+    The cluster is what ``TF_CONFIG`` says (`headwater run --ps 2 --workers 4 program.py` sets it). On a ``ps`` this
+    does not return: it serves, and ends the process when the job is over. Without a cluster it does both in this
+    process.
+
+    Args:
+      params: a pytree of arrays. Those of the chief (the task of job ``chief``, or else worker 0) are the first values.
+      optimizer: an ``optax.GradientTransformation``, which runs on the ``ps``.
+      consistency: ``"async"``, ``"sync"``, ``"k=3"`` (an update takes three gradients) or ``"staleness=4"`` (nobody is
+        more than four steps ahead of the slowest); or a choice of `headwater.consistency`.
+      partitioner: which leaves to split by rows, see `headwater.keras.parameter_server.layout`; by default those above
+        64 MiB are split so that no part is larger, as far as there are tasks.
+      name: tells sets of parameters apart where a program has several.
+      snapshot_steps: the chief reads everything, the optimizer's state too, once in so many of its own steps; from
+        that it fills a ``ps`` that was lost and started anew. None for never: such a ``ps`` then gets the values that
+        the chief has read last, and the optimizer's state begins anew.
+
+    Attributes:
+      worker: number of this worker.
+      workers: how many there are.
+      is_chief: whether this worker is the chief.
+
+    Raises:
+      ValueError: the cluster or an argument cannot be right.
+      UnavailableError: a ``ps`` did not come before the deadline.
+      SystemExit: on a ``ps``, when the job is over.
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        optimizer: Any,
+        *,
+        consistency: str | Consistency = "async",
+        partitioner: Partitioner | None = None,
+        name: str = "params",
+        snapshot_steps: int | None = 1000,
+    ) -> None:
+        members = find_members()
+        leaves, self._structure = _tree.tree_flatten(params)
+        layout = make_layout(
+            leaf_specs(params), len(members.servers) if members else 1, partitioner or DEFAULT_PARTITIONER
+        )
+        self.workers = len(members.workers) if members else 1
+        self.worker = members.number if members else 0
+        self.is_chief = members is None or members.is_chief
+        self._snapshot_steps = snapshot_steps
+        self._steps = 0
+        choice = consistency_of(consistency, self.workers)
+
+        def make_updater(index: int) -> OptaxUpdater:
+            return OptaxUpdater(layout, index, self._structure, optimizer)
+
+        if members is None:
+            self._client = LocalServers(name, layout, make_updater, choice).client(leaves)
+        else:
+            endpoint = process_endpoint(members)
+            if members.is_server:
+                service_of(endpoint)
+                host_parameters(endpoint, name, layout, make_updater, choice)
+                endpoint.join()
+            self._client = connect_parameters(endpoint, name, layout, choice, leaves)
+        self._client.connect()
+        self._client.pull()
+
+    @property
+    def params(self) -> Any:
+        """The parameters as they were read last: with every push, or with `pull`. NumPy arrays, not to be changed."""
+        return _tree.tree_unflatten(self._structure, self._client.values())
+
+    @property
+    def version(self) -> int:
+        """How many updates the parameters had seen when they were read last."""
+        return self._client.version
+
+    def pull(self) -> Any:
+        """Reads the parameters anew."""
+        self._client.pull()
+        return self.params
+
+    def push(self, gradients: Any, *, weight: float = 1.0) -> bool:
+        """Brings gradients, waits until this worker may go on, and reads the parameters, in one round trip.
+
+        Args:
+          gradients: a pytree like ``params``.
+          weight: how many examples they are the mean of; gradients that make an update together are weighted by it.
+
+        Returns:
+          Whether they were taken: False when they came too late (``"k=3"``), or when a ``ps`` was lost.
+
+        Raises:
+          InvalidArgumentError: the tree is another one.
+        """
+        leaves, structure = _tree.tree_flatten(gradients)
+        if structure != self._structure:
+            raise InvalidArgumentError(None, None, f"gradients are {structure}, parameters are {self._structure}")
+        _, applied = self._client.push(leaves, weight=weight)
+        self._steps += 1
+        if self.is_chief and self._snapshot_steps is not None and self._steps % self._snapshot_steps == 0:
+            self._client.snapshot()
+        return applied
+
+    def assign(self, params: Any) -> None:
+        """Replaces the parameters on all ``ps``; the optimizer's state stays."""
+        self._client.assign(_tree.tree_leaves(params))
+
+    def snapshot(self) -> Snapshot:
+        """Reads everything there is: parameters and the optimizer's state, by ``ps``."""
+        return self._client.snapshot()
+
+    def traffic(self) -> Traffic:
+        """What has travelled between this worker and all ``ps`` so far."""
+        return self._client.traffic()
+
+    def finish(self) -> Any:
+        """Takes part no more; waits until all workers have finished or are gone, and gives the parameters."""
+        self._client.finish()
+        return self.pull()
+
+
+def leaf_specs(params: Any) -> list[VariableSpec]:
+    """The leaves of a tree as a layout sees them, named by their paths."""
+    return [
+        VariableSpec(name=_tree.keystr(path), shape=tuple(np.shape(leaf)), dtype=str(_jnp.result_type(leaf)))
+        for path, leaf in _tree.tree_leaves_with_path(params)
+    ]

@@ -1,0 +1,76 @@
+"""Gradients on their way to become one update: their mean, weighted by the number of examples behind each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from headwater.keras.parameter_server.updater import Array, Updater
+
+
+class Round:
+    """The gradients that were given for the next update.
+
+    With one gradient the mean is that gradient itself; nothing is computed then.
+    """
+
+    def __init__(self) -> None:
+        self._clear()
+
+    def _clear(self) -> None:
+        self._weights: list[float] = []
+        self._gradients: list[Sequence[Array]] = []
+        self._changes: list[Mapping[int, Array]] = []
+        self._rows: list[Sequence[tuple[Array, Array]]] = []
+        self._knobs: Sequence[float] = ()
+
+    def add(
+        self, gradients: Sequence[Array], changes: Mapping[int, Array], rows: Sequence[tuple[Array, Array]],
+        weight: float, knobs: Sequence[float],
+    ) -> None:  # fmt: skip
+        """Adds what one worker gave; see `Updater.apply`. ``weight`` is the number of examples."""
+        self._weights.append(weight)
+        self._gradients.append(gradients)
+        self._changes.append(changes)
+        self._rows.append(rows)
+        if knobs:
+            self._knobs = knobs
+
+    def apply(self, updater: Updater) -> None:
+        """Makes the update; nothing is left afterwards."""
+        weights, gradients, changes, rows = self._weights, self._gradients, self._changes, self._rows
+        knobs = self._knobs
+        self._clear()
+        if not weights:
+            return
+        if len(weights) == 1:
+            updater.apply(gradients[0], changes[0], rows[0], knobs)
+            return
+        total = sum(weights)
+        shares = [weight / total if total else 1 / len(weights) for weight in weights]
+        updater.apply(
+            [_mean(parts, shares) for parts in zip(*gradients, strict=True)],
+            # All workers run one program, so the same variables change at all of them.
+            {number: _mean([each[number] for each in changes], shares) for number in changes[0]},
+            [_mean_rows(parts, shares) for parts in zip(*rows, strict=True)],
+            knobs,
+        )
+
+
+def _mean(parts: Sequence[Array], shares: Sequence[float]) -> Array:
+    mean = parts[0] * np.asarray(shares[0], parts[0].dtype)
+    for part, share in zip(parts[1:], shares[1:], strict=True):
+        mean += part * np.asarray(share, part.dtype)
+    return mean
+
+
+def _mean_rows(parts: Sequence[tuple[Array, Array]], shares: Sequence[float]) -> tuple[Array, Array]:
+    numbers = np.concatenate([part[0] for part in parts])
+    gradients = np.concatenate(
+        [part[1] * np.asarray(share, part[1].dtype) for part, share in zip(parts, shares, strict=True)]
+    )
+    rows, where = np.unique(numbers, return_inverse=True)
+    mean = np.zeros((len(rows), *gradients.shape[1:]), gradients.dtype)
+    np.add.at(mean, where, gradients)
+    return rows, mean

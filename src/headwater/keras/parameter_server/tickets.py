@@ -1,0 +1,75 @@
+"""Who does which step of an epoch. Pure; the first ``ps`` keeps it for all.
+
+Steps are handed out one by one, so that an epoch has as many as the program says, however many workers there are and
+whenever they come and go. Where updates take a gradient of several workers, a step is a round: all get the same one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from headwater.keras.parameter_server.protocol import EPOCH_OVER, TRAINING_OVER, UNKNOWN_STEPS
+
+
+@dataclass(kw_only=True, slots=True)
+class Tickets:
+    """The steps of the present epoch.
+
+    Attributes:
+      in_rounds: whether a step is a round of all workers, rather than one worker's.
+      epoch: the present one, from 0; -1 before the first.
+      given: steps handed out, where a step is one worker's.
+      base: the version of the values at which the epoch began.
+      steps: how many the epoch has; `UNKNOWN_STEPS` until somebody says.
+      stopped: whether training is over before its time.
+      at_work: by worker, which step it is in the middle of.
+    """
+
+    in_rounds: bool
+    epoch: int = -1
+    given: int = 0
+    base: int = 0
+    steps: int = UNKNOWN_STEPS
+    stopped: bool = False
+    at_work: dict[str, int] = field(default_factory=dict[str, int])
+
+    def step(self, version: int) -> int:
+        """The number of the next step."""
+        return version - self.base if self.in_rounds else self.given
+
+    def take(self, worker: str, epoch: int, steps: int, version: int) -> int:
+        """The step that ``worker`` is to do next.
+
+        Args:
+          worker: who asks; whatever it was at work on is done.
+          epoch: the epoch it is in. The first to ask for a later one begins that.
+          steps: how many steps that has, or `UNKNOWN_STEPS`.
+          version: of the values.
+
+        Returns:
+          The step's number, `EPOCH_OVER` or `TRAINING_OVER`.
+        """
+        self.at_work.pop(worker, None)
+        if self.stopped:
+            return TRAINING_OVER
+        if epoch > self.epoch:
+            self.epoch, self.given, self.base, self.steps = epoch, 0, version, steps
+        step = self.step(version)
+        if epoch < self.epoch or (self.steps != UNKNOWN_STEPS and step >= self.steps):
+            return EPOCH_OVER
+        self.given += 1
+        self.at_work[worker] = step
+        return step
+
+    def exhausted(self, epoch: int, step: int) -> None:
+        """There are no data for ``step`` of ``epoch``: that many steps it has."""
+        if epoch == self.epoch and (self.steps == UNKNOWN_STEPS or step < self.steps):
+            self.steps = step
+
+    def left(self, worker: str) -> None:
+        """A worker does not go on."""
+        self.at_work.pop(worker, None)
+
+    def begin_training(self) -> None:
+        """All workers have finished: the next to ask begins a training of its own, with epochs from wherever."""
+        self.epoch, self.steps, self.stopped = -1, UNKNOWN_STEPS, False
