@@ -66,13 +66,17 @@ class KOfN(Consistency):
 
     Attributes:
       k: how many. Where fewer workers are there, some of them give more than one.
+      n: how many workers come at the beginning; before that, none gives more than one. k when None.
     """
 
     k: int
+    n: int | None = None
 
     def __post_init__(self) -> None:
         Consistency.__post_init__(self)
         _at_least("k", self.k, 1)
+        if self.n is not None:
+            _at_least("n", self.n, 1)
 
     def __str__(self) -> str:
         return f"{self.k} of n"
@@ -108,7 +112,7 @@ class Asynchronous(Consistency):
 def from_text(text: str) -> Consistency:
     """The choice that ``text`` names, as `to_text` writes it.
 
-    ``synchronous N``, ``k-of-n K``, ``bounded-staleness S`` or ``asynchronous``; then, where wanted, ``patience
+    ``synchronous N``, ``k-of-n K [N]``, ``bounded-staleness S`` or ``asynchronous``; then, where wanted, ``patience
     SECONDS``.
 
     Raises:
@@ -123,6 +127,8 @@ def from_text(text: str) -> Consistency:
                 return Synchronous(workers=workers, patience_s=patience_s)
             case "k-of-n", [k]:
                 return KOfN(k=k, patience_s=patience_s)
+            case "k-of-n", [k, n]:
+                return KOfN(k=k, n=n, patience_s=patience_s)
             case "bounded-staleness", [steps]:
                 return BoundedStaleness(steps=steps, patience_s=patience_s)
             case "asynchronous", []:
@@ -131,8 +137,8 @@ def from_text(text: str) -> Consistency:
                 raise ValueError("there is none of that name with so many numbers")
     except ValueError as error:
         raise ValueError(
-            f"{text!r} is no choice of consistency ({error}); write 'synchronous N', 'k-of-n K', 'bounded-staleness S' "
-            "or 'asynchronous', and 'patience SECONDS' behind it where wanted"
+            f"{text!r} is no choice of consistency ({error}); write 'synchronous N', 'k-of-n K N', "
+            "'bounded-staleness S' or 'asynchronous', and 'patience SECONDS' behind it where wanted"
         ) from None
 
 
@@ -141,8 +147,8 @@ def to_text(choice: Consistency) -> str:
     match choice:
         case Synchronous(workers=workers):
             text = f"synchronous {workers}"
-        case KOfN(k=k):
-            text = f"k-of-n {k}"
+        case KOfN(k=k, n=n):
+            text = f"k-of-n {k}" if n is None else f"k-of-n {k} {n}"
         case BoundedStaleness(steps=steps):
             text = f"bounded-staleness {steps}"
         case _:
@@ -186,7 +192,7 @@ class State:
       version: of the variables.
       members: the workers that are there, by name.
       gathered: gradients of this version that wait to become an update.
-      formed: whether as many workers have come as the first update needs.
+      formed: whether as many workers have come as are needed at the beginning.
       updating: whether an update was asked for that has not been reported yet.
       dropped: gradients that came too late, so far.
     """
@@ -238,8 +244,8 @@ class Updated:
 
 @dataclass(frozen=True, slots=True)
 class Restarted:
-    """Whoever makes the updates was started anew, and the variables are at ``version``. Gradients that were gathered
-    are gone."""
+    """Whoever makes the updates begins, perhaps anew, and the variables are at ``version``. Gradients of an update that
+    was asked for and not made are gone."""
 
     version: int
 
@@ -379,10 +385,16 @@ def _settled(state: State, now: float, actions: tuple[Action, ...] = (), reason:
 
 
 def _missing(state: State) -> int:
-    """How many workers have yet to come before the first update."""
-    if state.formed or not isinstance(state.choice, Synchronous):
+    """How many workers have yet to come at the beginning."""
+    if state.formed:
         return 0
-    return state.choice.workers - len(state.members)
+    match state.choice:
+        case Synchronous(workers=workers):
+            return workers - len(state.members)
+        case KOfN(k=k, n=n):
+            return (n or k) - len(state.members)
+        case _:
+            return 0
 
 
 def _complete(state: State) -> bool:
@@ -399,7 +411,7 @@ def _may_go(state: State, member: Member) -> bool:
             if state.updating:
                 return False
             to_come = sum(not other.gave for other in state.members.values())
-            return not member.gave or state.gathered + to_come < k
+            return not member.gave or (state.formed and state.gathered + to_come < k)
         case BoundedStaleness(steps=steps):
             return member.clock - min(other.clock for other in state.members.values()) <= steps
         case _:
@@ -407,11 +419,12 @@ def _may_go(state: State, member: Member) -> bool:
 
 
 def _restarted(state: State, version: int, now: float) -> Decision:
-    """Everybody who waits goes on with the variables as they are now: what was given before is gone."""
-    lost = state.gathered
+    """Goes on with what was gathered, unless it is gone: then all who wait are let go, to give another gradient."""
+    if version == state.version and not state.updating:
+        return Decision(state)
     reason = ""
-    if state.members and (lost or version != state.version):
-        reason = f"the updates are at version {version}, after {state.version}; {lost} gradients are lost"
+    if version != state.version + state.updating and state.members:
+        reason = f"the variables are at version {version}, after {state.version}; {state.gathered} gradients are lost"
     return _settled(_fresh(replace(state, version=version, gathered=0, updating=False)), now, (), reason)
 
 
@@ -451,7 +464,7 @@ def _without(state: State, name: str) -> State:
 
 
 def _came(state: State, worker: str) -> str:
-    return f"{worker} joins: {_count(len(state.members) + 1)} now" if state.formed or state.members else ""
+    return f"{worker} joins: {_count(len(state.members) + 1)} now" if state.formed else ""
 
 
 def _gone(state: State, worker: str, reason: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headwater.consistency import (
@@ -132,10 +132,9 @@ def test_k_of_n_drops_who_is_late() -> None:
 
 
 def test_k_of_n_with_fewer_workers_than_k() -> None:
-    story = Story(KOfN(k=3))
-    story(Joined("a"))
-    story(Joined("b"))
-    assert story(Gave("a", 0)) == (Go("a", 0),)
+    story = Story(KOfN(k=3, n=2))
+    assert story(Gave("a", 0)) == ()
+    assert story(Joined("b")) == (Go("a", 0),)
     assert story(Gave("b", 0)) == (Go("b", 0),)
     assert story(Gave("b", 0)) == (Apply(3),)
     assert story(Updated()) == (Go("b", 1),)
@@ -147,9 +146,12 @@ def test_who_makes_the_updates_comes_back() -> None:
         story(Gave(name, 0))
     assert story.state.updating
     assert story(Restarted(0)) == (Go("a", 0), Go("b", 0))
-    assert story.reason == "the updates are at version 0, after 0; 2 gradients are lost"
+    assert story.reason == "the variables are at version 0, after 0; 2 gradients are lost"
     story(Gave("a", 0))
+    assert story(Restarted(0)) == ()  # what was gathered is still there
     assert story(Gave("b", 0)) == (Apply(2),)
+    assert story(Restarted(1)) == (Go("a", 1), Go("b", 1))  # the update was made, and nobody said so
+    assert story.reason == ""
     story(Restarted(7))
     assert story.state.version == 7
 
@@ -173,6 +175,7 @@ def test_patience() -> None:
     ("make", "message"),
     [
         (lambda: KOfN(k=0), "k must be at least 1, but is 0"),
+        (lambda: KOfN(k=1, n=0), "n must be at least 1, but is 0"),
         (lambda: Synchronous(workers=-1), "workers must be at least 1, but is -1"),
         (lambda: BoundedStaleness(steps=-1), "steps must be at least 0, but is -1"),
         (lambda: Asynchronous(patience_s=0.0), "patience_s must be positive, but is 0"),
@@ -186,7 +189,7 @@ def test_choices_that_cannot_be(make: type, message: str) -> None:
 CHOICES = st.one_of(
     st.just(Asynchronous()),
     st.builds(BoundedStaleness, steps=st.integers(0, 3)),
-    st.builds(KOfN, k=st.integers(1, 4)),
+    st.builds(KOfN, k=st.integers(1, 4), n=st.none() | st.integers(1, 3)),
     st.builds(Synchronous, workers=st.integers(1, 3)),
 )
 
@@ -203,6 +206,7 @@ def test_text_that_is_no_choice(text: str) -> None:
         from_text(text)
 
 
+@settings(deadline=None)
 @given(CHOICES, st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(["step", "step", "step", "leave"]))))
 def test_nothing_stands_still(choice: Consistency, moves: list[tuple[str, str]]) -> None:
     """Whoever is in a step may end it or leave: then somebody is in a step, or workers are yet to come."""

@@ -15,8 +15,8 @@ jax.config.update("jax_enable_x64", True)
 _FAMILIES = (
     "stand_ins", "core", "elementwise", "reductions", "segments", "arrays", "joining", "slices", "indexing",
     "linalg", "nn", "convolution", "blocks", "fourier", "random", "backward", "searching", "strings", "debugging",
-    "summaries", "state", "optimizers", "queues", "accumulators", "step_barrier", "checkpoint", "readers",
-    "parsing", "image_files", "batching", "control_flow", "tensor_arrays",
+    "summaries", "state", "optimizers", "queues", "accumulators", "step_barrier", "consistency", "checkpoint",
+    "readers", "parsing", "image_files", "batching", "control_flow", "tensor_arrays",
 )  # fmt: skip
 
 for _family in _FAMILIES:

@@ -52,10 +52,13 @@ class Accumulator:
             return self._count
 
     def set_step(self, step: int) -> None:
-        """Sets the time step. Going back is possible, as after a restart from an older checkpoint, and logged."""
+        """Sets the time step. Going back is possible, as after a restart from an older checkpoint, and logged; what the
+        accumulator has is of another past then, and forgotten."""
         with self._condition:
             if step < self._step:
                 _log.warning("the step of accumulator %r goes back from %d to %d", self.name, self._step, step)
+                self._count = 0
+                self._clear()
             self._step = step
 
     def _admit(self, step: int) -> bool:

@@ -68,9 +68,19 @@ class Resources:
                 self._others[key] = make()
             return self._others[key]
 
-    def end_session(self, session: str) -> None:
+    def end_session(self, session: str, reason: str) -> None:
         """Forgets the resources that belong to one session: those in the container of `session_container`."""
         self._drop(lambda key: key[0] == session_container(session))
+        self.leave(session, reason)
+
+    def leave(self, session: str, reason: str) -> None:
+        """Tells the resources that have a method ``session_ended`` that whoever used a session is gone."""
+        with self.lock:
+            others = list(self._others.values())
+        for other in others:
+            session_ended = getattr(other, "session_ended", None)
+            if session_ended is not None:
+                session_ended(session, reason)
 
     def _drop(self, ended: Callable[[tuple[str, type, str]], bool]) -> None:
         with self.lock:

@@ -115,7 +115,15 @@ class TaskRuntime:
         for step in steps:
             step.cancel(reason)
         self.rendezvous.close_session(session)
-        self.resources.end_session(session)
+        self.resources.end_session(session, reason)
+
+    def lose(self, owner: tuple[str, int], reason: str) -> None:
+        """No connection is left to the master ``owner``, a task and its generation. Its sessions stay, as it may come
+        back; those who wait for it hear of it."""
+        with self._lock:
+            sessions = [session for session, its in self._owners.items() if its == owner]
+        for session in sessions:
+            self.resources.leave(session, reason)
 
     def reset(self, containers: list[str]) -> None:
         """Forgets the state in ``containers`` (all by default) and every session."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import threading
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from headwater.cluster.addresses import Address, parse_address
@@ -59,6 +61,8 @@ class TaskServer:
         self._wiring = Wiring(me=Identity(task=str(task), generation=self._generation), inside_grpc=inside_grpc)
         self._on_shutdown = on_shutdown
         self._links: list[TaskLink] = []
+        self._lock = threading.Lock()
+        self._masters: Counter[tuple[str, int]] = Counter()
         self.runtime = TaskRuntime(task.device_prefix)
         self._peers = ClusterPeers(cluster, task, self.runtime.devices, self._link)
         self._steps = StepService(self.runtime, self._peers.push)
@@ -102,9 +106,19 @@ class TaskServer:
                 self._master.hold(channel, frame)
             return frame.kind in (CALL, HOLD)
 
+        master = channel.peer, channel.peer_generation
+        with self._lock:
+            self._masters[master] += 1
         try:
             self._steps.serve(channel, other)
         finally:
+            with self._lock:
+                self._masters[master] -= 1
+                gone = not self._masters[master]
+                if gone:
+                    del self._masters[master]
+            if gone:
+                self.runtime.lose(master, "its last connection has ended")
             self._master.let_go(channel)
 
     def stop(self) -> None:

@@ -11,24 +11,19 @@ With as many gradients as replicas, n replicas give after k steps what one proce
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from headwater.build.accumulators import ConditionalAccumulator, SparseConditionalAccumulator
 from headwater.build.control_flow import group, no_op
-from headwater.build.queues import FIFOQueue
 from headwater.build.state import assign
 from headwater.build.variable_lists import global_variables, report_uninitialized_variables
 from headwater.build.variables import Variable
-from headwater.dtypes import int32, int64
-from headwater.errors import CancelledError, OpError
+from headwater.dtypes import int64
 from headwater.graph.collections import GraphKeys
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor
-from headwater.graph.indexed_slices import IndexedSlices
 from headwater.graph.operation import Operation, Tensor
-from headwater.training.coordinator import Coordinator
+from headwater.training.gathering import UpdateRunner, accumulate, local_step_variable
 from headwater.training.optimizer import GradsAndVars, Optimizer
 from headwater.training.queue_runner import QueueRunner
 from headwater.training.session_run_hook import SessionRunHook
@@ -116,20 +111,11 @@ class SyncReplicasOptimizer(Optimizer):
             raise ValueError("Global step is required to check staleness")
         self._global_step = global_step
         graph = get_default_graph()
-        # Where this task is; the local step is not for a parameter server.
-        here = no_op()
-        with graph.colocate_with(here):
-            self._local_step = Variable(
-                0,
-                trainable=False,
-                collections=[GraphKeys.LOCAL_VARIABLES],
-                dtype=int64,
-                name="sync_rep_local_step",
-            )
+        self._local_step = local_step_variable("sync_rep_local_step")
         self.local_step_init_op = assign(self._local_step, self._now())
         self.ready_for_local_init_op = report_uninitialized_variables(global_variables())
         with graph.name_scope(name or self._name):
-            given, means, settings = self._accumulate(pairs)
+            given, means, settings = accumulate(pairs, self._local_step, self._replicas_to_aggregate, self._now)
         with graph.device(global_step.device), graph.name_scope(None):
             update = self._opt.apply_gradients(means, global_step)
             with graph.control_dependencies([update]):
@@ -137,7 +123,7 @@ class SyncReplicasOptimizer(Optimizer):
             if self._variable_averages is not None:
                 with graph.control_dependencies([sync]):
                     sync = self._variable_averages.apply(self._variables_to_average)
-            self._chief_queue_runner = _ChiefQueueRunner(_dummy_queue(), [sync])
+            self._chief_queue_runner = UpdateRunner(sync)
             with graph.control_dependencies(given):
                 attrs = {"shared_name": self._barrier}
                 step = graph.create_op("StepBarrierWait", [self._local_step.value()], attrs).outputs[0]
@@ -159,35 +145,6 @@ class SyncReplicasOptimizer(Optimizer):
         extra = max(0, self._replicas_to_aggregate - self._total_num_replicas)
         attrs = {"shared_name": self._barrier, "extra": extra}
         return get_default_graph().create_op("StepBarrierSet", [self._now()], attrs)
-
-    def _accumulate(self, pairs: GradsAndVars) -> tuple[list[Operation], GradsAndVars, list[Operation]]:
-        """Adds an accumulator for every gradient.
-
-        Returns:
-          What gives this replica's gradients, the mean gradients with their variables, and what sets the accumulators'
-          steps.
-        """
-        graph = get_default_graph()
-        given: list[Operation] = []
-        means: GradsAndVars = []
-        settings: list[Operation] = []
-        for grad, var in pairs:
-            if grad is None:
-                means.append((None, var))
-                continue
-            with graph.device(var.device):
-                shared_name = f"{var.name}/grad_accum"
-                if isinstance(grad, IndexedSlices):
-                    rows = SparseConditionalAccumulator(grad.dtype, shape=var.shape, shared_name=shared_name)
-                    given.append(rows.apply_indexed_slices_grad(grad, local_step=self._local_step))
-                    means.append((rows.take_for_update(self._replicas_to_aggregate), var))
-                    settings.append(rows.set_global_step(self._now(), name="SetGlobalStep"))
-                else:
-                    whole = ConditionalAccumulator(grad.dtype, shape=var.shape, shared_name=shared_name)
-                    given.append(whole.apply_grad(grad, local_step=self._local_step))
-                    means.append((whole.take_grad(self._replicas_to_aggregate), var))
-                    settings.append(whole.set_global_step(self._now(), name="SetGlobalStep"))
-        return given, means, settings
 
     # What the chief runs ----------------------------------------------------------------------------------------
 
@@ -238,43 +195,6 @@ class SyncReplicasOptimizer(Optimizer):
     def variables(self) -> list[Any]:
         """As that of the wrapped optimizer."""
         return self._opt.variables()
-
-
-def _dummy_queue() -> Any:
-    """A queue for the chief's queue runner to be called after; nothing goes through it."""
-    return FIFOQueue(1, [int32], shapes=[()], name="dummy_queue", shared_name="dummy_queue")
-
-
-class _ChiefQueueRunner(QueueRunner):
-    """Updates the variables again and again, until the session is closed.
-
-    Its threads wait for gradients that no replica will give any more once training ends. So nobody waits for them.
-    """
-
-    def create_threads(
-        self, sess: Any, coord: Coordinator | None = None, daemon: bool = False, start: bool = False
-    ) -> list[threading.Thread]:
-        threads = [
-            threading.Thread(target=self._update, args=(sess, op, coord), name=f"SyncReplicas-{op.name}", daemon=True)
-            for op in self.enqueue_ops
-        ]
-        if start:
-            for thread in threads:
-                thread.start()
-        return threads
-
-    def _update(self, sess: Any, op: Any, coord: Coordinator | None) -> None:
-        try:
-            update = sess.make_callable(op)
-            while coord is None or not coord.should_stop():
-                update()
-        except (CancelledError, RuntimeError) as error:
-            _logger.debug("Synchronous updates end: %s", error)  # the session is closed
-        except OpError as error:
-            if coord is None:
-                _logger.error("Exception in QueueRunner: %s", error)
-            elif not coord.should_stop():
-                coord.request_stop(error)
 
 
 class _SyncReplicasHook(SessionRunHook):

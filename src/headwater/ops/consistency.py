@@ -1,0 +1,55 @@
+"""Operations on gates, and the count of a group's updates. They run where the group's first variable is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from headwater.consistency import from_text
+from headwater.dtypes import int32, int64
+from headwater.ops.consistency_gate import Gate
+from headwater.ops.define import fixed, host, no_outputs, stateful
+
+
+def _gate(context: Any, shared_name: str, consistency: str) -> Gate:
+    choice = from_text(consistency)
+    gate: Gate = context.resources.get_or_make("", shared_name, Gate, lambda: Gate(shared_name, choice))
+    gate.choose(choice)
+    return gate
+
+
+@host("ConsistencyGive", infer=fixed(int64, ()), inputs="version:int64", blocking=True)
+def give(context: Any, version: Any, *, shared_name: str, consistency: str, worker: str) -> Any:
+    """Ends a worker's step; gives the version to begin the next with."""
+    gate = _gate(context, shared_name, consistency)
+    return np.int64(gate.give(context.step, context.step.session, worker, int(version)))
+
+
+@host("ConsistencyTake", infer=fixed(int32, ()), inputs="", blocking=True)
+def take(context: Any, *, shared_name: str, consistency: str) -> Any:
+    """Waits until an update is due; gives the number of its gradients."""
+    return np.int32(_gate(context, shared_name, consistency).take(context.step, context.step.session))
+
+
+@host("ConsistencyUpdated", infer=no_outputs, inputs="")
+def updated(context: Any, *, shared_name: str, consistency: str) -> None:
+    """The update is done."""
+    _gate(context, shared_name, consistency).updated()
+
+
+@host("ConsistencyRestart", infer=no_outputs, inputs="version:int64")
+def restart(context: Any, version: Any, *, shared_name: str, consistency: str) -> None:
+    """Nothing is gathered, and the variables are at ``version``."""
+    _gate(context, shared_name, consistency).restart(int(version))
+
+
+@stateful("CountUpdate", refs=(0,), updates=(0,))
+def count_update(record: Any, seen: Any) -> Any:
+    """One more update, of a gradient whose variables were read when ``record`` was ``seen``.
+
+    ``record`` is [updates, staleness of the latest, greatest staleness, sum of all].
+    """
+    staleness = record[0] - seen[0]
+    return (jnp.stack([record[0] + 1, staleness, jnp.maximum(record[2], staleness), record[3] + staleness]),)
