@@ -24,7 +24,7 @@ from headwater.data.node import (
     row,
     stack,
 )
-from headwater.data.spec import TensorSpec
+from headwater.data.spec import TensorSpec, is_array
 from headwater.data.transforms import Wrapper
 from headwater.dtypes import bool_, int64
 from headwater.errors import DataLossError, InvalidArgumentError
@@ -127,7 +127,7 @@ class PaddedBatch(Wrapper):
         size = known(self.batch_size) if known(self.drop_remainder) else None
         found: list[TensorSpec] = []
         for spec, shape in zip(self.input.specs, self.shapes, strict=True):
-            if isinstance(shape, np.ndarray):
+            if is_array(shape):
                 dims: Any = [None if dim < 0 else int(dim) for dim in shape]
                 found.append(TensorSpec([size, *dims], spec.dtype))
             else:
@@ -157,7 +157,7 @@ def _padded(values: Sequence[Array], shape: Sequence[int], padding: Any) -> Arra
             )  # fmt: skip
     sizes = [max(value.shape[i] for value in values) if want < 0 else want for i, want in enumerate(shape)]
     out = np.empty((len(values), *sizes), values[0].dtype)
-    out[...] = padding[()] if isinstance(padding, np.ndarray) else padding
+    out[...] = padding[()] if is_array(padding) else padding
     for index, value in enumerate(values):
         if any(have > room for have, room in zip(value.shape, sizes, strict=True)):
             raise DataLossError(

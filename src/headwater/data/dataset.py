@@ -20,7 +20,7 @@ from headwater.data.plain import GeneratedElements, PlainFunction
 from headwater.data.prefetch import AUTOTUNE, Prefetch, prefetched
 from headwater.data.sharding import distributed, reads_files
 from headwater.data.sources import Generated, Range, Slices, Whole
-from headwater.data.spec import TensorSpec, as_array
+from headwater.data.spec import TensorSpec, as_array, is_array
 from headwater.data.transforms import Cache, Concatenated, Draws, Picked, Repeat, Shard, Shuffle, Skip, Take, Zipped
 from headwater.dtypes import DType, as_dtype, bool_, int64, string
 from headwater.errors import InvalidArgumentError, NotFoundError
@@ -48,7 +48,7 @@ class Dataset:
     # What layers above do otherwise ---------------------------------------------------------------------------------
 
     @classmethod
-    def _value(cls, value: Any, dtype: DType | None = None) -> Any:
+    def as_value(cls, value: Any, dtype: DType | None = None) -> Any:
         """A value that a node may hold."""
         return as_array(value, dtype)
 
@@ -58,7 +58,8 @@ class Dataset:
         made = PlainFunction(function, inputs.node, inputs._packed, kind)
         return made, made.structure
 
-    def _with(self, node: Node, element_structure: Structure = None) -> Self:
+    def changed(self, node: Node, element_structure: Structure = None) -> Self:
+        """A dataset of ``node``, with the structure of elements and the options of this one."""
         made = object.__new__(self._plain_class())
         Dataset.__init__(made, node, self._structure if element_structure is None else element_structure, self._options)
         return made
@@ -69,7 +70,7 @@ class Dataset:
         return Dataset
 
     @classmethod
-    def _made(cls, node: Node, element_structure: Structure) -> Any:
+    def made(cls, node: Node, element_structure: Structure) -> Any:
         made = object.__new__(cls._plain_class())
         Dataset.__init__(made, node, element_structure)
         return made
@@ -80,8 +81,8 @@ class Dataset:
     def from_tensors(cls, tensors: Structure, name: str | None = None) -> Any:
         """One element: ``tensors`` as they are."""
         del name
-        parts = tuple(cls._value(part) for part in nest.flatten(tensors))
-        return cls._made(Whole(components=parts), nest.pack(nest.emptied(tensors), [None] * len(parts)))
+        parts = tuple(cls.as_value(part) for part in nest.flatten(tensors))
+        return cls.made(Whole(components=parts), nest.pack(nest.emptied(tensors), [None] * len(parts)))
 
     @classmethod
     def from_tensor_slices(cls, tensors: Structure, name: str | None = None) -> Any:
@@ -91,7 +92,7 @@ class Dataset:
           ValueError: a tensor is a scalar, or the first dimensions differ.
         """
         del name
-        parts = tuple(cls._value(part) for part in nest.flatten(tensors))
+        parts = tuple(cls.as_value(part) for part in nest.flatten(tensors))
         if not parts:
             raise ValueError("from_tensor_slices needs at least one tensor")
         sizes: set[int] = set()
@@ -103,7 +104,7 @@ class Dataset:
                 sizes.add(dims[0])
         if len(sizes) > 1:
             raise ValueError(f"Dimensions {sorted(sizes)} are not compatible: first dimensions must be equal")
-        return cls._made(Slices(components=parts), nest.pack(nest.emptied(tensors), [None] * len(parts)))
+        return cls.made(Slices(components=parts), nest.pack(nest.emptied(tensors), [None] * len(parts)))
 
     @classmethod
     def from_generator(
@@ -137,8 +138,8 @@ class Dataset:
         signature = nest.plain_lists(output_signature)
         specs = tuple(nest.flatten(signature))
         make = GeneratedElements(generator, signature, specs)
-        values = tuple(cls._value(arg) for arg in args or ())
-        return cls._made(Generated(make=make, args=values, of=specs), nest.emptied(signature))
+        values = tuple(cls.as_value(arg) for arg in args or ())
+        return cls.made(Generated(make=make, args=values, of=specs), nest.emptied(signature))
 
     @classmethod
     def range(cls, *args: Any, **options: Any) -> Any:
@@ -146,13 +147,18 @@ class Dataset:
         if not 1 <= len(args) <= 3:
             raise ValueError(f"Invalid number of arguments: {len(args)}; range takes one to three")
         start, stop, step = (0, args[0], 1) if len(args) == 1 else (*args, 1)[:3]
-        values = [cls._value(value, int64) for value in (start, stop, step)]
-        made = cls._made(Range(start=values[0], stop=values[1], step=values[2]), None)
+        values = [cls.as_value(value, int64) for value in (start, stop, step)]
+        made = cls.made(Range(start=values[0], stop=values[1], step=values[2]), None)
         output_type = options.pop("output_type", None)
         if output_type is None or as_dtype(output_type) == int64:
             return made
-        numpy_dtype = as_dtype(output_type).numpy_dtype
-        return made.map(lambda value: value.astype(numpy_dtype))
+        return made._cast(as_dtype(output_type))
+
+    def _cast(self, dtype: DType) -> Any:
+        def cast(value: Any) -> Any:
+            return value.astype(dtype.numpy_dtype)
+
+        return self.map(cast)
 
     @classmethod
     def list_files(
@@ -187,7 +193,7 @@ class Dataset:
         merged = Options()
         for leaf in leaves:
             merged = merged.merge(leaf._options)
-        made = cls._made(
+        made = cls.made(
             Zipped(inputs=tuple(leaf.node for leaf in leaves)), nest.pack(given, [leaf._structure for leaf in leaves])
         )
         made._options = merged
@@ -201,11 +207,11 @@ class Dataset:
         """Each next element from one of ``datasets``, drawn with ``weights``."""
         even = [1.0 / len(datasets)] * len(datasets)
         first, second = cls._seeds(seed)
-        draws = Draws(weights=cls._value(even if weights is None else weights), seed=first, seed2=second)
+        draws = Draws(weights=cls.as_value(even if weights is None else weights), seed=first, seed2=second)
         node = Picked(
             selector=draws, inputs=tuple(item.node for item in datasets), skip_empty=not stop_on_empty_dataset
         )
-        return datasets[0]._with(node)
+        return datasets[0].changed(node)
 
     @classmethod
     def choose_from_datasets(
@@ -216,24 +222,24 @@ class Dataset:
             selector=choice_dataset.node, inputs=tuple(item.node for item in datasets),
             skip_empty=not stop_on_empty_dataset,
         )  # fmt: skip
-        return datasets[0]._with(node)
+        return datasets[0].changed(node)
 
     # Order and number -------------------------------------------------------------------------------------------------
 
     def take(self, count: Any, name: str | None = None) -> Self:
         """The first ``count`` elements; all where it is -1."""
         del name
-        return self._with(Take(input=self.node, count=self._value(count, int64)))
+        return self.changed(Take(input=self.node, count=self.as_value(count, int64)))
 
     def skip(self, count: Any, name: str | None = None) -> Self:
         """All but the first ``count`` elements; none where it is -1."""
         del name
-        return self._with(Skip(input=self.node, count=self._value(count, int64)))
+        return self.changed(Skip(input=self.node, count=self.as_value(count, int64)))
 
     def repeat(self, count: Any = None, name: str | None = None) -> Self:
         """The elements ``count`` times; for ever where it is None or -1."""
         del name
-        return self._with(Repeat(input=self.node, count=self._value(-1 if count is None else count, int64)))
+        return self.changed(Repeat(input=self.node, count=self.as_value(-1 if count is None else count, int64)))
 
     def shard(self, num_shards: Any, index: Any, name: str | None = None) -> Self:
         """Every ``num_shards``-th element, from the one with number ``index``.
@@ -242,13 +248,13 @@ class Dataset:
           InvalidArgumentError: ``index`` is not below ``num_shards``.
         """
         del name
-        count, place = self._value(num_shards, int64), self._value(index, int64)
+        count, place = self.as_value(num_shards, int64), self.as_value(index, int64)
         number, at = known(count), known(place)
         if number is not None and at is not None and number >= 1 and not 0 <= at < number:
             raise InvalidArgumentError(
                 None, None, f"index must be between 0 and {number - 1} for num_shards {number}, not {at}."
             )
-        return self._with(Shard(input=self.node, count=count, index=place))
+        return self.changed(Shard(input=self.node, count=count, index=place))
 
     def shuffle(
         self, buffer_size: Any, seed: int | None = None, reshuffle_each_iteration: bool | None = None,
@@ -262,9 +268,9 @@ class Dataset:
         """
         del name
         first, second = self._seeds(seed)
-        return self._with(
+        return self.changed(
             Shuffle(
-                input=self.node, buffer_size=self._value(buffer_size, int64), seed=first, seed2=second,
+                input=self.node, buffer_size=self.as_value(buffer_size, int64), seed=first, seed2=second,
                 reshuffle=reshuffle_each_iteration is not False,
             )
         )  # fmt: skip
@@ -273,8 +279,8 @@ class Dataset:
     def _seeds(cls, seed: Any) -> tuple[Any, Any]:
         """Two seeds for random numbers, both 0 for any."""
         if seed is None:
-            return cls._value(0, int64), cls._value(0, int64)
-        return cls._value(seed, int64), cls._value(1, int64)
+            return cls.as_value(0, int64), cls.as_value(0, int64)
+        return cls.as_value(seed, int64), cls.as_value(1, int64)
 
     def cache(self, filename: Any = "", name: str | None = None) -> Self:
         """The elements, kept in memory when they were gone over once to the end.
@@ -285,13 +291,15 @@ class Dataset:
         del name
         if filename:
             raise InvalidArgumentError(None, None, "cache keeps elements in memory only; leave the filename out")
-        return self._with(Cache(input=self.node))
+        return self.changed(Cache(input=self.node))
 
     def prefetch(self, buffer_size: Any, name: str | None = None) -> Self:
         """The elements, of which a thread makes up to ``buffer_size`` ahead; `AUTOTUNE` for a good number."""
         del name
-        return self._with(
-            Prefetch(input=self.node, buffer_size=self._value(AUTOTUNE if buffer_size is None else buffer_size, int64))
+        return self.changed(
+            Prefetch(
+                input=self.node, buffer_size=self.as_value(AUTOTUNE if buffer_size is None else buffer_size, int64)
+            )
         )
 
     def concatenate(self, dataset: Dataset, name: str | None = None) -> Self:
@@ -306,7 +314,7 @@ class Dataset:
             raise TypeError(
                 f"Two datasets to concatenate have different types {self.element_spec} and {dataset.element_spec}"
             )
-        made = self._with(Concatenated(first=self.node, second=dataset.node))
+        made = self.changed(Concatenated(first=self.node, second=dataset.node))
         made._options = self._options.merge(dataset._options)
         return made
 
@@ -314,7 +322,7 @@ class Dataset:
         """Pairs of a number, from ``start`` on, and an element."""
         del name
         numbers = type(self).range(start, np.iinfo(np.int64).max)
-        return self._with(Zipped(inputs=(numbers.node, self.node)), (None, self._structure))
+        return self.changed(Zipped(inputs=(numbers.node, self.node)), (None, self._structure))
 
     # Batches ----------------------------------------------------------------------------------------------------------
 
@@ -328,10 +336,10 @@ class Dataset:
           drop_remainder: leave out a last batch that is smaller.
         """
         del num_parallel_calls, deterministic, name
-        return self._with(
+        return self.changed(
             Batch(
-                input=self.node, batch_size=self._value(batch_size, int64),
-                drop_remainder=self._value(drop_remainder, bool_),
+                input=self.node, batch_size=self.as_value(batch_size, int64),
+                drop_remainder=self.as_value(drop_remainder, bool_),
             )
         )  # fmt: skip
 
@@ -355,14 +363,14 @@ class Dataset:
         shapes: list[Any] = []
         for spec, shape in zip(specs, given, strict=True):
             found = self._padded_shape(shape)
-            if isinstance(found, np.ndarray) and spec.dims is not None and len(found) != len(spec.dims):
+            if is_array(found) and spec.dims is not None and len(found) != len(spec.dims):
                 raise ValueError(
                     f"The padded shape {tuple(found)} is not compatible with the corresponding input component shape "
                     f"{spec.shape}."
                 )
             shapes.append(found)
         if padding_values is None:
-            fillings = [self._value(b"" if spec.dtype == string else 0, spec.dtype) for spec in specs]
+            fillings = [self.as_value(b"" if spec.dtype == string else 0, spec.dtype) for spec in specs]
         else:
             values = (
                 self._spread(padding_values)
@@ -370,26 +378,26 @@ class Dataset:
                 else [padding_values] * len(specs)
             )
             fillings = [
-                self._value((b"" if spec.dtype == string else 0) if value is None else value, spec.dtype)
+                self.as_value((b"" if spec.dtype == string else 0) if value is None else value, spec.dtype)
                 for value, spec in zip(values, specs, strict=True)
             ]
-        return self._with(
+        return self.changed(
             PaddedBatch(
-                input=self.node, batch_size=self._value(batch_size, int64), shapes=tuple(shapes),
-                padding=tuple(fillings), drop_remainder=self._value(drop_remainder, bool_),
+                input=self.node, batch_size=self.as_value(batch_size, int64), shapes=tuple(shapes),
+                padding=tuple(fillings), drop_remainder=self.as_value(drop_remainder, bool_),
             )
         )  # fmt: skip
 
     def _padded_shape(self, shape: Any) -> Any:
         if hasattr(shape, "as_dims") and shape.as_dims is None:
             raise ValueError("padded_batch needs padded_shapes where the rank of a component is not known")
-        dims = shape.as_dims if hasattr(shape, "as_dims") else shape
-        if isinstance(dims, tuple | list):
-            dims = [-1 if dim is None else getattr(dim, "value", dim) for dim in dims]  # pyright: ignore[reportUnknownVariableType]
-            dims = [-1 if dim is None else dim for dim in dims]  # pyright: ignore[reportUnknownVariableType]
+        dims: Any = shape.as_dims if hasattr(shape, "as_dims") else shape
+        if type(dims) in (tuple, list):
+            dims = [getattr(dim, "value", dim) for dim in dims]
+            dims = [-1 if dim is None else dim for dim in dims]
         elif isinstance(dims, int):
             dims = [dims]
-        return self._value(np.asarray(dims, np.int64) if isinstance(dims, list) else dims, int64)
+        return self.as_value(np.asarray(dims, np.int64) if isinstance(dims, list) else dims, int64)
 
     def _spread(self, values: Structure) -> list[Any]:
         """The parts of ``values``, one for each component of an element."""
@@ -398,7 +406,7 @@ class Dataset:
     def unbatch(self, name: str | None = None) -> Self:
         """The slices of each element along the first dimension."""
         del name
-        return self._with(Unbatch(input=self.node))
+        return self.changed(Unbatch(input=self.node))
 
     def window(
         self, size: Any, shift: Any = None, stride: Any = 1, drop_remainder: Any = False, name: str | None = None
@@ -411,11 +419,12 @@ class Dataset:
         """
         del name
         node = Windows(
-            input=self.node, size=self._value(size, int64), shift=self._value(size if shift is None else shift, int64),
-            stride=self._value(stride, int64), drop_remainder=self._value(drop_remainder, bool_),
+            input=self.node, size=self.as_value(size, int64),
+            shift=self.as_value(size if shift is None else shift, int64),
+            stride=self.as_value(stride, int64), drop_remainder=self.as_value(drop_remainder, bool_),
         )  # fmt: skip
         specs = self.node.specs
-        return self._with(node, nest.pack(self._structure, [Nested(None, (spec,)) for spec in specs]))
+        return self.changed(node, nest.pack(self._structure, [Nested(None, (spec,)) for spec in specs]))
 
     # Functions --------------------------------------------------------------------------------------------------------
 
@@ -431,22 +440,22 @@ class Dataset:
         """
         del deterministic, name
         function, result = self._traced(map_func, self, "map")
-        return self._with(Map(input=self.node, function=function, parallel=self._calls(num_parallel_calls)), result)
+        return self.changed(Map(input=self.node, function=function, parallel=self._calls(num_parallel_calls)), result)
 
     def _calls(self, count: Any) -> Any:
-        return self._value(1 if count is None else 2 if isinstance(count, int) and count < 0 else count, int64)
+        return self.as_value(1 if count is None else 2 if isinstance(count, int) and count < 0 else count, int64)
 
     def filter(self, predicate: Callable[..., Any], name: str | None = None) -> Self:
         """The elements for which ``predicate`` is true."""
         del name
         function, _ = self._traced(predicate, self, "filter")
-        return self._with(Filter(input=self.node, function=function))
+        return self.changed(Filter(input=self.node, function=function))
 
     def take_while(self, predicate: Callable[..., Any], name: str | None = None) -> Self:
         """The elements before the first for which ``predicate`` is not true."""
         del name
         function, _ = self._traced(predicate, self, "take_while")
-        return self._with(TakeWhile(input=self.node, function=function))
+        return self.changed(TakeWhile(input=self.node, function=function))
 
     def flat_map(self, map_func: Callable[..., Any], name: str | None = None) -> Any:
         """The elements of the datasets that ``map_func`` gives, one dataset after the other."""
@@ -471,21 +480,21 @@ class Dataset:
         if not isinstance(result, Dataset):
             raise TypeError(f"`map_func` must return a `Dataset` object; that of {kind} gave {result!r}.")
         node = Interleave(
-            input=self.node, function=made, of=result.node.specs, cycle_length=self._value(cycle, int64),
-            block_length=self._value(block, int64), reads_files=reads_files(result.node),
+            input=self.node, function=made, of=result.node.specs, cycle_length=self.as_value(cycle, int64),
+            block_length=self.as_value(block, int64), reads_files=reads_files(result.node),
         )  # fmt: skip
-        return self._with(node, result._structure)
+        return self.changed(node, result._structure)
 
     def scan(self, initial_state: Structure, scan_func: Callable[..., Any], name: str | None = None) -> Any:
         """What ``scan_func(state, element)`` gives besides the next state, as the second of its two results."""
         del name
-        state = tuple(self._value(part) for part in nest.flatten(initial_state))
+        state = tuple(self.as_value(part) for part in nest.flatten(initial_state))
         structure = nest.pack(nest.emptied(initial_state), [None] * len(state))
-        both = self._with(Zipped(inputs=(Whole(components=state), self.node)), (structure, self._structure))
+        both = self.changed(Zipped(inputs=(Whole(components=state), self.node)), (structure, self._structure))
         function, result = self._traced(scan_func, both, "scan")
         if not isinstance(result, tuple) or len(result) != 2:  # pyright: ignore[reportUnknownArgumentType]
             raise TypeError("The scan function must return a pair comprising the new state and the output value.")
-        return self._with(Scan(input=self.node, state=state, function=function), result[1])
+        return self.changed(Scan(input=self.node, state=state, function=function), result[1])
 
     def apply(self, transformation_func: Callable[[Any], Any]) -> Any:
         """What ``transformation_func`` makes of this dataset.
@@ -511,7 +520,7 @@ class Dataset:
     def with_options(self, options: Options, name: str | None = None) -> Self:
         """The same with ``options`` where these are set."""
         del name
-        made = self._with(self.node)
+        made = self.changed(self.node)
         made._options = self._options.merge(options)
         return made
 
@@ -564,7 +573,7 @@ class Dataset:
     def as_numpy_iterator(self) -> Iterator[Any]:
         """The elements, with Python's scalars of NumPy in place of arrays without dimensions."""
         for element in self:
-            yield nest.map_structure(lambda part: part[()] if isinstance(part, np.ndarray) else part, element)
+            yield nest.map_structure(_as_scalar, element)
 
     def distributed(self, num_workers: int, index: int, policy: AutoShardPolicy | None = None) -> Self:
         """What one of several workers gets of this dataset, whose elements are batches for all of them together.
@@ -576,7 +585,7 @@ class Dataset:
           NotFoundError: the policy is FILE and there are fewer files than workers.
         """
         chosen = self._options.experimental_distribute.policy if policy is None else policy
-        return self._with(distributed(self.node, num_workers, index, chosen))
+        return self.changed(distributed(self.node, num_workers, index, chosen))
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} element_spec={self.element_spec}>"
@@ -588,6 +597,10 @@ class Nested:
     def __init__(self, element_structure: Structure, specs: tuple[TensorSpec, ...]) -> None:
         self.element_structure = element_structure
         self.specs = specs
+
+
+def _as_scalar(part: Any) -> Any:
+    return part[()] if is_array(part) else part
 
 
 def _wrapped(part: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections import deque
 from collections.abc import Iterator
@@ -26,9 +27,10 @@ from headwater.data.node import (
     positive,
     rows_of,
 )
-from headwater.data.spec import TensorSpec
+from headwater.data.spec import TensorSpec, is_array
 from headwater.data.transforms import Wrapper
 from headwater.dtypes import int64
+from headwater.errors import OpError
 
 
 @dataclass(eq=False, kw_only=True)
@@ -223,7 +225,7 @@ class Interleave(Wrapper):
 
 def node_of(value: Any) -> Node:
     """The node that is a component of an element."""
-    return value.item() if isinstance(value, np.ndarray) else value  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+    return value.item() if is_array(value) else value  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
 
 
 @dataclass(eq=False, kw_only=True)
@@ -321,3 +323,28 @@ class Kept(Node):
 
     def elements(self, context: Context) -> Iterator[Element]:
         return iter(self.items)
+
+
+@dataclass(eq=False, kw_only=True)
+class IgnoreErrors(Wrapper):
+    """The elements but those that a function fails for; where something else fails, those before it."""
+
+    @property
+    def columnar(self) -> bool:
+        return False
+
+    def elements(self, context: Context) -> Iterator[Element]:
+        if isinstance(self.input, Map):
+            yield from self._of_map(self.input, context)
+            return
+        with closing(self.input.elements(context)) as source, contextlib.suppress(OpError):
+            yield from source
+
+    def _of_map(self, mapped: Map, context: Context) -> Iterator[Element]:
+        with closing(mapped.input.elements(context)) as source:
+            for element in source:
+                try:
+                    found = mapped.function(context, element)
+                except Exception:  # noqa: BLE001 - that is what the program asks for
+                    continue
+                yield found

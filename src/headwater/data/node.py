@@ -11,17 +11,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, TypeVar
 
 import numpy as np
 
-from headwater.data.spec import TensorSpec
+from headwater.data.spec import TensorSpec, is_array
 from headwater.dtypes import DType
 from headwater.errors import InvalidArgumentError
 
 Array = np.ndarray[Any, Any]
 Element = tuple[Any, ...]
 Block = tuple[Array, ...]
+Source = TypeVar("Source")
 
 INFINITE: Final = -1
 UNKNOWN: Final = -2
@@ -112,12 +113,12 @@ class Node(ABC):
 
     def is_known(self, value: Any) -> bool:
         """Whether a value is there already."""
-        return isinstance(value, np.ndarray)
+        return is_array(value)
 
 
 def known(value: Any) -> Any:
     """The number or truth value that ``value`` holds, or None where only a graph will know."""
-    return value.item() if isinstance(value, np.ndarray) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+    return value.item() if is_array(value) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
 
 
 def fully_defined(specs: Sequence[TensorSpec]) -> bool:
@@ -136,7 +137,7 @@ def block_rows(specs: Sequence[TensorSpec]) -> int:
 def row(column: Array, index: int) -> Array:
     """One row of a column, as an array even where it is a scalar."""
     found = column[index]
-    if isinstance(found, np.ndarray) and column.dtype != object:
+    if is_array(found) and column.dtype != object:
         return found  # pyright: ignore[reportUnknownVariableType]
     if column.ndim > 1:
         return found
@@ -184,7 +185,7 @@ def _check_shape(first: Array, other: Array, label: str, component: int) -> None
 
 
 @contextmanager
-def closing(iterator: Any) -> Generator[Any]:
+def closing(iterator: Source) -> Generator[Source]:
     """Ends an iterator with the block, so that its files and threads end, too."""
     try:
         yield iterator

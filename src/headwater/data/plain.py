@@ -66,7 +66,8 @@ class GeneratedElements:
 
     def __init__(self, generator: Callable[..., Any], signature: Any, specs: tuple[TensorSpec, ...]) -> None:
         self._generator = generator
-        self._signature = signature
+        self._signature: Any = signature
+        self._several = isinstance(signature, tuple)
         self._specs = specs
 
     def __call__(self, *args: Any) -> Iterator[Element]:
@@ -75,7 +76,7 @@ class GeneratedElements:
             yield self._flat(element, index)
 
     def _flat(self, element: Any, index: int) -> Element:
-        given = nest.plain_lists(element) if isinstance(self._signature, tuple) else element
+        given = nest.plain_lists(element) if self._several else element
         if not nest.same(self._signature, given):
             raise TypeError(
                 f"`generator` yielded an element that did not match the expected structure. The expected structure was "

@@ -33,8 +33,8 @@ class TFRecordDataset(Dataset):
 
         def read(names: Any) -> Node:
             return Records(
-                filenames=names, compression_type=self._value(compression_type or "", string),
-                buffer_size=self._value(buffer_size or 0, int64),
+                filenames=names, compression_type=self.as_value(compression_type or "", string),
+                buffer_size=self.as_value(buffer_size or 0, int64),
             )  # fmt: skip
 
         _read_files(self, filenames, read, num_parallel_reads)
@@ -51,8 +51,8 @@ class TextLineDataset(Dataset):
 
         def read(names: Any) -> Node:
             return Lines(
-                filenames=names, compression_type=self._value(compression_type or "", string),
-                buffer_size=self._value(buffer_size or 0, int64),
+                filenames=names, compression_type=self.as_value(compression_type or "", string),
+                buffer_size=self.as_value(buffer_size or 0, int64),
             )  # fmt: skip
 
         _read_files(self, filenames, read, num_parallel_reads)
@@ -75,10 +75,10 @@ class FixedLengthRecordDataset(Dataset):
 
         def read(names: Any) -> Node:
             return FixedLengthRecords(
-                filenames=names, header_bytes=self._value(header_bytes or 0, int64),
-                record_bytes=self._value(record_bytes, int64), footer_bytes=self._value(footer_bytes or 0, int64),
-                buffer_size=self._value(buffer_size or 0, int64),
-                compression_type=self._value(compression_type or "", string),
+                filenames=names, header_bytes=self.as_value(header_bytes or 0, int64),
+                record_bytes=self.as_value(record_bytes, int64), footer_bytes=self.as_value(footer_bytes or 0, int64),
+                buffer_size=self.as_value(buffer_size or 0, int64),
+                compression_type=self.as_value(compression_type or "", string),
             )  # fmt: skip
 
         _read_files(self, filenames, read, num_parallel_reads)
@@ -90,7 +90,11 @@ def _read_files(dataset: Dataset, filenames: Any, read: Callable[[Any], Node], i
     if isinstance(filenames, Dataset) or (in_turn is not None and in_turn != 1):
         names = filenames if isinstance(filenames, Dataset) else cls.from_tensor_slices(np.ravel(as_array(filenames)))
         cycle = 1 if in_turn is None else DEFAULT_CYCLE if in_turn == AUTOTUNE else in_turn
-        made = names.interleaved(lambda name: cls._made(read(name), None), cycle, 1, "interleave")
+
+        def read_one(name: Any) -> Any:
+            return cls.made(read(name), None)
+
+        made = names.interleaved(read_one, cycle, 1, "interleave")
         Dataset.__init__(dataset, made.node, None)
     else:
-        Dataset.__init__(dataset, read(cls._value(filenames, string)), None)
+        Dataset.__init__(dataset, read(cls.as_value(filenames, string)), None)

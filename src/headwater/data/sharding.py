@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
@@ -12,6 +13,7 @@ from headwater.data.functions import Interleave
 from headwater.data.node import Node, known
 from headwater.data.options import AutoShardPolicy
 from headwater.data.sources import FixedLengthRecords, Lines, Records, Slices
+from headwater.data.spec import is_array
 from headwater.data.transforms import Shard
 from headwater.errors import InvalidArgumentError, NotFoundError
 
@@ -75,12 +77,13 @@ def _shard(node: Node, count: int, index: int) -> Node:
     return Shard(input=node, count=np.asarray(count, np.int64), index=np.asarray(index, np.int64))
 
 
-def _rebuilt(node: Node, change: Any) -> Node:
+def _rebuilt(node: Node, change: Callable[[Node], Node]) -> Node:
     """``node`` above what ``change`` gives for the nodes below."""
     changed: dict[str, Any] = {}
     for name in node.children:
-        child = getattr(node, name)
-        new = tuple(map(change, child)) if isinstance(child, tuple) else change(child)
+        child: Any = getattr(node, name)
+        several = type(child) is tuple  # pyright: ignore[reportUnknownArgumentType]
+        new: Any = tuple(map(change, child)) if several else change(child)
         if new is not child and new != child:
             changed[name] = new
     return replace(node, **changed) if changed else node  # pyright: ignore[reportArgumentType, reportUnknownVariableType]
@@ -100,7 +103,7 @@ def reads_files(node: Node) -> bool:
 def file_count(node: Node) -> int | None:
     """How many files the elements come from; None where they do not come from files, or that is not known."""
     if isinstance(node, _READERS):
-        return int(np.size(node.filenames)) if isinstance(node.filenames, np.ndarray) else None
+        return int(np.size(node.filenames)) if is_array(node.filenames) else None
     if isinstance(node, Interleave):
         source = _file_names(node)
         return None if source is None else source.cardinality
@@ -118,7 +121,7 @@ def _file_names(node: Interleave) -> Slices | None:
         if len(children) != 1 or not children[0].specs or children[0].specs != below.specs:
             return None
         below = children[0]
-    is_text = len(below.components) == 1 and isinstance(below.components[0], np.ndarray)
+    is_text = len(below.components) == 1 and is_array(below.components[0])
     return below if is_text and below.components[0].dtype == object else None
 
 

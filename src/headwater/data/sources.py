@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from headwater.data.node import UNKNOWN, Block, Context, Element, Node, closing, known, row, rows_of
-from headwater.data.spec import TensorSpec
+from headwater.data.spec import TensorSpec, is_array
 from headwater.dtypes import from_numpy, int64, string
 from headwater.errors import InvalidArgumentError
 from headwater.io.files import open_file, translated
@@ -44,7 +44,7 @@ class Slices(Node):
     @property
     def cardinality(self) -> int:
         first = self.components[0]
-        return len(first) if isinstance(first, np.ndarray) else UNKNOWN  # pyright: ignore[reportUnknownArgumentType]
+        return len(first) if is_array(first) else UNKNOWN  # pyright: ignore[reportUnknownArgumentType]
 
     def elements(self, context: Context) -> Iterator[Element]:
         for index in range(self._count()):

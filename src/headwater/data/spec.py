@@ -77,17 +77,19 @@ class TensorSpec:
         return f"TensorSpec(shape={self._shape}, dtype={self._dtype!r}, name={self._name!r})"
 
 
+def is_array(value: Any) -> bool:
+    """Whether ``value`` is an array of NumPy."""
+    return isinstance(value, np.ndarray)
+
+
 def as_array(value: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:
     """A value as an array as TensorFlow would take it: text as bytes, Python's floats as float32, ints as int32."""
-    if isinstance(value, np.ndarray | np.generic):
-        array: np.ndarray[Any, Any] = np.asarray(value)
-    else:
-        array = np.asarray(value)
-        if dtype is None and not hasattr(value, "dtype"):
-            if array.dtype == np.float64:
-                array = array.astype(np.float32)
-            elif array.dtype == np.int64 and (not array.size or np.abs(array).max() <= np.iinfo(np.int32).max):
-                array = array.astype(np.int32)
+    array: np.ndarray[Any, Any] = np.asarray(value)
+    if dtype is None and not hasattr(value, "dtype"):
+        if array.dtype == np.float64:
+            array = array.astype(np.float32)
+        elif array.dtype == np.int64 and (not array.size or np.abs(array).max() <= np.iinfo(np.int32).max):
+            array = array.astype(np.int32)
     if array.dtype.kind in "USO":
         return to_string_array(array)
     return array if dtype is None else array.astype(dtype.numpy_dtype, copy=False)

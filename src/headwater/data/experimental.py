@@ -1,0 +1,95 @@
+"""``tf.data.experimental`` and ``tf.contrib.data``: functions from dataset to dataset, for `Dataset.apply`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from headwater.data.dataset import Dataset
+from headwater.data.functions import IgnoreErrors
+from headwater.data.node import INFINITE, UNKNOWN
+
+INFINITE_CARDINALITY: Final = INFINITE
+UNKNOWN_CARDINALITY: Final = UNKNOWN
+
+Transformation = Callable[[Dataset], Any]
+
+
+def map_and_batch(
+    map_func: Callable[..., Any], batch_size: Any, num_parallel_batches: Any = None, drop_remainder: Any = False,
+    num_parallel_calls: Any = None,
+) -> Transformation:  # fmt: skip
+    """`Dataset.map`, then `Dataset.batch`."""
+    del num_parallel_batches
+    return lambda dataset: dataset.map(map_func, num_parallel_calls).batch(batch_size, drop_remainder)
+
+
+def shuffle_and_repeat(buffer_size: Any, count: Any = None, seed: int | None = None) -> Transformation:
+    """`Dataset.shuffle`, then `Dataset.repeat`."""
+    return lambda dataset: dataset.shuffle(buffer_size, seed).repeat(count)
+
+
+def parallel_interleave(
+    map_func: Callable[..., Any], cycle_length: Any, block_length: Any = 1, sloppy: Any = False,
+    buffer_output_elements: Any = None, prefetch_input_elements: Any = None,
+) -> Transformation:  # fmt: skip
+    """`Dataset.interleave`. The order is always that of the cycle."""
+    del sloppy, buffer_output_elements, prefetch_input_elements
+    return lambda dataset: dataset.interleave(map_func, cycle_length, block_length)
+
+
+def unbatch() -> Transformation:
+    """`Dataset.unbatch`."""
+    return lambda dataset: dataset.unbatch()
+
+
+def enumerate_dataset(start: Any = 0) -> Transformation:
+    """`Dataset.enumerate`."""
+    return lambda dataset: dataset.enumerate(start)
+
+
+def scan(initial_state: Any, scan_func: Callable[..., Any]) -> Transformation:
+    """`Dataset.scan`."""
+    return lambda dataset: dataset.scan(initial_state, scan_func)
+
+
+def take_while(predicate: Callable[..., Any]) -> Transformation:
+    """`Dataset.take_while`."""
+    return lambda dataset: dataset.take_while(predicate)
+
+
+def ignore_errors() -> Transformation:
+    """The elements but those that the function of a `Dataset.map` fails for."""
+    return lambda dataset: dataset.changed(IgnoreErrors(input=dataset.node))
+
+
+def prefetch_to_device(device: str, buffer_size: Any = None) -> Transformation:
+    """`Dataset.prefetch`. Elements go to a device with the step that takes them."""
+    del device
+    return lambda dataset: dataset.prefetch(buffer_size)
+
+
+def copy_to_device(target_device: str, source_device: str = "/cpu:0") -> Transformation:
+    """The dataset itself. Elements go to a device with the step that takes them."""
+    del target_device, source_device
+    return lambda dataset: dataset
+
+
+def batch_and_drop_remainder(batch_size: Any) -> Transformation:
+    """`Dataset.batch`, without a last batch that is smaller."""
+    return lambda dataset: dataset.batch(batch_size, drop_remainder=True)
+
+
+def padded_batch_and_drop_remainder(batch_size: Any, padded_shapes: Any, padding_values: Any = None) -> Transformation:
+    """`Dataset.padded_batch`, without a last batch that is smaller."""
+    return lambda dataset: dataset.padded_batch(batch_size, padded_shapes, padding_values, drop_remainder=True)
+
+
+def sample_from_datasets(datasets: Sequence[Dataset], weights: Any = None, seed: int | None = None) -> Any:
+    """`Dataset.sample_from_datasets`."""
+    return datasets[0].sample_from_datasets(datasets, weights, seed)
+
+
+def choose_from_datasets(datasets: Sequence[Dataset], choice_dataset: Dataset) -> Any:
+    """`Dataset.choose_from_datasets`."""
+    return datasets[0].choose_from_datasets(datasets, choice_dataset)
