@@ -21,6 +21,8 @@ An order whose handle was not stored in time is started again with the same atte
 
 from __future__ import annotations
 
+import dataclasses
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -139,6 +141,24 @@ class Place:
     cores: tuple[int, ...] = ()
     gpus: tuple[str, ...] = ()
     detail: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def encode(self) -> str:
+        """This place as text, for `decode`."""
+        return json.dumps(dataclasses.asdict(self))
+
+    @staticmethod
+    def decode(text: str) -> Place:
+        """Reads what `encode` gave."""
+        fields = json.loads(text)
+        return Place(
+            task=TaskName(**fields["task"]),
+            host=fields["host"],
+            address=fields["address"],
+            resources=Resources(**fields["resources"]),
+            cores=tuple(fields["cores"]),
+            gpus=tuple(fields["gpus"]),
+            detail=fields["detail"],
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

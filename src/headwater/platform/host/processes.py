@@ -71,21 +71,26 @@ def boot_id() -> str:
     return (_PROC / "sys/kernel/random/boot_id").read_text().strip()
 
 
-def descendants(pid: int) -> list[int]:
-    """The processes that ``pid`` started, and those that they started, without itself."""
-    children: dict[int, list[int]] = {}
-    for entry in os.listdir(_PROC):
-        if entry.isdecimal():
-            stat = _stat(int(entry))
-            if stat is not None:
-                children.setdefault(int(stat[_PARENT]), []).append(int(entry))
-    found: list[int] = []
-    pending = [pid]
-    while pending:
-        below = children.get(pending.pop(), [])
-        found += below
-        pending += below
-    return found
+class ProcessTable:
+    """Who started whom, at one moment."""
+
+    def __init__(self) -> None:
+        self._children: dict[int, list[int]] = {}
+        for entry in os.listdir(_PROC):
+            if entry.isdecimal():
+                stat = _stat(int(entry))
+                if stat is not None:
+                    self._children.setdefault(int(stat[_PARENT]), []).append(int(entry))
+
+    def descendants(self, pid: int) -> list[int]:
+        """The processes that ``pid`` started, and those that they started, without itself."""
+        found: list[int] = []
+        pending = [pid]
+        while pending:
+            below = self._children.get(pending.pop(), [])
+            found += below
+            pending += below
+        return found
 
 
 def resident_bytes(pids: Iterable[int]) -> int:

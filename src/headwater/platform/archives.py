@@ -1,0 +1,94 @@
+"""Archives of programs: unpacked within one folder, whatever they say."""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+import shutil
+import stat
+import tarfile
+import zipfile
+import zlib
+from pathlib import Path, PurePosixPath
+
+MAX_BYTES = 4 << 30
+MAX_MEMBERS = 100_000
+
+# The last two come from zip files, for ways of compression and encryption that are not known.
+_DAMAGED = (
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    gzip.BadGzipFile,
+    zlib.error,
+    lzma.LZMAError,
+    EOFError,
+    NotImplementedError,
+    RuntimeError,
+)
+
+
+class ArchiveError(ValueError):
+    """The archive cannot be unpacked, or must not be; the message names it, and the member."""
+
+
+def unpack(archive: Path, folder: Path, *, max_bytes: int = MAX_BYTES, max_members: int = MAX_MEMBERS) -> None:
+    """Unpacks a tar file, compressed or not, or a zip file into ``folder``, which exists.
+
+    Nothing is written outside of ``folder``: members with absolute paths, with ``..``, or with links that lead out of
+    it are refused, and so are devices. Permissions beyond those of the owner, owners and special bits are dropped.
+
+    Args:
+      max_bytes: how much may come out of it, in bytes.
+      max_members: how many files and folders may come out of it.
+
+    Raises:
+      ArchiveError: it is no such archive, is damaged, is too large, or has a member that must not be written.
+      OSError: it cannot be read, or the folder cannot be written.
+    """
+    try:
+        if zipfile.is_zipfile(archive):
+            _unpack_zip(archive, folder, max_bytes, max_members)
+        else:
+            _unpack_tar(archive, folder, max_bytes, max_members)
+    except _DAMAGED as error:
+        raise ArchiveError(f"{archive} cannot be unpacked: {error}") from error
+
+
+def _unpack_tar(archive: Path, folder: Path, max_bytes: int, max_members: int) -> None:
+    size = members = 0
+    with tarfile.open(archive, "r:*") as tar:
+        # One by one, so that what is too large is noticed before it is written.
+        for member in tar:
+            size, members = size + member.size, members + 1
+            _check_size(archive, size, members, max_bytes, max_members)
+            tar.extract(member, folder, filter="data")
+
+
+def _unpack_zip(archive: Path, folder: Path, max_bytes: int, max_members: int) -> None:
+    with zipfile.ZipFile(archive) as zipped:
+        entries = zipped.infolist()
+        # Python reads no more of a member than the size that the archive gives for it.
+        _check_size(archive, sum(entry.file_size for entry in entries), len(entries), max_bytes, max_members)
+        for entry in entries:
+            path = PurePosixPath(entry.filename)
+            if path.is_absolute() or ".." in path.parts or "\\" in entry.filename:
+                raise ArchiveError(f"{archive} has a member {entry.filename!r}, which is outside of it")
+            mode = entry.external_attr >> 16
+            if mode and not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_IFMT(mode) == 0):
+                raise ArchiveError(f"{archive} has a member {entry.filename!r} that is neither a file nor a folder")
+            target = folder / path
+            if entry.is_dir():
+                target.mkdir(parents=True, exist_ok=True)
+                continue
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with zipped.open(entry) as source, target.open("wb") as file:
+                shutil.copyfileobj(source, file)
+            if mode & stat.S_IXUSR:
+                target.chmod(0o755)
+
+
+def _check_size(archive: Path, size: int, members: int, max_bytes: int, max_members: int) -> None:
+    if members > max_members:
+        raise ArchiveError(f"{archive} has more than {max_members} members")
+    if size > max_bytes:
+        raise ArchiveError(f"{archive} would take more than {max_bytes} bytes")

@@ -1,0 +1,293 @@
+"""Tasks on hosts that each have an agent: what this machine and hosts over ssh have in common.
+
+Resources are accounted for here; all else is done by the agent of the host (`headwater.platform.host.agent`), which is
+reached through a `HostConnection`.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from headwater.cluster.addresses import Address, parse_address
+from headwater.cluster.names import TaskName
+from headwater.platform.backends.base import (
+    BackendError,
+    Capacity,
+    Exited,
+    Lost,
+    Place,
+    Running,
+    TaskBackend,
+    TaskOrder,
+    TaskRequest,
+    TaskState,
+    Usage,
+)
+from headwater.platform.backends.placement import Host, Ledger
+from headwater.telemetry.progress import Progress
+
+_ARCHIVE_PIECE = 1 << 20
+# One poll brings no more of a log than this, so that a task that never stops printing does not hold up the others.
+_MAX_LOG_PIECES = 32
+
+
+class HostConnection(Protocol):
+    """The way to one host's agent. Its methods may be called from any thread.
+
+    Attributes:
+      host: the host's name.
+      address: the name or address at which other hosts reach it.
+      labels: what the selectors of jobs are held against.
+      local: whether files of the server are files of the host.
+    """
+
+    host: str
+    address: str
+    labels: Mapping[str, str]
+    local: bool
+
+    def call(self, method: str, **arguments: Any) -> Any:
+        """Calls a method of the agent.
+
+        Raises:
+          BackendError: the host does not answer (temporary), or could not do it.
+        """
+        ...
+
+    def silence_s(self) -> float:
+        """For how long the host has not answered, in seconds; 0 while it does."""
+        ...
+
+    def close(self) -> None:
+        """Ends the connection. Tasks go on."""
+        ...
+
+
+class HostsBackend(TaskBackend):
+    """Runs tasks on hosts with agents.
+
+    Args:
+      connections: one for each host.
+      lost_after_s: how long a host may be silent before its tasks count as lost, in seconds.
+    """
+
+    def __init__(self, connections: Sequence[HostConnection], *, lost_after_s: float) -> None:
+        self._connections = {connection.host: connection for connection in connections}
+        self._lost_after_s = lost_after_s
+        self._lock = threading.Lock()
+        self._ledger = Ledger()
+        self._known: set[str] = set()
+
+    def capacity(self) -> Capacity:
+        problems = self._look_at_hosts()
+        with self._lock:
+            return Capacity(hosts=self._ledger.capacity(problems))
+
+    def reserve(self, job_id: str, requests: Sequence[TaskRequest]) -> tuple[Place, ...]:
+        problems = self._look_at_hosts()
+        with self._lock:
+            assignments = self._ledger.place(job_id, requests, problems=problems)
+        try:
+            addresses: dict[TaskName, str] = {}
+            for host in {assignment.host for assignment in assignments}:
+                tasks = [assignment.task for assignment in assignments if assignment.host == host]
+                connection = self._connections[host]
+                ports: list[int] = connection.call("lease_ports", job_id=job_id, count=len(tasks))
+                for task, port in zip(tasks, ports, strict=True):
+                    addresses[task] = str(Address(connection.address, port))
+        except BackendError:
+            with self._lock:
+                self._ledger.release(job_id, [assignment.task for assignment in assignments])
+            raise
+        return tuple(
+            Place(
+                task=assignment.task,
+                host=assignment.host,
+                address=addresses[assignment.task],
+                resources=assignment.resources,
+                cores=assignment.cores,
+                gpus=assignment.gpus,
+            )
+            for assignment in assignments
+        )
+
+    def restore(self, job_id: str, places: Sequence[Place]) -> None:
+        self._look_at_hosts()
+        with self._lock:
+            self._ledger.restore(job_id, places)
+        for host in {place.host for place in places} & self._known:
+            ports = [parse_address(place.address).port for place in places if place.host == host]
+            self._connections[host].call("lease_again", job_id=job_id, ports=ports)
+
+    def release(self, job_id: str, tasks: Sequence[TaskName] | None = None) -> None:
+        named = None if tasks is None else [(task.job, task.index) for task in tasks]
+        try:
+            self._call_all("release", job_id=job_id, tasks=named)
+        finally:
+            with self._lock:
+                self._ledger.release(job_id, tasks)
+
+    def forget(self, job_id: str) -> None:
+        self._call_all("forget", job_id=job_id)
+
+    def start(self, order: TaskOrder) -> str:
+        connection = self._connection(order.place.host)
+        if order.archive is not None:
+            self._unpack(connection, order.job_id, order.archive)
+        order.log_path.parent.mkdir(parents=True, exist_ok=True)
+        place = order.place
+        handle = connection.call(
+            "start",
+            order={
+                "job_id": order.job_id,
+                "job": order.task.job,
+                "index": order.task.index,
+                "attempt": order.attempt,
+                "argv": list(order.argv),
+                "env": dict(order.env),
+                "cwd": order.cwd,
+                "address": place.address,
+                "cores": list(place.cores),
+                "gpus": list(place.gpus),
+                "memory_bytes": place.resources.memory_bytes,
+                "log_path": str(order.log_path.absolute()) if connection.local else None,
+                "max_log_bytes": order.max_log_bytes,
+            },
+        )
+        log = {} if connection.local else {"log": str(order.log_path.absolute()), "log_from": _size(order.log_path)}
+        return json.dumps({**handle, **log, "host": place.host, "gpus": list(place.gpus)})
+
+    def poll(self, handle: str) -> TaskState:
+        fields = json.loads(handle)
+        connection = self._connections.get(fields["host"])
+        if connection is None:
+            return Lost(reason=f"host {fields['host']} is no longer one of this backend's")
+        try:
+            answer = _poll(connection, fields)
+        except BackendError as error:
+            silence_s = connection.silence_s()
+            if silence_s > self._lost_after_s:
+                return Lost(reason=f"host {connection.host} does not answer since {silence_s:.0f} s: {error}")
+            return Running(waiting=str(error))
+        return _state(answer)
+
+    def stop(self, handle: str, *, grace_s: float) -> None:
+        fields = json.loads(handle)
+        self._connection(fields["host"]).call("stop", handle=fields, grace_s=grace_s)
+
+    def adopt(self, handle: str) -> bool:
+        return isinstance(self.poll(handle), Running)
+
+    def close(self) -> None:
+        for connection in self._connections.values():
+            connection.close()
+
+    def _connection(self, host: str) -> HostConnection:
+        connection = self._connections.get(host)
+        if connection is None:
+            raise BackendError(f"there is no host {host!r}; there are {', '.join(self._connections)}")
+        return connection
+
+    def _look_at_hosts(self) -> dict[str, str]:
+        """Tells the ledger of the hosts; the reasons of those that do not answer."""
+        problems: dict[str, str] = {}
+        for host, connection in self._connections.items():
+            try:
+                description = connection.call("describe")
+            except BackendError as error:
+                problems[host] = str(error)
+                continue
+            with self._lock:
+                self._known.add(host)
+                self._ledger.set_host(
+                    Host(
+                        name=host,
+                        cores=tuple(description["cores"]),
+                        memory_bytes=description["memory_bytes"],
+                        gpus=tuple(description["gpus"]),
+                        labels=connection.labels,
+                    )
+                )
+        return problems
+
+    def _call_all(self, method: str, **arguments: Any) -> None:
+        """Calls all hosts, also when one of them fails."""
+        errors: list[BackendError] = []
+        for connection in self._connections.values():
+            try:
+                connection.call(method, **arguments)
+            except BackendError as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
+
+    def _unpack(self, connection: HostConnection, job_id: str, archive: Path) -> None:
+        if connection.call("has_archive", job_id=job_id):
+            return
+        if not connection.local:
+            with archive.open("rb") as file:
+                offset = 0
+                while (piece := file.read(_ARCHIVE_PIECE)) or not offset:
+                    data = base64.b64encode(piece).decode()
+                    connection.call("put_archive", job_id=job_id, name=archive.name, offset=offset, data=data)
+                    offset += len(piece)
+                    if not piece:
+                        break
+        connection.call("unpack_archive", job_id=job_id, path=str(archive.absolute()))
+
+
+def _poll(connection: HostConnection, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The agent's answer; appends to the task's log here what it has printed there."""
+    if "log" not in fields:
+        answer: dict[str, Any] = connection.call("poll", handle=fields)
+        return answer
+    path = Path(fields["log"])
+    state: dict[str, Any] = {"state": "running"}
+    for _ in range(_MAX_LOG_PIECES):
+        state = connection.call("poll", handle=fields, log_from=_size(path) - fields["log_from"])
+        piece = base64.b64decode(state["log"])
+        if not piece:
+            return state
+        with path.open("ab") as file:
+            file.write(piece)
+    # There is more: if the task has ended, that is told when all that it printed is here.
+    return state if state["state"] != "exited" else {"state": "running", "progress": state["progress"]}
+
+
+def _state(answer: Mapping[str, Any]) -> TaskState:
+    progress = Progress.decode(answer["progress"].encode()) if answer.get("progress") else None
+    match answer["state"]:
+        case "exited":
+            return Exited(
+                code=answer["code"],
+                reason=answer["reason"],
+                stopped=answer["stopped"],
+                preempted=answer["preempted"],
+                at=answer["at"],
+                last_lines=tuple(answer["last_lines"]),
+                progress=progress,
+            )
+        case "lost":
+            return Lost(reason=answer["reason"])
+        case _:
+            usage = None
+            if "cpu_s" in answer:
+                usage = Usage(
+                    cpu_s=answer["cpu_s"],
+                    memory_bytes=answer["memory_bytes"],
+                    gpu_memory_bytes=answer["gpu_memory_bytes"],
+                    gpu_utilization=answer["gpu_utilization"],
+                )
+            return Running(started_at=answer.get("started_at", 0.0), progress=progress, usage=usage)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0

@@ -1,0 +1,92 @@
+"""This machine: the default backend.
+
+Each task is a process in a session of its own below a keeper (`headwater.platform.host.keeper`), which outlives the
+server: tasks go on when the server ends, however it does, and are found again when it is back.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from headwater.errors import OpError
+from headwater.platform.backends.base import BackendError
+from headwater.platform.backends.hosts import HostsBackend
+from headwater.platform.host.agent import Agent, AgentError
+from headwater.platform.host.ports import NoPort
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LocalSettings:
+    """How this machine is used.
+
+    Attributes:
+      state_dir: a folder for records of tasks and for the jobs' own folders; the server's alone, on a local disk.
+      cpus: how many of its cores tasks may have; all unless given.
+      memory_bytes: how much of its memory tasks may have, in bytes; all unless given.
+      gpus: how many of its GPUs tasks may have; all unless given.
+      labels: what the selectors of jobs are held against.
+      environ: the environment that tasks get besides their own; the server's unless given, less what begins with
+        ``HEADWATER_``.
+    """
+
+    state_dir: Path
+    cpus: int | None = None
+    memory_bytes: int | None = None
+    gpus: int | None = None
+    labels: Mapping[str, str] = field(default_factory=dict[str, str])
+    environ: Mapping[str, str] | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("cpus", "memory_bytes", "gpus"):
+            value = getattr(self, name)
+            if value is not None and value < 0:
+                raise ValueError(f"{name} must not be negative, but is {value}")
+
+
+class _ThisMachine:
+    host = "local"
+    address = "127.0.0.1"
+    local = True
+
+    def __init__(self, settings: LocalSettings) -> None:
+        self.labels = settings.labels
+        self._settings = settings
+        environ = os.environ if settings.environ is None else settings.environ
+        self._agent = Agent(settings.state_dir.absolute(), environ)
+
+    def call(self, method: str, **arguments: Any) -> Any:
+        try:
+            # Starting waits for a keeper to be there, and what runs need not wait for that to be asked how it is.
+            result = getattr(self._agent, method)(**arguments)
+        except (AgentError, NoPort, OSError, OpError) as error:
+            raise BackendError(str(error), temporary=isinstance(error, NoPort | OSError)) from error
+        return self._within_limits(result) if method == "describe" else result
+
+    def silence_s(self) -> float:
+        return 0.0
+
+    def close(self) -> None:
+        """There is nothing to end."""
+
+    def _within_limits(self, description: dict[str, Any]) -> dict[str, Any]:
+        settings = self._settings
+        memory = description["memory_bytes"]
+        return {
+            **description,
+            "cores": description["cores"][: settings.cpus],
+            "memory_bytes": memory if settings.memory_bytes is None else min(memory, settings.memory_bytes),
+            "gpus": description["gpus"][: settings.gpus],
+        }
+
+
+class LocalBackend(HostsBackend):
+    """Runs tasks on this machine."""
+
+    name = "local"
+
+    def __init__(self, settings: LocalSettings) -> None:
+        super().__init__([_ThisMachine(settings)], lost_after_s=0.0)

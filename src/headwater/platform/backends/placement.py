@@ -1,0 +1,220 @@
+"""Which host gets which task: resources of hosts, what is reserved of them, and a choice among them.
+
+A `Ledger` knows nothing of processes and is not shared between threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from headwater.cluster.names import TaskName
+from headwater.platform.backends.base import HostCapacity, NotEnough, Place, Resources, TaskRequest
+
+# CPUs in fractions add up with an error.
+_EPSILON = 1e-6
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Host:
+    """What a host has for tasks.
+
+    Attributes:
+      name: how it is called.
+      cores: the numbers of its cores.
+      memory_bytes: its memory, in bytes.
+      gpus: the names of its GPUs.
+      labels: what a request's selector is held against.
+    """
+
+    name: str
+    cores: tuple[int, ...]
+    memory_bytes: int
+    gpus: tuple[str, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def total(self) -> Resources:
+        """All of it."""
+        return Resources(cpus=len(self.cores), memory_bytes=self.memory_bytes, gpus=len(self.gpus))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Assignment:
+    """What one task gets.
+
+    Attributes: as of `Place`.
+    """
+
+    task: TaskName
+    host: str
+    resources: Resources
+    cores: tuple[int, ...]
+    gpus: tuple[str, ...]
+
+
+class _Account:
+    """What is reserved of one host."""
+
+    def __init__(self, host: Host) -> None:
+        self.host = host
+        self.taken: dict[tuple[str, TaskName], Assignment] = {}
+
+    def free(self) -> Resources:
+        taken = [assignment.resources for assignment in self.taken.values()]
+        total = self.host.total
+        return Resources(
+            cpus=max(0.0, total.cpus - sum(resources.cpus for resources in taken)),
+            memory_bytes=max(0, total.memory_bytes - sum(resources.memory_bytes for resources in taken)),
+            gpus=len(self.free_gpus()),
+        )
+
+    def free_gpus(self) -> list[str]:
+        taken = {gpu for assignment in self.taken.values() for gpu in assignment.gpus}
+        return [gpu for gpu in self.host.gpus if gpu not in taken]
+
+    def free_cores(self) -> list[int]:
+        taken = {core for assignment in self.taken.values() for core in assignment.cores}
+        return [core for core in self.host.cores if core not in taken]
+
+    def assign(self, request: TaskRequest) -> Assignment:
+        whole = request.resources.cpus >= 1 and request.resources.cpus == int(request.resources.cpus)
+        return Assignment(
+            task=request.task,
+            host=self.host.name,
+            resources=request.resources,
+            cores=tuple(self.free_cores()[: int(request.resources.cpus)]) if whole else (),
+            gpus=tuple(self.free_gpus()[: request.resources.gpus]),
+        )
+
+
+class Ledger:
+    """What is reserved of which host, for which task of which job."""
+
+    def __init__(self) -> None:
+        self._accounts: dict[str, _Account] = {}
+
+    def set_host(self, host: Host) -> None:
+        """Adds a host, or changes what is known of it."""
+        account = self._accounts.setdefault(host.name, _Account(host))
+        account.host = host
+
+    def capacity(self, problems: Mapping[str, str]) -> tuple[HostCapacity, ...]:
+        """All hosts; ``problems`` says by host why nothing can be started there."""
+        return tuple(
+            HostCapacity(host=name, total=account.host.total, free=account.free(), problem=problems.get(name, ""))
+            for name, account in self._accounts.items()
+        )
+
+    def place(
+        self, job_id: str, requests: Sequence[TaskRequest], *, problems: Mapping[str, str]
+    ) -> tuple[Assignment, ...]:
+        """Chooses a host for each of ``requests``, and reserves what they ask for: for all of them or for none.
+
+        Tasks that are hard to place go first. GPUs are packed, so that a host's GPUs stay together for a task that
+        needs all of them; tasks without are spread.
+
+        Raises:
+          NotEnough: not all can be placed; it is not ``ever`` where they could not be with all hosts empty.
+        """
+        try:
+            return self._place(job_id, requests, problems)
+        except NotEnough as error:
+            empty = Ledger()
+            for account in self._accounts.values():
+                empty.set_host(account.host)
+            try:
+                empty._place(job_id, requests, {})
+            except NotEnough as never:
+                raise NotEnough(str(never), ever=False) from None
+            raise error
+
+    def restore(self, job_id: str, places: Sequence[Place]) -> None:
+        """Takes into account what was reserved earlier, for hosts that are still known."""
+        for place in places:
+            account = self._accounts.get(place.host)
+            if account is not None:
+                account.taken[job_id, place.task] = Assignment(
+                    task=place.task, host=place.host, resources=place.resources, cores=place.cores, gpus=place.gpus
+                )
+
+    def release(self, job_id: str, tasks: Sequence[TaskName] | None = None) -> None:
+        """Frees what was reserved for ``tasks`` of the job, all unless given."""
+        for account in self._accounts.values():
+            for key in [key for key in account.taken if key[0] == job_id and (tasks is None or key[1] in tasks)]:
+                del account.taken[key]
+
+    def _place(
+        self, job_id: str, requests: Sequence[TaskRequest], problems: Mapping[str, str]
+    ) -> tuple[Assignment, ...]:
+        placed: dict[TaskName, Assignment] = {}
+        hardest_first = sorted(
+            requests, key=lambda one: (one.resources.gpus, one.resources.memory_bytes, one.resources.cpus), reverse=True
+        )
+        for request in hardest_first:
+            account = self._choose(request, problems)
+            if account is None:
+                self.release(job_id, list(placed))
+                raise NotEnough(self._shortage(request, problems, among=len(placed)), ever=True)
+            placed[request.task] = account.taken[job_id, request.task] = account.assign(request)
+        return tuple(placed[request.task] for request in requests)
+
+    def _choose(self, request: TaskRequest, problems: Mapping[str, str]) -> _Account | None:
+        able = [
+            account
+            for account in self._accounts.values()
+            if account.host.name not in problems
+            and _matches(account.host, request)
+            and not _missing(request.resources, account.free())
+        ]
+        if not able:
+            return None
+        if request.resources.gpus:
+            return min(able, key=lambda account: account.free().gpus)
+        return max(able, key=lambda account: (account.free().cpus, -len(account.taken)))
+
+    def _shortage(self, request: TaskRequest, problems: Mapping[str, str], *, among: int) -> str:
+        reasons: list[str] = []
+        for name, account in self._accounts.items():
+            if name in problems:
+                reasons.append(f"{name}: {problems[name]}")
+            elif not _matches(account.host, request):
+                reasons.append(f"{name} has not the labels {_listed(request.selector)}")
+            else:
+                of_total = _missing(request.resources, account.host.total)
+                missing = of_total or _missing(request.resources, account.free())
+                reasons.append(f"{name} has {' and '.join(missing)}{'' if of_total else ' free'}")
+        others = f", after {among} other tasks of this job" if among else ""
+        asked = _asked(request.resources)
+        return f"{request.task.job} {request.task.index} asks for {asked}{others}: {'; '.join(reasons) or 'no hosts'}"
+
+
+def _matches(host: Host, request: TaskRequest) -> bool:
+    return all(host.labels.get(name) == value for name, value in request.selector.items())
+
+
+def _missing(asked: Resources, there: Resources) -> list[str]:
+    """What of ``there`` is less than ``asked``, in words."""
+    short: list[str] = []
+    if asked.cpus > there.cpus + _EPSILON:
+        short.append(f"{there.cpus:g} CPUs")
+    if asked.memory_bytes > there.memory_bytes:
+        short.append(f"{_gib(there.memory_bytes)} of memory")
+    if asked.gpus > there.gpus:
+        short.append(f"{there.gpus} GPUs")
+    return short
+
+
+def _asked(resources: Resources) -> str:
+    parts = [f"{resources.cpus:g} CPUs"] if resources.cpus else []
+    parts += [f"{_gib(resources.memory_bytes)} of memory"] if resources.memory_bytes else []
+    parts += [f"{resources.gpus} GPUs"] if resources.gpus else []
+    return ", ".join(parts) or "a place"
+
+
+def _gib(size: int) -> str:
+    return f"{size / (1 << 30):.2f} GiB"
+
+
+def _listed(selector: Mapping[str, str]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in selector.items())

@@ -1,0 +1,313 @@
+"""The agent: what the platform's server asks of one host, as functions of plain values.
+
+In the server itself for its own machine; for another one at the far end of a connection, which is a program that reads
+a request per line from standard input and writes an answer per line to standard output::
+
+    {"method": "poll", "arguments": {"handle": {...}}}
+    {"result": {...}}                                     or {"error": "...", "kind": "NoPort"}
+
+Usage: python -P -m headwater.platform.host.agent ROOT
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from headwater.cluster.names import TaskName
+from headwater.cluster.variables import LISTEN_FDS
+from headwater.errors import OpError
+from headwater.platform.archives import ArchiveError, unpack
+from headwater.platform.host import guard
+from headwater.platform.host.gpus import CPU_ONLY, VISIBLE, find_gpus, gpu_use
+from headwater.platform.host.ports import NoPort, lease_again, lease_folder, lease_ports, release_ports
+from headwater.platform.host.processes import ProcessTable, boot_id, cpu_seconds, memory_of_machine, resident_bytes
+from headwater.platform.host.records import AttemptFolder, HostFolder
+from headwater.telemetry.progress import STATUS_VARIABLE
+
+PS = "ps"
+MAX_LOG_PIECE = 256 * 1024
+# Variables of the server, or of what started it, that mean nothing to a task or are none of its business.
+_OURS = "HEADWATER_"
+_ARCHIVE = "archive"
+_TABLE_AGE_S = 0.5
+
+
+class AgentError(Exception):
+    """The host could not do what it was asked; the message says what and why."""
+
+
+class Agent:
+    """One host, as the platform sees it.
+
+    Args:
+      root: where records are kept; made where there is none.
+      environ: the environment that tasks get besides their own.
+    """
+
+    def __init__(self, root: Path, environ: Mapping[str, str]) -> None:
+        self._folder = HostFolder(root)
+        self._folder.prepare()
+        self._environ = {
+            name: value for name, value in environ.items() if not name.startswith(_OURS) or name == guard.JOB
+        }
+        self._leases = lease_folder()
+        self._table = ProcessTable()
+        self._table_until = 0.0
+
+    def describe(self) -> dict[str, Any]:
+        """``cores`` (their numbers), ``memory_bytes``, ``gpus`` (as ``CUDA_VISIBLE_DEVICES`` names them), ``boot``."""
+        return {
+            "cores": sorted(os.sched_getaffinity(0)),
+            "memory_bytes": memory_of_machine(),
+            "gpus": list(find_gpus(self._environ)),
+            "boot": boot_id(),
+        }
+
+    def lease_ports(self, job_id: str, count: int) -> list[int]:
+        """Sets ``count`` ports aside for the job, besides those that it has; raises `NoPort`."""
+        return lease_ports(self._leases, self._owner(job_id), count)
+
+    def lease_again(self, job_id: str, ports: list[int]) -> None:
+        """Makes sure that the job still has ``ports``, whose leases a restart of the machine may have ended."""
+        lease_again(self._leases, self._owner(job_id), ports)
+
+    def start(self, order: Mapping[str, Any]) -> dict[str, Any]:
+        """Starts a task, once nothing is left of its earlier attempts; the same attempt again gives the same task.
+
+        Args:
+          order: ``job_id``, ``job`` (the role), ``index``, ``attempt``, ``argv``, ``env``, ``cwd``, ``address``,
+            ``cores``, ``gpus``, ``memory_bytes``, ``log_path`` (None for a file among the records),
+            ``max_log_bytes``.
+
+        Returns:
+          The handle: ``folder``, ``job_id``, ``job``, ``index``.
+
+        Raises:
+          AgentError: no keeper could be started.
+        """
+        job_id, task, attempt = order["job_id"], TaskName(order["job"], order["index"]), int(order["attempt"])
+        with self._folder.locked(job_id, task):
+            attempts = self._folder.attempts(job_id, task)
+            if max(attempts, default=-1) > attempt:
+                raise AgentError(f"attempt {attempt} of {job_id} {task} was followed by attempt {max(attempts)}")
+            handle = {"job_id": job_id, "job": task.job, "index": task.index}
+            same = attempts.get(attempt)
+            if same is not None and (same.read("keeper") or same.read("exit")):
+                return handle | {"folder": str(same.path)}
+            self._fence(job_id, task)
+            folder = self._folder.make_attempt(job_id, task, attempt)
+            work = self._folder.work(job_id)
+            work.mkdir(mode=0o700, parents=True, exist_ok=True)
+            folder.write(
+                "order",
+                {
+                    "argv": list(order["argv"]),
+                    "env": self._environment(order, self._folder.mark(job_id, task)),
+                    "cwd": str(work / order["cwd"]),
+                    "log_path": order["log_path"] or str(folder.log),
+                    "max_log_bytes": order["max_log_bytes"],
+                    "memory_bytes": order["memory_bytes"],
+                    "cores": order["cores"],
+                    "address": order["address"],
+                    "mark": self._folder.mark(job_id, task),
+                },
+            )
+            self._start_keeper(folder)
+        return handle | {"folder": str(folder.path)}
+
+    def poll(self, handle: Mapping[str, Any], log_from: int | None = None) -> dict[str, Any]:
+        """What has become of a task.
+
+        Args:
+          handle: as `start` gave it.
+          log_from: where in the log among the records to read on, in bytes; None not to read it.
+
+        Returns:
+          ``state``: ``running`` with ``started_at``, ``cpu_s``, ``memory_bytes``, ``gpu_memory_bytes`` and
+          ``gpu_utilization``; ``exited`` with what ``exit.json`` has; or ``lost`` with a ``reason``. Also ``progress``,
+          the latest report as text, and ``log``, in base64, if asked for.
+        """
+        folder = AttemptFolder(Path(handle["folder"]))
+        state = self._state(folder)
+        state["progress"] = folder.progress().decode(errors="replace")
+        if log_from is not None:
+            # Read after the state: a task that has ended writes no more.
+            state["log"] = base64.b64encode(_read_log(folder.log, log_from)).decode()
+        return state
+
+    def stop(self, handle: Mapping[str, Any], grace_s: float) -> None:
+        """Asks a task to end, and has it killed ``grace_s`` seconds later; none where it has ended."""
+        folder = AttemptFolder(Path(handle["folder"]))
+        keeper = folder.keeper()
+        if keeper is not None and keeper.is_alive():
+            folder.write("stop", {"grace_s": grace_s})
+            keeper.send(signal.SIGTERM)
+
+    def release(self, job_id: str, tasks: list[tuple[str, int]] | None = None) -> None:
+        """Kills what is left of ``tasks``, all of the job's unless given; of all, gives back the job's ports, too."""
+        for task in self._folder.tasks(job_id):
+            if tasks is None or (task.job, task.index) in {(job, index) for job, index in tasks}:
+                with self._folder.locked(job_id, task):
+                    self._fence(job_id, task)
+        if tasks is None:
+            release_ports(self._leases, self._owner(job_id))
+
+    def forget(self, job_id: str) -> None:
+        """Removes all records of a job, and its folder."""
+        self.release(job_id)
+        with contextlib.suppress(FileNotFoundError):
+            shutil.rmtree(self._folder.job(job_id))
+
+    def has_archive(self, job_id: str) -> bool:
+        """Whether the job's archive is unpacked here."""
+        return (self._folder.job(job_id) / f"{_ARCHIVE}.done").exists()
+
+    def put_archive(self, job_id: str, name: str, offset: int, data: str) -> None:
+        """Puts a piece of the job's archive, in base64, at its place.
+
+        Args:
+          name: the archive's, whose ending tells its format.
+        """
+        folder = self._folder.job(job_id)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with open(folder / f"{_ARCHIVE}-{Path(name).name}", "wb" if offset == 0 else "r+b") as file:
+            file.seek(offset)
+            file.write(base64.b64decode(data))
+
+    def unpack_archive(self, job_id: str, path: str) -> None:
+        """Unpacks the archive at ``path``, or that of this name that was put here, into the job's folder.
+
+        Raises:
+          AgentError: it is none, or would write outside of that folder.
+        """
+        folder = self._folder.job(job_id)
+        work = self._folder.work(job_id)
+        work.mkdir(mode=0o700, parents=True, exist_ok=True)
+        put = folder / f"{_ARCHIVE}-{Path(path).name}"
+        # Two tasks of a job may start at once.
+        with (folder / f"{_ARCHIVE}.lock").open("a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if self.has_archive(job_id):
+                return
+            try:
+                unpack(put if put.exists() else Path(path), work)
+            except ArchiveError as error:
+                raise AgentError(str(error)) from error
+            put.unlink(missing_ok=True)
+            (folder / f"{_ARCHIVE}.done").touch()
+
+    def _owner(self, job_id: str) -> str:
+        return f"{self._folder.name}.{job_id}"
+
+    def _environment(self, order: Mapping[str, Any], mark: str) -> dict[str, str]:
+        gpus: list[str] = order["gpus"]
+        if order["job"] == PS:
+            accelerators = dict(CPU_ONLY)
+        elif gpus or find_gpus(self._environ):
+            accelerators = {VISIBLE: ",".join(gpus)}
+        else:
+            accelerators = {}
+        env = {**self._environ, "PYTHONUNBUFFERED": "1", **accelerators, **order["env"]}
+        for name in (LISTEN_FDS, STATUS_VARIABLE):
+            env.pop(name, None)
+        return env | {guard.JOB: guard.marked(self._environ, mark)}
+
+    def _fence(self, job_id: str, task: TaskName) -> None:
+        """Ends all that is left of a task. Its lock must be held."""
+        for folder in self._folder.attempts(job_id, task).values():
+            keeper = folder.keeper()
+            if keeper is not None:
+                keeper.send(signal.SIGKILL)
+        guard.end_job(self._folder.mark(job_id, task))
+
+    def _descendants(self, pid: int) -> list[int]:
+        now = time.monotonic()
+        # Reading the table takes longer than all else in a poll; one that is a moment old will do for old processes.
+        if now >= self._table_until or not self._table.descendants(pid):
+            self._table, self._table_until = ProcessTable(), now + _TABLE_AGE_S
+        return self._table.descendants(pid)
+
+    def _start_keeper(self, folder: AttemptFolder) -> None:
+        command = [sys.executable, "-P", "-m", "headwater.platform.host.keeper", str(folder.path)]
+        env = {name: value for name, value in os.environ.items() if name != guard.JOB}
+        with open(folder.keeper_log, "ab") as log:
+            started = subprocess.run(
+                command, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, start_new_session=True
+            )
+        if b"ready" not in started.stdout:
+            said = folder.keeper_log.read_text(errors="replace").strip().splitlines()
+            raise AgentError(f"the keeper of {folder.path} could not be started: {said[-1] if said else 'no reason'}")
+
+    def _state(self, folder: AttemptFolder) -> dict[str, Any]:
+        alive = (keeper := folder.keeper()) is not None and keeper.is_alive()
+        # Looked for after the keeper, which writes it before it ends.
+        ended = folder.read("exit")
+        if ended is not None:
+            return {"state": "exited", **ended}
+        if keeper is None:
+            return {"state": "lost", "reason": "it was never started"}
+        if not alive:
+            restarted = keeper.boot != boot_id()
+            reason = "its host was restarted" if restarted else f"its keeper, process {keeper.pid}, was killed"
+            return {"state": "lost", "reason": reason}
+        pids = self._descendants(keeper.pid)
+        order = folder.read("order") or {}
+        use = gpu_use([name for name in order["env"].get(VISIBLE, "").split(",") if name], pids)
+        return {
+            "state": "running",
+            "started_at": (folder.read("keeper") or {})["started_at"],
+            "cpu_s": cpu_seconds(pids),
+            "memory_bytes": resident_bytes(pids),
+            "gpu_memory_bytes": use.memory_bytes if use else None,
+            "gpu_utilization": use.utilization if use else None,
+        }
+
+
+def _read_log(path: Path, start: int) -> bytes:
+    try:
+        with path.open("rb") as file:
+            file.seek(start)
+            return file.read(MAX_LOG_PIECE)
+    except FileNotFoundError:
+        return b""
+
+
+def serve(agent: Agent) -> None:
+    """Answers requests until standard input ends."""
+    methods: dict[str, Callable[..., Any]] = {
+        name: getattr(agent, name)
+        for name in (
+            "describe", "lease_ports", "lease_again", "start", "poll", "stop", "release", "forget", "has_archive",
+            "put_archive", "unpack_archive",
+        )
+    }  # fmt: skip
+    for line in sys.stdin:
+        request = json.loads(line)
+        try:
+            answer = {"result": methods[request["method"]](**request["arguments"])}
+        except (AgentError, NoPort, OSError, OpError) as error:
+            answer = {"error": str(error), "kind": type(error).__name__}
+        print(json.dumps(answer), flush=True)
+
+
+def main() -> None:
+    """Serves the host that this process runs on."""
+    # An interrupt at the server's terminal reaches ssh and what it runs; tasks must not notice.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    serve(Agent(Path(sys.argv[1]).expanduser(), os.environ))
+
+
+if __name__ == "__main__":
+    main()

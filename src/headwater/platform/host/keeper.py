@@ -1,0 +1,306 @@
+"""The keeper: the process above one task of the platform. It outlives the server, and tells how the task ended.
+
+It starts the task in a session of its own, writes what it prints to its log, takes the progress that it reports, holds
+its port, ends it when it is asked to or when the task takes too much memory, and ends whatever the task leaves behind.
+When nothing of the task is left, it writes ``exit.json`` (see `records`) and ends itself. If it is killed, the kernel
+kills the task with it; what that had started is found by its mark when the task is started again (see `guard`).
+
+Usage: python -P -m headwater.platform.host.keeper FOLDER, with ``order.json`` in it. What was started writes a line to
+standard output as soon as the task runs or is known not to, and goes on in the background.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections import deque
+from pathlib import Path
+from types import FrameType
+from typing import IO, Any
+
+from headwater.cluster.addresses import parse_address
+from headwater.platform.host import guard
+from headwater.platform.host.lines import LineBuffer
+from headwater.platform.host.ports import NoPort, hold
+from headwater.platform.host.processes import (
+    ProcessTable,
+    how_it_ended,
+    identity,
+    proportional_bytes,
+    resident_bytes,
+)
+from headwater.platform.host.records import AttemptFolder
+from headwater.telemetry.progress import MAX_DATAGRAM, STATUS_VARIABLE
+
+#: The exit code of a task that could not be started at all, as shells have it.
+CANNOT_START = 127
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+_READ_SIZE = 64 * 1024
+_LAST_LINES = 20
+_MEMORY_INTERVAL_S = 1.0
+# What a socket's address can hold, with room for the name of the file.
+_MAX_SOCKET_FOLDER = 90
+_DEFAULT_GRACE_S = 10.0
+# The kernel, short of memory, takes a task rather than what watches it.
+_OOM_SCORE = "500"
+
+
+class Keeper:
+    """Keeps one task.
+
+    Args:
+      folder: its records.
+      order: what ``order.json`` says: ``argv``, ``env`` (all of it), ``cwd``, ``log_path``, ``max_log_bytes``,
+        ``memory_bytes``, ``cores``, ``address``, ``mark``.
+    """
+
+    def __init__(self, folder: AttemptFolder, order: dict[str, Any]) -> None:
+        self._folder = folder
+        self._order = order
+        self._log: IO[bytes] = Path(order["log_path"]).open("ab")  # noqa: SIM115  for as long as this process lives
+        self._log_left: int = order["max_log_bytes"]
+        self._lines = LineBuffer()
+        self._last: deque[str] = deque(maxlen=_LAST_LINES)
+        self._selector = selectors.DefaultSelector()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._returncode: int | None = None
+        self._reason = ""
+        self._asked = ""
+        self._kill_at: float | None = None
+        self._killed = False
+        self._look_at_memory_at = time.monotonic() if order["memory_bytes"] else None
+
+    def run(self, ready: IO[bytes]) -> None:
+        """Starts the task, tells ``ready``, and returns when nothing of the task is left."""
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        signals = _signals()
+        self._selector.register(signals, selectors.EVENT_READ, lambda: self._read_signals(signals))
+        with contextlib.ExitStack() as stack:
+            status = stack.enter_context(_status_socket(self._folder.path))
+            try:
+                stack.enter_context(hold(parse_address(self._order["address"])))
+                self._start(status.getsockname())
+            except NoPort as error:
+                self._end(CANNOT_START, str(error), ready)
+                return
+            except OSError as error:
+                self._end(CANNOT_START, f"could not be started: {error}", ready)
+                return
+            self._selector.register(status, selectors.EVENT_READ, lambda: self._read_status(status))
+            assert self._process is not None
+            own = identity(os.getpid())
+            self._folder.write(
+                "keeper", {"pid": own.pid, "start": own.start, "boot": own.boot, "started_at": time.time()}
+            )
+            _tell(ready)
+            while self._returncode is None:
+                for key, _ in self._selector.select(self._timeout()):
+                    key.data()
+                self._look_at_time()
+            guard.end_job(self._order["mark"])
+            self._reap()
+            self._drain()
+            self._end(self._returncode, self._reason or how_it_ended(self._returncode))
+
+    def _start(self, status_address: str) -> None:
+        order = self._order
+        libc = ctypes.CDLL(None, use_errno=True)
+
+        def in_the_child() -> None:
+            # This process has one thread, so that Python may run here.
+            libc.prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+            if order["cores"]:
+                os.sched_setaffinity(0, order["cores"])
+            with contextlib.suppress(OSError):  # not where a container forbids it
+                Path("/proc/self/oom_score_adj").write_text(_OOM_SCORE)
+
+        self._process = subprocess.Popen(
+            order["argv"],
+            cwd=order["cwd"],
+            env={**order["env"], STATUS_VARIABLE: status_address},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            preexec_fn=in_the_child,
+        )
+        assert self._process.stdout is not None
+        os.set_blocking(self._process.stdout.fileno(), False)
+        self._selector.register(self._process.stdout, selectors.EVENT_READ, self._read_output)
+
+    def _timeout(self) -> float | None:
+        times = [at for at in (self._kill_at, self._look_at_memory_at) if at is not None]
+        return max(0.0, min(times) - time.monotonic()) if times else None
+
+    def _look_at_time(self) -> None:
+        if self._returncode is not None:
+            return
+        now = time.monotonic()
+        if self._kill_at is not None and now >= self._kill_at:
+            self._kill_at = None
+            self._kill("killed, because it did not end when it was asked to")
+        if self._look_at_memory_at is not None and now >= self._look_at_memory_at:
+            self._look_at_memory_at = now + _MEMORY_INTERVAL_S
+            limit: int = self._order["memory_bytes"]
+            pids = ProcessTable().descendants(os.getpid())
+            # What is quick to count counts shared pages again and again.
+            if resident_bytes(pids) > limit and (used := proportional_bytes(pids)) > limit:
+                self._look_at_memory_at = None
+                self._kill(f"used {_size(used)} of {_size(limit)} of memory")
+
+    def _kill(self, reason: str) -> None:
+        assert self._process is not None
+        self._killed = True
+        self._reason = reason
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+
+    def _read_signals(self, signals: socket.socket) -> None:
+        numbers = signals.recv(4096)
+        if signal.SIGTERM in numbers:
+            self._ask_to_end()
+        self._reap()
+
+    def _ask_to_end(self) -> None:
+        assert self._process is not None
+        stop = self._folder.read("stop")
+        grace_s = _DEFAULT_GRACE_S if stop is None else float(stop["grace_s"])
+        if not self._asked and self._returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._process.pid, signal.SIGTERM)
+        # Without a record of it, it was not the agent that asked.
+        self._asked = "preempted" if stop is None else "stopped"
+        kill_at = time.monotonic() + grace_s
+        if not self._killed:
+            self._kill_at = kill_at if self._kill_at is None else min(kill_at, self._kill_at)
+
+    def _reap(self) -> None:
+        """Takes note of the end of the task, and of the ends of orphans that it left to us."""
+        assert self._process is not None
+        with contextlib.suppress(ChildProcessError):
+            while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+                pid, status = ended
+                if pid == self._process.pid:
+                    self._returncode = self._process.returncode = os.waitstatus_to_exitcode(status)
+
+    def _read_status(self, status: socket.socket) -> None:
+        with contextlib.suppress(OSError):  # a full disk: the next report may find room
+            self._folder.write_progress(status.recv(MAX_DATAGRAM))
+
+    def _read_output(self) -> int:
+        """Reads once; the number of bytes."""
+        assert self._process is not None
+        assert self._process.stdout is not None
+        try:
+            data = os.read(self._process.stdout.fileno(), _READ_SIZE)
+        except BlockingIOError:
+            return 0
+        if not data:
+            self._selector.unregister(self._process.stdout)
+            self._process.stdout.close()
+            return 0
+        self._write_log(data)
+        self._last.extend(self._lines.feed(data))
+        return len(data)
+
+    def _drain(self) -> None:
+        """Reads what is left in the pipe."""
+        assert self._process is not None
+        assert self._process.stdout is not None
+        while not self._process.stdout.closed and self._read_output():
+            pass
+        self._last.extend(self._lines.close())
+
+    def _write_log(self, data: bytes) -> None:
+        if self._log_left <= 0:
+            return
+        self._log_left -= len(data)
+        if self._log_left <= 0:
+            data = data[: self._log_left or None] + b"\n[headwater: the log is full; what follows is dropped]\n"
+        with contextlib.suppress(OSError):  # a full disk must not end the training
+            self._log.write(data)
+            self._log.flush()
+
+    def _end(self, code: int, reason: str, ready: IO[bytes] | None = None) -> None:
+        with contextlib.suppress(OSError):
+            self._log.close()
+        self._folder.write(
+            "exit",
+            {
+                "code": code,
+                "reason": reason,
+                "stopped": self._asked == "stopped",
+                "preempted": self._asked == "preempted",
+                "at": time.time(),
+                "last_lines": list(self._last),
+            },
+        )
+        if ready is not None:
+            _tell(ready)
+
+
+def _signals() -> socket.socket:
+    """A socket that gives the number of each signal as a byte."""
+
+    def note(_signum: int, _frame: FrameType | None) -> None:
+        """A signal needs a handler of Python's for its number to arrive at the socket."""
+
+    reading, writing = socket.socketpair()
+    writing.setblocking(False)
+    signal.set_wakeup_fd(writing.detach(), warn_on_full_buffer=False)
+    # Not ignored, because the task would inherit that.
+    for signum in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(signum, note)
+    return reading
+
+
+@contextlib.contextmanager
+def _status_socket(folder: Path) -> Any:
+    """The socket that takes the task's progress, in ``folder`` where its path is not too long for that."""
+    with contextlib.ExitStack() as stack:
+        if len(os.fsencode(folder)) > _MAX_SOCKET_FOLDER:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="headwater-")))
+        path = folder / "status"
+        path.unlink(missing_ok=True)
+        status = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
+        status.bind(str(path))
+        stack.callback(path.unlink, missing_ok=True)
+        yield status
+
+
+def _tell(ready: IO[bytes]) -> None:
+    with contextlib.suppress(OSError):  # whoever asked is gone; the task is not
+        ready.write(b"ready\n")
+        ready.close()
+
+
+def _size(size: int) -> str:
+    return f"{size / (1 << 30):.1f} GiB" if size >= 1 << 30 else f"{size / (1 << 20):.1f} MiB"
+
+
+def main() -> None:
+    """Goes into the background and keeps the task of the folder that the command line names."""
+    folder = AttemptFolder(Path(sys.argv[1]))
+    if os.fork():
+        os._exit(0)
+    ready = os.fdopen(os.dup(1), "wb", buffering=0)
+    with open(os.devnull, "r+b") as null:
+        os.dup2(null.fileno(), 0)
+        os.dup2(null.fileno(), 1)
+    order = folder.read("order")
+    assert order is not None
+    Keeper(folder, order).run(ready)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,162 @@
+"""Ports of this machine that are set aside for tasks before they start, and kept while they are restarted.
+
+A leased port is outside of the range from which the system gives ports to whoever asks for any. So only a program that
+asks for this very number could take it. Each lease is a file that can be made only once, in a folder that all servers
+of this user on this machine share. While a task runs, its keeper also holds the port (`hold`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import random
+import socket
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from headwater.cluster.addresses import MAX_PORT, Address
+from headwater.platform.host.processes import boot_id
+
+_FIRST_PORT = 20_000
+_LEAST_PORTS = 2000
+_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
+
+
+class NoPort(Exception):
+    """There is no port left, or the one asked for is taken; the message says which."""
+
+
+def lease_folder() -> Path:
+    """Where the leases of this user on this machine are.
+
+    Raises:
+      NoPort: somebody else has made a folder of this name.
+    """
+    folder = Path(tempfile.gettempdir(), f"headwater-ports-{os.getuid()}")
+    folder.mkdir(mode=0o700, exist_ok=True)
+    status = folder.lstat()
+    if status.st_uid != os.getuid() or folder.is_symlink():
+        raise NoPort(f"{folder} is not ours: its owner is user {status.st_uid}; remove it")
+    return folder
+
+
+def lease_ports(folder: Path, owner: str, count: int) -> list[int]:
+    """Sets ``count`` ports aside for ``owner``, in one line of text.
+
+    Raises:
+      NoPort: fewer are left.
+    """
+    boot = boot_id()
+    candidates = list(leasable_ports())
+    random.shuffle(candidates)
+    leased: list[int] = []
+    for port in candidates:
+        if len(leased) == count:
+            break
+        if _lease(folder / str(port), f"{boot} {owner}", boot):
+            if _is_free(port):
+                leased.append(port)
+            else:
+                (folder / str(port)).unlink()
+    if len(leased) < count:
+        _release(folder, leased)
+        raise NoPort(
+            f"only {len(leased)} of {count} ports are free of {candidates[0]} and {len(candidates) - 1} others"
+        )
+    return leased
+
+
+def lease_again(folder: Path, owner: str, ports: list[int]) -> None:
+    """Makes leases of ``owner`` for ``ports`` where there are none: those that are there are its own from before."""
+    boot = boot_id()
+    for port in ports:
+        _lease(folder / str(port), f"{boot} {owner}", boot)
+
+
+def release_ports(folder: Path, owner: str) -> None:
+    """Gives back all ports of ``owner``."""
+    for entry in folder.iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            if entry.read_text().partition(" ")[2] == owner:
+                entry.unlink()
+
+
+def leasable_ports() -> range:
+    """The ports that may be leased: those that the system gives to nobody by itself."""
+    try:
+        first, last = map(int, _RANGE.read_text().split())
+    except (OSError, ValueError):  # a system that does not tell
+        first, last = 32_768, 60_999
+    if first - _FIRST_PORT >= _LEAST_PORTS:
+        return range(_FIRST_PORT, first)
+    return range(last + 1, MAX_PORT + 1) if MAX_PORT - last >= _LEAST_PORTS else range(1024, first)
+
+
+def hold(address: Address) -> socket.socket:
+    """A socket that is bound to ``address`` and does not listen.
+
+    As long as it is open the system gives the port to nobody else, and whoever connects is refused at once; the task
+    can bind it as any server does (with SO_REUSEADDR).
+
+    Raises:
+      NoPort: somebody has it.
+    """
+    try:
+        family, _, _, _, place = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)[0]
+    except socket.gaierror:  # a name by which only others know this machine
+        family, place = socket.AF_INET, ("", address.port)
+    try:
+        return _bound(family, place)
+    except OSError as error:
+        # Where others know this machine by an address that it does not have itself, the port is held at all it has.
+        if error.errno != errno.EADDRNOTAVAIL:
+            raise _cannot_be_had(address, error) from error
+    try:
+        return _bound(family, ("", address.port))
+    except OSError as error:
+        raise _cannot_be_had(address, error) from error
+
+
+def _bound(family: socket.AddressFamily, place: tuple[Any, ...]) -> socket.socket:
+    held = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held.bind(place)
+    except OSError:
+        held.close()
+        raise
+    return held
+
+
+def _cannot_be_had(address: Address, error: OSError) -> NoPort:
+    return NoPort(f"port {address.port} cannot be had: {error.strerror}; another program may listen there")
+
+
+def _lease(path: Path, text: str, boot: str) -> bool:
+    try:
+        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    except FileExistsError:
+        with contextlib.suppress(FileNotFoundError):
+            held = path.read_text()
+            if held and held.split(" ")[0] != boot:
+                path.unlink()  # from before the machine's last start; the next to look for a port gets it
+        return False
+    with os.fdopen(descriptor, "w") as file:
+        file.write(text)
+    return True
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        try:
+            probe.bind(("", port))
+        except OSError:
+            return False
+    return True
+
+
+def _release(folder: Path, ports: list[int]) -> None:
+    for port in ports:
+        (folder / str(port)).unlink()

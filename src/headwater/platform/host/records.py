@@ -1,0 +1,149 @@
+"""What agents and keepers leave on disk for each other, so that nothing is lost while the server is away.
+
+::
+
+    ROOT/id                                  a random name of this root, part of the marks of its processes
+    ROOT/jobs/JOB/work                       the job's own folder: working directory of its tasks
+    ROOT/jobs/JOB/ROLE-INDEX/lock            held while a task is started
+    ROOT/jobs/JOB/ROLE-INDEX/ATTEMPT/order.json     what to run; by the agent
+                                     keeper.json    which process keeps the task, since when; by the keeper
+                                     stop.json      how long the task has when it is asked to end; by the agent
+                                     progress.json  the latest that the task reported; by the keeper
+                                     exit.json      how it ended; by the keeper, last of all
+                                     log            what it printed, where the order names no other file
+                                     keeper.log     what the keeper had to complain about
+
+The files hold environments, and so perhaps secrets: they are for their owner only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import secrets
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from headwater.cluster.names import TaskName
+from headwater.io.files import atomic_write
+from headwater.platform.host.processes import ProcessIdentity
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptFolder:
+    """The records of one start of one task."""
+
+    path: Path
+
+    @property
+    def log(self) -> Path:
+        """What the task printed, where its order names no other file."""
+        return self.path / "log"
+
+    @property
+    def keeper_log(self) -> Path:
+        """What the keeper had to complain about."""
+        return self.path / "keeper.log"
+
+    def write(self, name: str, values: Mapping[str, Any]) -> None:
+        """Writes ``name``.json as a whole, and durably."""
+        with atomic_write(self.path / f"{name}.json") as file:
+            file.write(json.dumps(values).encode())
+
+    def write_progress(self, report: bytes) -> None:
+        """Writes ``progress.json`` as a whole; after a crash of the machine it may be missing."""
+        temporary = self.path / "progress.tmp"
+        temporary.write_bytes(report)
+        temporary.replace(self.path / "progress.json")
+
+    def read(self, name: str) -> dict[str, Any] | None:
+        """What ``name``.json holds; None where there is none."""
+        try:
+            values: dict[str, Any] = json.loads((self.path / f"{name}.json").read_bytes())
+        except FileNotFoundError:
+            return None
+        return values
+
+    def progress(self) -> bytes:
+        """The latest report; empty where there is none."""
+        try:
+            return (self.path / "progress.json").read_bytes()
+        except FileNotFoundError:
+            return b""
+
+    def keeper(self) -> ProcessIdentity | None:
+        """The process that keeps the task; None where none has started."""
+        keeper = self.read("keeper")
+        return ProcessIdentity(pid=keeper["pid"], start=keeper["start"], boot=keeper["boot"]) if keeper else None
+
+
+@dataclass(frozen=True, slots=True)
+class HostFolder:
+    """All records of one server on one host."""
+
+    root: Path
+
+    def prepare(self) -> None:
+        """Makes the folder, for its owner only, and gives it its name."""
+        self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # The first one counts where two come at once.
+        temporary = self.root / f"id.{secrets.token_hex(4)}"
+        temporary.write_text(secrets.token_hex(6))
+        with contextlib.suppress(FileExistsError):
+            os.link(temporary, self.root / "id")
+        temporary.unlink()
+
+    @property
+    def name(self) -> str:
+        """The random name of this root."""
+        return (self.root / "id").read_text()
+
+    def mark(self, job_id: str, task: TaskName) -> str:
+        """What the environment of all processes of ``task`` carries, and of no others."""
+        return f"{self.name}.{job_id}.{task.job}.{task.index}"
+
+    def job(self, job_id: str) -> Path:
+        """The folder of a job."""
+        return self.root / "jobs" / job_id
+
+    def work(self, job_id: str) -> Path:
+        """The job's own folder, which is the working directory of its tasks."""
+        return self.job(job_id) / "work"
+
+    def tasks(self, job_id: str) -> list[TaskName]:
+        """The tasks of a job that were ever started here."""
+        try:
+            names = [entry.name for entry in self.job(job_id).iterdir() if (entry / "lock").exists()]
+        except FileNotFoundError:
+            return []
+        return sorted(TaskName(job, int(index)) for job, _, index in (name.rpartition("-") for name in names))
+
+    def attempts(self, job_id: str, task: TaskName) -> dict[int, AttemptFolder]:
+        """The starts of a task, by number."""
+        try:
+            entries = list(self._task(job_id, task).iterdir())
+        except FileNotFoundError:
+            return {}
+        return {int(entry.name): AttemptFolder(entry) for entry in entries if entry.name.isdecimal()}
+
+    def make_attempt(self, job_id: str, task: TaskName, attempt: int) -> AttemptFolder:
+        """The folder of one start, made for its owner only where there is none."""
+        path = self._task(job_id, task) / str(attempt)
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return AttemptFolder(path)
+
+    @contextlib.contextmanager
+    def locked(self, job_id: str, task: TaskName) -> Generator[None]:
+        """Nobody else starts or fences ``task`` meanwhile."""
+        folder = self._task(job_id, task)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with (folder / "lock").open("a") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+    def _task(self, job_id: str, task: TaskName) -> Path:
+        return self.job(job_id) / f"{task.job}-{task.index}"

@@ -1,0 +1,293 @@
+"""The local backend with real processes: how tasks end, that they outlive the server, that nothing outlives them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headwater.cluster.addresses import parse_address
+from headwater.cluster.names import TaskName
+from headwater.platform.backends.base import (
+    BackendError,
+    Exited,
+    Lost,
+    NotEnough,
+    Resources,
+    Running,
+    TaskBackend,
+    TaskRequest,
+)
+from headwater.platform.backends.local import LocalBackend, LocalSettings
+from headwater.platform.host.processes import identity
+from tests.support.processes import Process
+from tests.support.tasks import PREAMBLE, WORKER, Told, ends, keeper_of, order, wait_for_end
+
+PAUSE = "tell(os.getpid()); signal.pause()"
+STUBBORN = "signal.signal(signal.SIGTERM, signal.SIG_IGN); tell(os.getpid())\nwhile True: signal.pause()"
+
+
+def new_backend(tmp_path: Path, **settings: Any) -> LocalBackend:
+    return LocalBackend(LocalSettings(state_dir=tmp_path / "state", **settings))
+
+
+@pytest.fixture
+def backend(tmp_path: Path) -> Iterator[LocalBackend]:
+    backend = new_backend(tmp_path)
+    yield backend
+    for job_id in [folder.name for folder in (tmp_path / "state" / "jobs").glob("*")]:
+        backend.release(job_id)
+
+
+@pytest.fixture
+def told(tmp_path: Path) -> Iterator[Told]:
+    told = Told(tmp_path)
+    yield told
+    told.close()
+
+
+def test_a_task_runs_and_its_end_is_told(backend: TaskBackend, tmp_path: Path) -> None:
+    program = "print('out'); print('err', file=sys.stderr); print(os.environ['MINE'], os.getcwd()); sys.exit(3)"
+    ordered = order(backend, tmp_path, program, env={"MINE": "yes"}, cwd=str(tmp_path))
+    ended = ends(backend, backend.start(ordered))
+    assert (ended.code, ended.reason, ended.stopped, ended.preempted) == (3, "exit code 3", False, False)
+    assert ended.last_lines == ("out", "err", f"yes {tmp_path}")
+    assert ordered.log_path.read_text().splitlines() == list(ended.last_lines)
+
+
+def test_what_cannot_be_run_is_a_task_that_failed(backend: TaskBackend, tmp_path: Path) -> None:
+    missing = ends(backend, backend.start(order(backend, tmp_path, ["/no/such/program"])))
+    assert missing.code == 127
+    assert "/no/such/program" in missing.reason
+    nowhere = ends(backend, backend.start(order(backend, tmp_path, "", job_id="j2", cwd="/no/such/folder")))
+    assert nowhere.code == 127
+    assert "/no/such/folder" in nowhere.reason
+
+
+def test_a_task_killed_by_a_signal_says_so(backend: TaskBackend, tmp_path: Path) -> None:
+    ended = ends(backend, backend.start(order(backend, tmp_path, "os.kill(os.getpid(), signal.SIGSEGV)")))
+    assert (ended.code, ended.reason) == (-signal.SIGSEGV, "killed by SIGSEGV")
+
+
+def test_the_server_may_be_killed_and_come_back(backend: TaskBackend, tmp_path: Path, told: Told) -> None:
+    script = tmp_path / "server.py"
+    script.write_text(
+        "import signal, sys\n"
+        "from pathlib import Path\n"
+        "from tests.processes.platform.test_local import new_backend\n"
+        "from tests.support.tasks import order\n"
+        "from headwater.cluster.names import TaskName\n"
+        "folder = Path(sys.argv[1])\n"
+        "backend = new_backend(folder)\n"
+        f"print(backend.start(order(backend, folder, {PAUSE!r})), flush=True)\n"
+        "ended = order(backend, folder, 'tell(os.getpid()); sys.exit(5)', task=TaskName('worker', 1))\n"
+        "print(backend.start(ended), flush=True)\n"
+        "signal.pause()\n"
+    )
+    server = Process(
+        [sys.executable, str(script), str(tmp_path)],
+        os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])},
+    )
+    pid = told()
+    running = server.wait_for(r"^\{.*").group()
+    told()
+    ended = server.wait_for(r"^\{.*", after=1).group()
+    server.kill()
+    assert backend.adopt(running)
+    assert isinstance(backend.poll(running), Running)
+    assert ends(backend, ended).code == 5
+    os.kill(pid, signal.SIGUSR1)
+    assert ends(backend, running).reason == "killed by SIGUSR1"
+    assert not backend.adopt(running)
+
+
+def test_stop_asks_first_and_kills_later(backend: TaskBackend, tmp_path: Path, told: Told) -> None:
+    polite = backend.start(order(backend, tmp_path, PAUSE))
+    told()
+    backend.stop(polite, grace_s=60)
+    ended = ends(backend, polite)
+    assert (ended.code, ended.stopped) == (-signal.SIGTERM, True)
+    stubborn = backend.start(order(backend, tmp_path, STUBBORN, job_id="j2"))
+    told()
+    backend.stop(stubborn, grace_s=60)
+    assert isinstance(backend.poll(stubborn), Running)
+    backend.stop(stubborn, grace_s=0.01)
+    ended = ends(backend, stubborn)
+    assert (ended.code, ended.stopped) == (-signal.SIGKILL, True)
+    assert "did not end when it was asked to" in ended.reason
+    backend.stop(stubborn, grace_s=1)
+
+
+def test_a_task_that_others_ask_to_end_was_preempted(backend: TaskBackend, tmp_path: Path, told: Told) -> None:
+    handle = backend.start(order(backend, tmp_path, PAUSE))
+    told()
+    os.kill(keeper_of(handle), signal.SIGTERM)
+    ended = ends(backend, handle)
+    assert (ended.code, ended.stopped, ended.preempted) == (-signal.SIGTERM, False, True)
+
+
+def test_nothing_outlives_a_task(backend: TaskBackend, tmp_path: Path, told: Told) -> None:
+    child = PREAMBLE + STUBBORN
+    program = "signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))\n"
+    program += f"subprocess.Popen([sys.executable, '-c', {child!r}], start_new_session=True); signal.pause()"
+    handle = backend.start(order(backend, tmp_path, program))
+    pid = told()
+    backend.stop(handle, grace_s=60)
+    assert ends(backend, handle).code == 0
+    wait_for_end(pid)
+
+
+def test_the_same_attempt_again_is_the_same_task(backend: TaskBackend, tmp_path: Path, told: Told) -> None:
+    ordered = order(backend, tmp_path, PAUSE)
+    handle = backend.start(ordered)
+    told()
+    assert backend.start(ordered) == handle
+    assert isinstance(backend.poll(handle), Running)
+
+
+def test_an_attempt_starts_when_nothing_of_the_last_is_left(backend: TaskBackend, tmp_path: Path, told: Told) -> None:
+    child = PREAMBLE + STUBBORN
+    program = f"subprocess.Popen([sys.executable, '-c', {child!r}], start_new_session=True); signal.pause()"
+    ordered = order(backend, tmp_path, program)
+    first = backend.start(ordered)
+    left = told()
+    # Without its keeper the task is killed by the kernel, but not what it had started.
+    os.kill(keeper_of(first), signal.SIGKILL)
+    wait_for_end(keeper_of(first))
+    state = backend.poll(first)
+    assert isinstance(state, Lost)
+    assert "was killed" in state.reason
+    assert identity(left).is_alive()
+    second = backend.start(order(backend, tmp_path, "pass", attempt=1, place=ordered.place))
+    wait_for_end(left)
+    assert ends(backend, second).code == 0
+    with pytest.raises(BackendError, match="was followed by attempt 1"):
+        backend.start(ordered)
+
+
+def test_a_task_that_takes_too_much_memory_is_killed(backend: TaskBackend, tmp_path: Path) -> None:
+    resources = Resources(memory_bytes=200 << 20)
+    program = "held = bytearray(400 << 20)\nwhile True: signal.pause()"
+    ended = ends(backend, backend.start(order(backend, tmp_path, program, resources=resources)))
+    assert ended.code == -signal.SIGKILL
+    assert ended.reason.startswith("used ")
+    assert ended.reason.endswith("of 200.0 MiB of memory")
+
+
+def test_the_port_of_a_task_is_its_own(backend: TaskBackend, tmp_path: Path, told: Told) -> None:
+    program = """
+host, port = os.environ["ADDRESS"].split(":")
+tell()
+listening = socket.create_server((host, int(port)))
+tell()
+signal.pause()
+"""
+    (place,) = backend.reserve("j1", [TaskRequest(task=WORKER)])
+    address = parse_address(place.address)
+    backend.start(order(backend, tmp_path, program, place=place, env={"ADDRESS": place.address}))
+    with socket.socket() as other, pytest.raises(OSError, match="in use"):
+        other.bind(address)
+    told()
+    told()
+    socket.create_connection(address).close()
+
+
+def test_a_port_that_is_taken_is_named(backend: TaskBackend, tmp_path: Path) -> None:
+    (place,) = backend.reserve("j1", [TaskRequest(task=WORKER)])
+    with socket.socket() as other:
+        other.bind(parse_address(place.address))
+        other.listen()
+        ended = ends(backend, backend.start(order(backend, tmp_path, "pass", place=place)))
+    assert ended.code == 127
+    assert place.address.split(":")[1] in ended.reason
+
+
+def test_progress_and_use_are_told(backend: TaskBackend, tmp_path: Path, told: Told) -> None:
+    program = """
+from headwater.telemetry.progress import ProgressReporter
+reporter = ProgressReporter.from_environment("/job:worker/task:0")
+reporter.step(7, loss=0.5)
+reporter.close()
+tell()
+signal.pause()
+"""
+    handle = backend.start(order(backend, tmp_path, program))
+    told()
+    backend.stop(handle, grace_s=60)
+    ended = ends(backend, handle)
+    assert ended.progress is not None
+    assert (ended.progress.step, ended.progress.loss) == (7, 0.5)
+    other = backend.start(order(backend, tmp_path, "held = bytearray(100 << 20); " + PAUSE, job_id="j2"))
+    told()
+    state = backend.poll(other)
+    assert isinstance(state, Running)
+    assert state.usage is not None
+    assert state.usage.memory_bytes > 100 << 20
+    assert state.usage.cpu_s > 0
+
+
+def test_resources_are_accounted_for(tmp_path: Path, told: Told) -> None:
+    cores = len(os.sched_getaffinity(0))
+    backend = new_backend(tmp_path, memory_bytes=4 << 30)
+    program = "tell(sorted(os.sched_getaffinity(0))); signal.pause()"
+    ordered = order(backend, tmp_path, program, resources=Resources(cpus=1, memory_bytes=1 << 30))
+    backend.start(ordered)
+    assert told() == list(ordered.place.cores)
+    assert len(ordered.place.cores) == 1
+    two = [TaskRequest(task=TaskName("worker", index), resources=Resources(cpus=cores - 0.5)) for index in (1, 2)]
+    with pytest.raises(NotEnough, match="CPUs") as refused:
+        backend.reserve("j2", two[:1])
+    assert refused.value.ever
+    with pytest.raises(NotEnough) as refused:
+        backend.reserve("j2", two)
+    assert not refused.value.ever
+    # A server that comes back knows what is taken.
+    again = new_backend(tmp_path, memory_bytes=4 << 30)
+    again.restore("j1", [ordered.place])
+    assert again.capacity().hosts[0].free.memory_bytes == 3 << 30
+    again.release("j1")
+    assert again.capacity().hosts[0].free == Resources(cpus=cores, memory_bytes=4 << 30)
+
+
+def test_many_jobs_at_once_get_different_ports(backend: TaskBackend, tmp_path: Path) -> None:
+    others = new_backend(tmp_path / "other")
+    places = [
+        place
+        for number in range(25)
+        for some in (backend, others)
+        for place in some.reserve(f"j{number}", [TaskRequest(task=TaskName("worker", index)) for index in range(3)])
+    ]
+    assert len({place.address for place in places}) == 150
+    for number in range(25):
+        others.release(f"j{number}")
+        backend.release(f"j{number}")
+
+
+def test_an_archive_is_unpacked_for_the_job(backend: TaskBackend, tmp_path: Path) -> None:
+    (tmp_path / "main.py").write_text("open('made', 'x').close(); print('from the archive')")
+    archive = tmp_path / "program.tar.gz"
+    with tarfile.open(archive, "w:gz") as tar:
+        tar.add(tmp_path / "main.py", "main.py")
+    ordered = order(backend, tmp_path, [sys.executable, "main.py"], archive=archive)
+    ended = ends(backend, backend.start(ordered))
+    assert (ended.code, ended.last_lines) == (0, ("from the archive",))
+    made = list((tmp_path / "state").rglob("made"))
+    assert len(made) == 1
+    backend.forget("j1")
+    assert not made[0].exists()
+
+
+def test_a_log_has_a_bound(backend: TaskBackend, tmp_path: Path) -> None:
+    ordered = order(backend, tmp_path, "print('x' * 100_000); print('last')", max_log_bytes=1000)
+    ended = ends(backend, backend.start(ordered))
+    assert isinstance(ended, Exited)
+    assert ended.last_lines[-1] == "last"
+    assert "the log is full" in ordered.log_path.read_text()
+    assert ordered.log_path.stat().st_size < 2000
