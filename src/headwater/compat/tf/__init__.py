@@ -160,16 +160,14 @@ _NAMES = {
 _MODULES = {
     "app": "headwater.compat.app",
     "data": "headwater.compat.tf.data",
-    "distribute": "headwater.compat.tf.distribute",
     "flags": "headwater.compat.flags",
     "gfile": "headwater.compat.gfile",
-    "keras": "headwater.keras.namespace",
     "logging": "headwater.compat.logging",
 } | {
     area: f"headwater.compat.tf.{area}"
     for area in (
         "bitwise", "compat", "contrib", "debugging", "dtypes", "errors", "examples", "image", "initializers", "io",
-        "layers", "linalg", "losses", "manip", "math", "metrics", "nest", "nn", "python_io", "random", "signal",
+        "layers", "linalg", "losses", "manip", "math", "nest", "nn", "python_io", "random", "signal",
         "sparse", "spectral", "strings", "summary", "test", "train", "version",
     )
 }  # fmt: skip
