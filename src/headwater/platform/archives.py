@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 
 MAX_BYTES = 4 << 30
 MAX_MEMBERS = 100_000
+_PIECE = 1 << 20
 
 # The last two come from zip files, for ways of compression and encryption that are not known.
 _DAMAGED = (
@@ -62,6 +63,11 @@ def _unpack_tar(archive: Path, folder: Path, max_bytes: int, max_members: int) -
             size, members = size + member.size, members + 1
             _check_size(archive, size, members, max_bytes, max_members)
             tar.extract(member, folder, filter="data")
+        # The check sum comes after all members, where the reader of tar files does not look.
+        rest = 0
+        while piece := tar.fileobj.read(_PIECE):
+            rest += len(piece)
+            _check_size(archive, rest, members, max(max_bytes, _PIECE), max_members)
 
 
 def _unpack_zip(archive: Path, folder: Path, max_bytes: int, max_members: int) -> None:

@@ -76,24 +76,29 @@ def test_a_task_killed_by_a_signal_says_so(backend: TaskBackend, tmp_path: Path)
     assert (ended.code, ended.reason) == (-signal.SIGSEGV, "killed by SIGSEGV")
 
 
-def test_the_server_may_be_killed_and_come_back(backend: TaskBackend, tmp_path: Path, told: Told) -> None:
+def start_server(tmp_path: Path, program: str) -> Process:
+    """A process that does what ``program`` says with a ``folder``, and then waits."""
+    preamble = """
+import signal, sys
+from pathlib import Path
+from tests.processes.platform.test_local import new_backend
+from tests.support.tasks import order
+from headwater.cluster.names import TaskName
+folder = Path(sys.argv[1])
+"""
     script = tmp_path / "server.py"
-    script.write_text(
-        "import signal, sys\n"
-        "from pathlib import Path\n"
-        "from tests.processes.platform.test_local import new_backend\n"
-        "from tests.support.tasks import order\n"
-        "from headwater.cluster.names import TaskName\n"
-        "folder = Path(sys.argv[1])\n"
+    script.write_text(f"{preamble}{program}\nsignal.pause()\n")
+    path = str(Path(__file__).parents[3])
+    return Process([sys.executable, str(script), str(tmp_path)], os.environ | {"PYTHONPATH": path})
+
+
+def test_the_server_may_be_killed_and_come_back(backend: TaskBackend, tmp_path: Path, told: Told) -> None:
+    server = start_server(
+        tmp_path,
         "backend = new_backend(folder)\n"
         f"print(backend.start(order(backend, folder, {PAUSE!r})), flush=True)\n"
         "ended = order(backend, folder, 'tell(os.getpid()); sys.exit(5)', task=TaskName('worker', 1))\n"
-        "print(backend.start(ended), flush=True)\n"
-        "signal.pause()\n"
-    )
-    server = Process(
-        [sys.executable, str(script), str(tmp_path)],
-        os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])},
+        "print(backend.start(ended), flush=True)\n",
     )
     pid = told()
     running = server.wait_for(r"^\{.*").group()
@@ -106,6 +111,19 @@ def test_the_server_may_be_killed_and_come_back(backend: TaskBackend, tmp_path: 
     os.kill(pid, signal.SIGUSR1)
     assert ends(backend, running).reason == "killed by SIGUSR1"
     assert not backend.adopt(running)
+
+
+def test_tasks_may_end_with_the_process_that_started_them(backend: TaskBackend, tmp_path: Path, told: Told) -> None:
+    server = start_server(
+        tmp_path,
+        "backend = new_backend(folder, outlive=False)\n"
+        f"print(backend.start(order(backend, folder, {STUBBORN!r})), flush=True)\n",
+    )
+    pid = told()
+    handle = server.wait_for(r"^\{.*").group()
+    server.kill()
+    wait_for_end(pid)
+    assert ends(backend, handle).reason == "killed, because the process that had started it ended"
 
 
 def test_stop_asks_first_and_kills_later(backend: TaskBackend, tmp_path: Path, told: Told) -> None:

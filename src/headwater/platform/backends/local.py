@@ -31,6 +31,7 @@ class LocalSettings:
       labels: what the selectors of jobs are held against.
       environ: the environment that tasks get besides their own; the server's unless given, less what begins with
         ``HEADWATER_``.
+      outlive: whether tasks go on when this process ends, however it does; otherwise they are killed then.
     """
 
     state_dir: Path
@@ -39,6 +40,7 @@ class LocalSettings:
     gpus: int | None = None
     labels: Mapping[str, str] = field(default_factory=dict[str, str])
     environ: Mapping[str, str] | None = None
+    outlive: bool = True
 
     def __post_init__(self) -> None:
         for name in ("cpus", "memory_bytes", "gpus"):
@@ -56,7 +58,7 @@ class _ThisMachine:
         self.labels = settings.labels
         self._settings = settings
         environ = os.environ if settings.environ is None else settings.environ
-        self._agent = Agent(settings.state_dir.absolute(), environ)
+        self._agent = Agent(settings.state_dir.absolute(), environ, outlive=settings.outlive)
 
     def call(self, method: str, **arguments: Any) -> Any:
         try:

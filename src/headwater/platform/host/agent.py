@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import dataclasses
 import fcntl
 import json
 import os
@@ -32,7 +33,14 @@ from headwater.platform.archives import ArchiveError, unpack
 from headwater.platform.host import guard
 from headwater.platform.host.gpus import CPU_ONLY, VISIBLE, find_gpus, gpu_use
 from headwater.platform.host.ports import NoPort, lease_again, lease_folder, lease_ports, release_ports
-from headwater.platform.host.processes import ProcessTable, boot_id, cpu_seconds, memory_of_machine, resident_bytes
+from headwater.platform.host.processes import (
+    ProcessTable,
+    boot_id,
+    cpu_seconds,
+    identity,
+    memory_of_machine,
+    resident_bytes,
+)
 from headwater.platform.host.records import AttemptFolder, HostFolder
 from headwater.telemetry.progress import STATUS_VARIABLE
 
@@ -54,14 +62,16 @@ class Agent:
     Args:
       root: where records are kept; made where there is none.
       environ: the environment that tasks get besides their own.
+      outlive: whether tasks go on when this process ends.
     """
 
-    def __init__(self, root: Path, environ: Mapping[str, str]) -> None:
+    def __init__(self, root: Path, environ: Mapping[str, str], *, outlive: bool = True) -> None:
         self._folder = HostFolder(root)
         self._folder.prepare()
         self._environ = {
             name: value for name, value in environ.items() if not name.startswith(_OURS) or name == guard.JOB
         }
+        self._creator = None if outlive else dataclasses.asdict(identity(os.getpid()))
         self._leases = lease_folder()
         self._table = ProcessTable()
         self._table_until = 0.0
@@ -122,6 +132,7 @@ class Agent:
                     "cores": order["cores"],
                     "address": order["address"],
                     "mark": self._folder.mark(job_id, task),
+                    "creator": self._creator,
                 },
             )
             self._start_keeper(folder)

@@ -31,6 +31,7 @@ from headwater.platform.host import guard
 from headwater.platform.host.lines import LineBuffer
 from headwater.platform.host.ports import NoPort, hold
 from headwater.platform.host.processes import (
+    ProcessIdentity,
     ProcessTable,
     how_it_ended,
     identity,
@@ -61,7 +62,8 @@ class Keeper:
     Args:
       folder: its records.
       order: what ``order.json`` says: ``argv``, ``env`` (all of it), ``cwd``, ``log_path``, ``max_log_bytes``,
-        ``memory_bytes``, ``cores``, ``address``, ``mark``.
+        ``memory_bytes``, ``cores``, ``address``, ``mark``, and ``creator``: the process with which the task ends,
+        None where it outlives all others.
     """
 
     def __init__(self, folder: AttemptFolder, order: dict[str, Any]) -> None:
@@ -97,7 +99,7 @@ class Keeper:
                 self._end(CANNOT_START, f"could not be started: {error}", ready)
                 return
             self._selector.register(status, selectors.EVENT_READ, lambda: self._read_status(status))
-            assert self._process is not None
+            self._watch_creator()
             own = identity(os.getpid())
             self._folder.write(
                 "keeper", {"pid": own.pid, "start": own.start, "boot": own.boot, "started_at": time.time()}
@@ -137,6 +139,25 @@ class Keeper:
         assert self._process.stdout is not None
         os.set_blocking(self._process.stdout.fileno(), False)
         self._selector.register(self._process.stdout, selectors.EVENT_READ, self._read_output)
+
+    def _watch_creator(self) -> None:
+        if self._order["creator"] is None:
+            return
+        creator = ProcessIdentity(**self._order["creator"])
+
+        def creator_ended() -> None:
+            if creator_end is not None:
+                self._selector.unregister(creator_end)
+            self._kill("killed, because the process that had started it ended")
+
+        try:
+            creator_end = os.pidfd_open(creator.pid)
+        except ProcessLookupError:
+            creator_end = None
+        else:
+            self._selector.register(creator_end, selectors.EVENT_READ, creator_ended)
+        if creator_end is None or not creator.is_alive():
+            creator_ended()
 
     def _timeout(self) -> float | None:
         times = [at for at in (self._kill_at, self._look_at_memory_at) if at is not None]
