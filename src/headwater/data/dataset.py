@@ -18,7 +18,7 @@ from headwater.data.node import INFINITE, Context, Element, Function, Node, bloc
 from headwater.data.options import AutoShardPolicy, Options
 from headwater.data.plain import GeneratedElements, PlainFunction
 from headwater.data.prefetch import AUTOTUNE, Prefetch, prefetched
-from headwater.data.sharding import distributed, reads_files
+from headwater.data.sharding import distributed, reads_files, seeded
 from headwater.data.sources import Generated, Range, Slices, Whole
 from headwater.data.spec import TensorSpec, as_array, is_array
 from headwater.data.transforms import Cache, Concatenated, Draws, Picked, Repeat, Shard, Shuffle, Skip, Take, Zipped
@@ -30,6 +30,8 @@ Structure = Any
 """Tuples, named tuples and dictionaries of arrays, tensors or specs."""
 
 DEFAULT_CYCLE: Final = 4
+SAME: Final = object()
+"""Stands for the structure of elements that a dataset has."""
 
 
 class Dataset:
@@ -58,10 +60,10 @@ class Dataset:
         made = PlainFunction(function, inputs.node, inputs._packed, kind)
         return made, made.structure
 
-    def changed(self, node: Node, element_structure: Structure = None) -> Self:
+    def changed(self, node: Node, element_structure: Structure = SAME) -> Self:
         """A dataset of ``node``, with the structure of elements and the options of this one."""
         made = object.__new__(self._plain_class())
-        Dataset.__init__(made, node, self._structure if element_structure is None else element_structure, self._options)
+        Dataset.__init__(made, node, self._structure if element_structure is SAME else element_structure, self._options)
         return made
 
     @classmethod
@@ -575,17 +577,21 @@ class Dataset:
         for element in self:
             yield nest.map_structure(_as_scalar, element)
 
-    def distributed(self, num_workers: int, index: int, policy: AutoShardPolicy | None = None) -> Self:
+    def distributed(
+        self, num_workers: int, index: int, policy: AutoShardPolicy | None = None, seed: int | None = None
+    ) -> Self:
         """What one of several workers gets of this dataset, whose elements are batches for all of them together.
 
         Args:
           policy: how to divide it; that of `options` when None.
+          seed: for shuffles that have none, so that all workers have the same order.
 
         Raises:
           NotFoundError: the policy is FILE and there are fewer files than workers.
         """
         chosen = self._options.experimental_distribute.policy if policy is None else policy
-        return self.changed(distributed(self.node, num_workers, index, chosen))
+        node = self.node if seed is None else seeded(self.node, seed)
+        return self.changed(distributed(node, num_workers, index, chosen))
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} element_spec={self.element_spec}>"

@@ -14,7 +14,7 @@ from headwater.data.node import Node, known
 from headwater.data.options import AutoShardPolicy
 from headwater.data.sources import FixedLengthRecords, Lines, Records, Slices
 from headwater.data.spec import is_array
-from headwater.data.transforms import Shard
+from headwater.data.transforms import Shard, Shuffle
 from headwater.errors import InvalidArgumentError, NotFoundError
 
 SHARD_HINT: Final = -1
@@ -71,6 +71,14 @@ def distributed(node: Node, count: int, index: int, policy: AutoShardPolicy = Au
     if policy is AutoShardPolicy.DATA:
         return BatchPart(input=node, count=count, index=index)
     return BatchParts(input=sharded(node, count, index, policy), count=count)
+
+
+def seeded(node: Node, seed: int) -> Node:
+    """The pipeline with ``seed`` for each shuffle that has none."""
+    found = _rebuilt(node, lambda child: seeded(child, seed))
+    if isinstance(found, Shuffle) and known(found.seed) == 0 and known(found.seed2) == 0:
+        return replace(found, seed=np.asarray(seed, np.int64), seed2=np.asarray(1, np.int64))
+    return found
 
 
 def _shard(node: Node, count: int, index: int) -> Node:

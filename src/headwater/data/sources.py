@@ -13,7 +13,7 @@ from headwater.data.node import UNKNOWN, Block, Context, Element, Node, closing,
 from headwater.data.spec import TensorSpec, is_array
 from headwater.dtypes import from_numpy, int64, string
 from headwater.errors import InvalidArgumentError
-from headwater.io.files import open_file, translated
+from headwater.io.files import open_file, stat, translated
 from headwater.io.record_compression import Inflater, TFRecordOptions
 from headwater.io.tfrecord import TFRecordReader
 
@@ -283,6 +283,13 @@ class FixedLengthRecords(Node):
         for name in _names(self.filenames):
             with translated(name) as path, open_file(path, "rb") as file:
                 source: Any = file if bits is None else Inflater(file, path, bits)
+                excess = (stat(path).length - header - footer) % length if bits is None else 0
+                if excess:
+                    raise InvalidArgumentError(
+                        None, None,
+                        f"Excess bytes at the end of {path}: what is between header_bytes={header} and "
+                        f"footer_bytes={footer} is no multiple of record_bytes={length}",
+                    )  # fmt: skip
                 _read_exactly(source, header)
                 held = b""
                 while True:
@@ -292,12 +299,6 @@ class FixedLengthRecords(Node):
                         break
                     yield (_strings([held[i * length : (i + 1) * length] for i in range(count)]),)
                     held = held[count * length :]
-                if len(held) > footer:
-                    raise InvalidArgumentError(
-                        None, None,
-                        f"Excess bytes at the end of {path}: what is between header_bytes={header} and "
-                        f"footer_bytes={footer} is no multiple of record_bytes={length}",
-                    )  # fmt: skip
 
 
 def _read_exactly(source: Any, count: int) -> bytes:
