@@ -39,6 +39,9 @@ Role = Literal["ps", "chief", "worker", "evaluator"]
 ROLES: tuple[Role, ...] = ("ps", "chief", "worker", "evaluator")
 """All roles, in the order in which a job's tasks are started."""
 
+FOLDERS = ("checkpoint_dir", "log_dir", "data_dir")
+"""The fields that name a job's folders; arguments may name them in braces."""
+
 MAX_TASKS = 1000
 _SCHEMA_ID = "https://json-schema.org/draft/2020-12/schema"
 _FIELDS: dict[Role, str] = {"ps": "ps", "chief": "chief", "worker": "workers", "evaluator": "evaluator"}
@@ -346,6 +349,12 @@ class JobSpec(_Model):
             raise _FieldError("workers", "must be at least 1 where there is no chief")
         if self.flags and self.chief.count.most:
             raise _FieldError("flags", "cannot be used with a chief, for whose address there is no flag")
+        for field in ("args", "command"):
+            for folder in FOLDERS:
+                if getattr(self, folder) is None and any(
+                    f"{{{folder}}}" in part for part in getattr(self, field) or ()
+                ):
+                    raise _FieldError(field, f"names {{{folder}}}, but the job has no {folder}")
         if sum(self.role(role).count.most for role in ROLES) > MAX_TASKS:
             raise _FieldError("", f"has more than {MAX_TASKS} tasks")
         if self.archive is not None and self.workdir is not None:

@@ -1,0 +1,91 @@
+"""Who sends a request, and whether they may: what routes depend on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from fastapi import Depends, Request
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+
+from headwater.platform.auth import NOBODY_ASKED, Identity
+from headwater.platform.errors import Refused
+from headwater.platform.records import TokenRole
+from headwater.platform.service import Platform
+
+SESSION_COOKIE = "headwater_session"
+CSRF_HEADER = "x-csrf-token"
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+
+_bearer = HTTPBearer(auto_error=False, description="A token that the server gave: headwater serve tells the first one.")
+
+
+def platform_of(request: Request) -> Platform:
+    """The platform of the application that a request is for."""
+    platform: Platform = request.app.state.platform
+    return platform
+
+
+PlatformOf = Annotated[Platform, Depends(platform_of)]
+
+
+def identify(
+    request: Request,
+    platform: PlatformOf,
+    credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)],
+) -> Identity:
+    """Who sends the request.
+
+    Raises:
+      Refused: nobody that is known, or too often.
+    """
+    client = request.client.host if request.client is not None else "?"
+    _check_rate(platform.failures.take(client, cost=0), "too many wrong tokens")
+    identity = _known(request, platform, credentials)
+    if identity is None:
+        if credentials is not None or SESSION_COOKIE in request.cookies:
+            platform.failures.take(client)
+            raise _unknown("this token does not hold, or no longer")
+        raise _unknown("a token is needed: send it as 'Authorization: Bearer TOKEN'")
+    _check_rate(platform.rate.take(identity.token_id or client), "too many requests")
+    return identity
+
+
+def _known(request: Request, platform: Platform, credentials: HTTPAuthorizationCredentials | None) -> Identity | None:
+    if not platform.auth.required:
+        return NOBODY_ASKED
+    if credentials is not None:
+        return platform.auth.identify(credentials.credentials)
+    session = request.cookies.get(SESSION_COOKIE)
+    if session is None:
+        return None
+    changes = request.method not in SAFE_METHODS
+    return platform.auth.identify_session(session, csrf=request.headers.get(CSRF_HEADER), changes=changes)
+
+
+def _may(role: TokenRole) -> Callable[[Identity], Identity]:
+    def check(identity: Annotated[Identity, Depends(identify)]) -> Identity:
+        if not identity.may(role):
+            raise Refused(403, f"the token of {identity.name!r} allows to {identity.role}, but this needs {role}")
+        return identity
+
+    # Parameters are found by their annotations, which must not be text here: `role` is no global name.
+    check.__annotations__ = {"identity": Annotated[Identity, Depends(identify)], "return": Identity}
+    return check
+
+
+MayView = Annotated[Identity, Depends(_may("view"))]
+MayRun = Annotated[Identity, Depends(_may("run"))]
+MayAdmin = Annotated[Identity, Depends(_may("admin"))]
+
+
+def _check_rate(wait_s: float, message: str) -> None:
+    if wait_s > 0:
+        seconds = max(1, math.ceil(wait_s))
+        raise Refused(429, f"{message}: wait for {seconds} s", headers={"Retry-After": str(seconds)})
+
+
+def _unknown(message: str) -> Refused:
+    headers: dict[str, Any] = {"WWW-Authenticate": "Bearer"}
+    return Refused(401, message, headers=headers)

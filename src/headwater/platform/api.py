@@ -1,0 +1,324 @@
+"""The platform over HTTP, as JSON: jobs, their tasks, logs, events and history, machines, tokens.
+
+Every request but that for the server's health carries ``Authorization: Bearer TOKEN``, or a session's cookie. What is
+refused says why in `headwater.platform.views.ErrorView`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Body, Depends, Path, Query, Request, Response
+
+import headwater
+from headwater.platform.access import MayAdmin, MayRun, MayView, PlatformOf
+from headwater.platform.backends.base import BackendError
+from headwater.platform.errors import Refused
+from headwater.platform.job_file import JobSpecError, read_job_file
+from headwater.platform.logfiles import MAX_PART, read_part
+from headwater.platform.records import JobRecord
+from headwater.platform.spec import JobSpec, job_of, job_schema
+from headwater.platform.states import AskRestart, AskScale, AskStop, JobPhase
+from headwater.platform.views import (
+    AttemptView,
+    ErrorView,
+    EventView,
+    HostView,
+    JobList,
+    JobSummary,
+    JobView,
+    LogView,
+    NewTokenView,
+    SampleView,
+    TokenView,
+    View,
+)
+
+_REFUSALS: dict[int | str, dict[str, Any]] = {
+    400: {"model": ErrorView, "description": "The request cannot be understood."},
+    401: {"model": ErrorView, "description": "No token, or one that does not hold."},
+    403: {"model": ErrorView, "description": "The token does not allow it."},
+    404: {"model": ErrorView, "description": "There is no such thing."},
+    409: {"model": ErrorView, "description": "The job is not in a state for that."},
+    413: {"model": ErrorView, "description": "Too large."},
+    422: {"model": ErrorView, "description": "A field is wrong."},
+    429: {"model": ErrorView, "description": "Too many requests."},
+    503: {"model": ErrorView, "description": "A backend does not answer."},
+}
+router = APIRouter(responses=_REFUSALS)
+
+JobId = Annotated[str, Path(pattern=r"^[a-z0-9-]{1,64}$", description="The job's id.")]
+TaskPart = Annotated[str, Path(pattern=r"^(ps|chief|worker|evaluator)-\d{1,6}$", description="E.g. worker-0.")]
+_BYTES = {"type": "string", "format": "binary"}
+_ARCHIVE_BODY = {"requestBody": {"required": True, "content": {"application/octet-stream": {"schema": _BYTES}}}}
+_JOB_SCHEMA = JobSpec.model_json_schema(ref_template="#/components/schemas/{model}")
+_JOB_BODY = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/json": {"schema": {name: part for name, part in _JOB_SCHEMA.items() if name != "$defs"}},
+            "application/yaml": {"schema": {"type": "string", "description": "The text of a job file."}},
+        },
+    }
+}
+
+
+class Health(View):
+    """That the server runs."""
+
+    status: Literal["ok"]
+    version: str
+
+
+class Me(View):
+    """Who asks, and what the token allows."""
+
+    name: str
+    role: Literal["view", "run", "admin"]
+
+
+class Digest(View):
+    """The name of an archive that was handed in."""
+
+    digest: str
+
+
+class Validated(View):
+    """What is wrong with a job file; nothing where there are no problems."""
+
+    ok: bool
+    error: ErrorView | None
+    spec: dict[str, Any] | None
+
+
+class StopWish(View):
+    """How a job is to stop; ``requeue``: it goes back to the queue, as after a preemption."""
+
+    requeue: bool = False
+
+
+class ScaleWish(View):
+    """How many workers a job is to have."""
+
+    workers: Annotated[int, Body(ge=0, le=1000)]
+
+
+class TokenWish(View):
+    """A token to be given; ``valid_s``: for so many seconds, for ever unless given."""
+
+    name: Annotated[str, Body(min_length=1, max_length=100, pattern=r"^[\w .@-]+$")]
+    role: Literal["view", "run", "admin"]
+    valid_s: Annotated[float, Body(gt=0, le=10 * 366 * 86400)] | None = None
+
+
+async def _text(request: Request) -> str:
+    try:
+        return (await request.body()).decode()
+    except UnicodeDecodeError as error:
+        raise Refused(400, "the job file is not UTF-8") from error
+
+
+JobText = Annotated[str, Depends(_text)]
+
+
+@router.get("/health", tags=["server"])
+def health() -> Health:
+    """Says that the server runs; needs no token."""
+    return Health(status="ok", version=headwater.__version__)
+
+
+@router.get("/me", tags=["server"])
+def me(identity: MayView) -> Me:
+    """Says whose token this is, and what it allows."""
+    return Me(name=identity.name, role=identity.role)
+
+
+@router.get("/schema", tags=["jobs"])
+def schema(identity: MayView) -> dict[str, Any]:
+    """The JSON schema of job files."""
+    return job_schema()
+
+
+@router.get("/hosts", tags=["server"])
+def hosts(platform: PlatformOf, identity: MayView) -> list[HostView]:
+    """All machines, and what is free on them."""
+    found: list[HostView] = []
+    for name, backend in platform.manager.backends.items():
+        try:
+            found += [HostView.of(name, host) for host in backend.capacity().hosts]
+        except BackendError as error:
+            raise Refused(503, str(error)) from error
+    return found
+
+
+@router.put("/archives", tags=["jobs"], status_code=201, openapi_extra=_ARCHIVE_BODY)
+async def put_archive(request: Request, platform: PlatformOf, identity: MayRun) -> Digest:
+    """Takes a tar or zip file for jobs to be submitted with."""
+    return Digest(digest=await platform.archives.put(request.stream()))
+
+
+@router.post("/validate", tags=["jobs"], openapi_extra=_JOB_BODY)
+def validate(text: JobText, identity: MayView) -> Validated:
+    """Says what is wrong with a job file, and submits nothing."""
+    try:
+        spec = job_of(read_job_file(text))
+    except JobSpecError as error:
+        return Validated(ok=False, error=_spec_error(error), spec=None)
+    return Validated(ok=True, error=None, spec=spec.model_dump(mode="json", exclude_defaults=True))
+
+
+@router.post("/jobs", tags=["jobs"], status_code=201, openapi_extra=_JOB_BODY)
+def submit(
+    text: JobText,
+    platform: PlatformOf,
+    identity: MayRun,
+    workers: Annotated[int | None, Query(ge=0, le=1000, description="So many workers, of the job's range.")] = None,
+    archive: Annotated[str | None, Query(pattern=r"^[0-9a-f]{64}$", description="An archive's digest.")] = None,
+) -> JobView:
+    """Queues a job, from a job file in YAML or JSON. Its paths are those of the server's machine."""
+    record = platform.submit(job_of(read_job_file(text)), owner=identity.name, archive=archive, workers=workers)
+    return JobView.of(record)
+
+
+@router.get("/jobs", tags=["jobs"])
+def jobs(
+    platform: PlatformOf,
+    identity: MayView,
+    phase: JobPhase | None = None,
+    live: Annotated[bool | None, Query(description="Only those that are not over, or only those that are.")] = None,
+    name: Annotated[str | None, Query(max_length=40)] = None,
+    owner: Annotated[str | None, Query(max_length=100)] = None,
+    before: Annotated[float | None, Query(description="Only those submitted before.", ge=0, le=1e11)] = None,
+    limit: Annotated[int, Query(ge=1, le=500)] = 100,
+) -> JobList:
+    """Jobs, the latest first."""
+    found = platform.jobs(phase=phase, live=live, name=name, owner=owner, before=before, limit=limit)
+    more = found[-1].submitted_at if len(found) == limit else None
+    return JobList(jobs=[JobSummary.of(record) for record in found], before=more)
+
+
+@router.get("/jobs/{job_id}", tags=["jobs"])
+def job(job_id: JobId, platform: PlatformOf, identity: MayView) -> JobView:
+    """All of a job."""
+    return JobView.of(platform.manager.job(job_id))
+
+
+@router.delete("/jobs/{job_id}", tags=["jobs"], status_code=204)
+def delete(job_id: JobId, platform: PlatformOf, identity: MayRun) -> Response:
+    """Forgets a job that is over, with its history and logs. Its checkpoint and log folders stay."""
+    platform.manager.delete(job_id)
+    return Response(status_code=204)
+
+
+@router.post("/jobs/{job_id}/stop", tags=["jobs"])
+def stop(job_id: JobId, platform: PlatformOf, identity: MayRun, wish: StopWish | None = None) -> JobView:
+    """Asks all tasks of a job to end."""
+    requeue = wish is not None and wish.requeue
+    return JobView.of(platform.manager.ask(job_id, AskStop(identity.name, requeue)))
+
+
+@router.post("/jobs/{job_id}/restart", tags=["jobs"])
+def restart(job_id: JobId, platform: PlatformOf, identity: MayRun) -> JobView:
+    """Starts all tasks of a job anew, also of one that is over."""
+    return JobView.of(platform.manager.ask(job_id, AskRestart(identity.name)))
+
+
+@router.post("/jobs/{job_id}/scale", tags=["jobs"])
+def scale(job_id: JobId, wish: ScaleWish, platform: PlatformOf, identity: MayRun) -> JobView:
+    """Gives a job another number of workers."""
+    return JobView.of(platform.manager.ask(job_id, AskScale(identity.name, wish.workers)))
+
+
+@router.get("/jobs/{job_id}/events", tags=["jobs"])
+def job_events(
+    job_id: JobId,
+    platform: PlatformOf,
+    identity: MayView,
+    after: Annotated[int, Query(ge=0, lt=2**53)] = 0,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 1000,
+) -> list[EventView]:
+    """What happened to a job, and why, the oldest first."""
+    platform.manager.job(job_id)
+    return [EventView.of(event) for event in platform.store.events(job_id=job_id, after=after, limit=limit)]
+
+
+@router.get("/events", tags=["jobs"])
+def events(
+    platform: PlatformOf,
+    identity: MayView,
+    after: Annotated[int, Query(ge=0, lt=2**53)] = 0,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 1000,
+) -> list[EventView]:
+    """What happened to all jobs, the oldest first."""
+    return [EventView.of(event) for event in platform.store.events(after=after, limit=limit)]
+
+
+@router.get("/jobs/{job_id}/attempts", tags=["jobs"])
+def attempts(job_id: JobId, platform: PlatformOf, identity: MayView) -> list[AttemptView]:
+    """The lives of a job's tasks, with exit codes and reasons, the latest first."""
+    platform.manager.job(job_id)
+    return [AttemptView.of(attempt) for attempt in platform.store.attempts(job_id)]
+
+
+@router.get("/jobs/{job_id}/samples", tags=["jobs"])
+def samples(
+    job_id: JobId,
+    platform: PlatformOf,
+    identity: MayView,
+    after: Annotated[float, Query(ge=0, le=1e11)] = 0.0,
+) -> list[SampleView]:
+    """How fast a job's tasks were and what they used, over time."""
+    platform.manager.job(job_id)
+    return [SampleView.of(sample) for sample in platform.store.samples(job_id, after=after)]
+
+
+@router.get("/jobs/{job_id}/logs/{task}", tags=["jobs"])
+def log(
+    job_id: JobId,
+    task: TaskPart,
+    platform: PlatformOf,
+    identity: MayView,
+    offset: Annotated[int, Query(ge=-(2**53), lt=2**53, description="In bytes; negative from the end.")] = 0,
+    tail: Annotated[int | None, Query(ge=0, le=100_000, description="Instead, the last so many lines.")] = None,
+    limit: Annotated[int, Query(ge=1, le=MAX_PART, description="At most so many bytes.")] = MAX_PART,
+) -> LogView:
+    """A part of what a task printed."""
+    known = task_names(platform.manager.job(job_id))
+    if task not in known:
+        raise Refused(404, f"job {job_id} has no task {task}; it has {', '.join(known[:20])}")
+    part = read_part(platform.settings.log_path(job_id, task), offset=offset, tail=tail, limit=limit)
+    text = part.data.decode("utf-8", "replace")
+    return LogView(task=task, text=text, offset=part.offset, next_offset=part.offset + len(part.data), size=part.size)
+
+
+@router.get("/tokens", tags=["tokens"])
+def tokens(platform: PlatformOf, identity: MayAdmin) -> list[TokenView]:
+    """All tokens."""
+    return [TokenView.of(token) for token in platform.auth.tokens()]
+
+
+@router.post("/tokens", tags=["tokens"], status_code=201)
+def give_token(wish: TokenWish, platform: PlatformOf, identity: MayAdmin) -> NewTokenView:
+    """Gives a new token. Its secret is in the answer, and never shown again."""
+    token, secret = platform.auth.give_token(wish.name, wish.role, valid_s=wish.valid_s)
+    return NewTokenView(**TokenView.of(token).model_dump(), secret=secret)
+
+
+@router.delete("/tokens/{token_id}", tags=["tokens"], status_code=204)
+def take_token(
+    token_id: Annotated[str, Path(pattern=r"^[0-9a-f]{16}$")], platform: PlatformOf, identity: MayAdmin
+) -> Response:
+    """Takes back a token, and the sessions that it opened."""
+    if not platform.auth.take_back(token_id):
+        raise Refused(404, f"there is no token {token_id}")
+    return Response(status_code=204)
+
+
+def task_names(record: JobRecord) -> Sequence[str]:
+    """The tasks of a job, as logs and events call them."""
+    return [task.label for task in record.state.tasks.values()]
+
+
+def _spec_error(error: JobSpecError) -> ErrorView:
+    return ErrorView.model_validate({"message": str(error), "problems": list(error.problems)}, from_attributes=True)

@@ -1,0 +1,71 @@
+"""Archives that were handed in for jobs, named by the digest of their content."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import secrets
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from headwater.platform.archives import ArchiveError
+
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+# The first bytes of gzip, zip, bzip2, xz and zstandard; a plain tar has its name further on.
+_MAGIC = (b"\x1f\x8b", b"PK\x03\x04", b"BZh", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd")
+_TAR_AT, _TAR = 257, b"ustar"
+
+
+class TooLarge(ArchiveError):
+    """An archive with more bytes than are taken."""
+
+
+class ArchiveStore:
+    """A folder of archives.
+
+    Args:
+      folder: where; made when it is first needed.
+      max_bytes: larger ones are refused.
+    """
+
+    def __init__(self, folder: Path, max_bytes: int) -> None:
+        self._folder = folder
+        self._max_bytes = max_bytes
+
+    async def put(self, chunks: AsyncIterator[bytes]) -> str:
+        """Stores an archive and returns its digest.
+
+        Raises:
+          TooLarge: it is larger than is taken.
+          ArchiveError: it is no tar or zip file.
+        """
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        digest, size, head = hashlib.sha256(), 0, b""
+        path = self._folder / f".{secrets.token_hex(8)}"
+        try:
+            with path.open("wb") as file:
+                async for chunk in chunks:
+                    size += len(chunk)
+                    if size > self._max_bytes:
+                        raise TooLarge(f"the archive has more than {self._max_bytes} bytes")
+                    head = (head + chunk)[:512] if len(head) < 512 else head
+                    digest.update(chunk)
+                    file.write(chunk)
+            if not head.startswith(_MAGIC) and head[_TAR_AT : _TAR_AT + len(_TAR)] != _TAR:
+                raise ArchiveError("the archive is neither a tar nor a zip file")
+            os.replace(path, self._folder / digest.hexdigest())
+        finally:
+            path.unlink(missing_ok=True)
+        return digest.hexdigest()
+
+    def has(self, digest: str) -> bool:
+        """Whether an archive of this digest was handed in."""
+        return _DIGEST.fullmatch(digest) is not None and (self._folder / digest).is_file()
+
+    def forget_all_but(self, digests: set[str]) -> None:
+        """Removes the archives that nothing needs any more."""
+        if self._folder.is_dir():
+            for path in self._folder.iterdir():
+                if path.name not in digests:
+                    path.unlink(missing_ok=True)

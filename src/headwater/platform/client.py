@@ -1,0 +1,174 @@
+"""A client of the server's API."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import os
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+SERVER = "HEADWATER_SERVER"
+TOKEN = "HEADWATER_TOKEN"
+DATA_DIR = "HEADWATER_SERVER_DIR"
+_UNAUTHORIZED = 401
+_PREFIX = "/api/v1"
+_TIMEOUT = httpx.Timeout(30.0)
+# Streams send a ping every 15 s where there is nothing else.
+_STREAM_TIMEOUT = httpx.Timeout(30.0, read=60.0)
+
+
+class ClientError(Exception):
+    """The server refused, or cannot be reached; the message says why and what to do.
+
+    Attributes:
+      status: the HTTP status; 0 where there was no answer.
+    """
+
+    def __init__(self, message: str, *, status: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+def default_data_dir(environ: Mapping[str, str] = os.environ) -> Path:
+    """Where a server of this user keeps its things unless told otherwise."""
+    told = environ.get(DATA_DIR)
+    if told:
+        return Path(told)
+    data_home = environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
+    return Path(data_home, "headwater", "server")
+
+
+def find_token(environ: Mapping[str, str] = os.environ) -> str | None:
+    """The token to show: ``HEADWATER_TOKEN``, else that of this user's own server; None where there is neither."""
+    told = environ.get(TOKEN)
+    if told:
+        return told.strip()
+    try:
+        return (default_data_dir(environ) / "admin.token").read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+class Client:
+    """Calls a server.
+
+    Args:
+      server: its address, e.g. ``http://127.0.0.1:8470``.
+      token: the token to show.
+    """
+
+    def __init__(self, server: str, token: str | None) -> None:
+        self.server = server.rstrip("/")
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        try:
+            # A proxy is not asked for this machine itself.
+            trust_env = not _is_loopback(httpx.URL(self.server).host)
+            self._http = httpx.Client(
+                base_url=self.server + _PREFIX, headers=headers, timeout=_TIMEOUT, trust_env=trust_env
+            )
+        except (httpx.InvalidURL, ValueError, OSError) as error:
+            raise ClientError(f"{SERVER} {server!r}: {error}") from error
+
+    def close(self) -> None:
+        """Closes connections."""
+        self._http.close()
+
+    def get(self, path: str, **query: Any) -> Any:
+        """What is at ``path``."""
+        return self._call("GET", path, params=_given(query))
+
+    def post(self, path: str, body: Any = None, **query: Any) -> Any:
+        """What the server answers to ``body``."""
+        return self._call("POST", path, params=_given(query), json=body)
+
+    def delete(self, path: str) -> None:
+        """Deletes what is at ``path``."""
+        self._call("DELETE", path)
+
+    def upload(self, archive: Path) -> str:
+        """Hands in an archive and returns its digest."""
+        with archive.open("rb") as file:
+            answer = self._call("PUT", "/archives", content=file, timeout=httpx.Timeout(600.0))
+        return str(answer["digest"])
+
+    def job_id(self, job: str) -> str:
+        """The id of a job, of its id or the name that the latest of its name has.
+
+        Raises:
+          ClientError: there is none.
+        """
+        try:
+            return str(self.get(f"/jobs/{job}")["id"])
+        except ClientError as error:
+            if error.status not in (404, 422):
+                raise
+        found = self.get("/jobs", name=job, limit=1)["jobs"]
+        if not found:
+            raise ClientError(f"there is no job {job!r}: 'headwater jobs --all' shows all", status=404)
+        return str(found[0]["id"])
+
+    @contextmanager
+    def stream(self, path: str, **query: Any) -> Generator[Generator[tuple[str, Any]]]:
+        """The kind and data of each server-sent event, as they come, until the server ends the stream."""
+        try:
+            with self._http.stream("GET", path, params=_given(query), timeout=_STREAM_TIMEOUT) as response:
+                if response.is_error:
+                    response.read()
+                    raise _refusal(response)
+                yield _events(response)
+        except httpx.HTTPError as error:
+            raise self._unreachable(error) from error
+
+    def _call(self, method: str, path: str, **arguments: Any) -> Any:
+        try:
+            response = self._http.request(method, path, **arguments)
+        except httpx.HTTPError as error:
+            raise self._unreachable(error) from error
+        if response.is_error:
+            raise _refusal(response)
+        return response.json() if response.content else None
+
+    def _unreachable(self, error: httpx.HTTPError) -> ClientError:
+        why = str(error) or type(error).__name__
+        return ClientError(f"the server at {self.server} does not answer: {why}; start one with 'headwater serve'")
+
+
+def _events(response: httpx.Response) -> Generator[tuple[str, Any]]:
+    kind, data = "message", list[str]()
+    for line in response.iter_lines():
+        if line:
+            name, _, value = line.partition(":")
+            value = value.removeprefix(" ")
+            if name == "event":
+                kind = value
+            elif name == "data":
+                data.append(value)
+        elif data:
+            yield kind, json.loads("\n".join(data))
+            kind, data = "message", []
+
+
+def _refusal(response: httpx.Response) -> ClientError:
+    try:
+        message = str(response.json()["message"])
+    except (ValueError, KeyError, TypeError):
+        message = f"HTTP status {response.status_code}; is this a Headwater server?"
+    if response.status_code == _UNAUTHORIZED:
+        message += f"; set {TOKEN}"
+    return ClientError(message, status=response.status_code)
+
+
+def _given(query: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in query.items() if value is not None}
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

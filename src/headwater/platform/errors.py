@@ -1,0 +1,30 @@
+"""Why the server does not do what a request asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from headwater.platform.job_file import Problem
+
+
+class Refused(Exception):
+    """A request is refused.
+
+    Attributes:
+      status: the HTTP status.
+      problems: which fields are wrong, if it is that.
+      headers: further headers of the answer.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        *,
+        problems: Sequence[Problem] = (),
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.problems = tuple(problems)
+        self.headers = dict(headers or {})

@@ -1,0 +1,80 @@
+"""Tells coroutines that something was stored, by one thread for all of them."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+from headwater.platform.store import Store
+
+# How long the thread may take to notice that it is to end.
+_TURN_S = 0.5
+
+
+class Feed:
+    """Changes of a store, for coroutines.
+
+    Args:
+      store: whose changes.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._listening: set[asyncio.Event] = set()
+        self._closing = False
+
+    @property
+    def closing(self) -> bool:
+        """Whether the server ends, so that nobody should wait any more."""
+        return self._closing
+
+    @asynccontextmanager
+    async def run(self) -> AsyncGenerator[None]:
+        """Watches the store for as long as the context lasts."""
+        loop = asyncio.get_running_loop()
+        thread = threading.Thread(target=self._watch, args=(loop,), name="headwater-feed", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            self.close()
+            await asyncio.to_thread(thread.join)
+
+    def close(self) -> None:
+        """Ends all waiting."""
+        self._closing = True
+        self._tell()
+
+    async def wait(self, changed: asyncio.Event, timeout_s: float) -> None:
+        """Waits for the next change, or for ``timeout_s``."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                await changed.wait()
+        except TimeoutError:
+            return
+        finally:
+            changed.clear()
+
+    @asynccontextmanager
+    async def listen(self) -> AsyncGenerator[asyncio.Event]:
+        """An event that each change sets, for `wait`."""
+        changed = asyncio.Event()
+        self._listening.add(changed)
+        try:
+            yield changed
+        finally:
+            self._listening.discard(changed)
+
+    def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
+        seen = -1
+        while not self._closing:
+            latest = self._store.wait_change(seen, _TURN_S)
+            if latest != seen and not loop.is_closed():
+                loop.call_soon_threadsafe(self._tell)
+            seen = latest
+
+    def _tell(self) -> None:
+        for changed in tuple(self._listening):
+            changed.set()

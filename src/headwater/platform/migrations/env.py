@@ -1,0 +1,16 @@
+"""Runs migrations over the connection that `headwater.platform.store` gives; alembic executes this file."""
+
+from __future__ import annotations
+
+from alembic import context
+
+from headwater.platform.tables import Base
+
+context.configure(
+    connection=context.config.attributes["connection"],
+    target_metadata=Base.metadata,
+    # SQLite changes a table by making a new one.
+    render_as_batch=True,
+)
+with context.begin_transaction():
+    context.run_migrations()

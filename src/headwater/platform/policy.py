@@ -1,0 +1,473 @@
+"""What becomes of a job: a pure function of its state, what happened, and the time.
+
+::
+
+    QUEUED ------ places found ------------------> RUNNING
+       |--------- pending for too long ----------> FAILED
+    RUNNING ----- workers and chief are done ----> ENDING, then SUCCEEDED; ps and evaluator are asked to end
+       |--------- a task failed, task scope -----> RUNNING; the task starts again after a pause
+       |--------- a task failed, job scope ------> ENDING, then RESTARTING, then RUNNING
+       |--------- failed once too often ---------> ENDING, then FAILED, with the first error
+       |--------- preempted ---------------------> ENDING, then QUEUED
+       `--------- asked to stop -----------------> ENDING, then STOPPED
+    ENDING ------ no task is left ---------------> what was to follow
+
+`decide` starts, ends and reads nothing. The state that it returns says all that is to be done: tasks that are
+`STARTING` have to run, tasks that are `ENDING` have to be asked to end, a job that is over has no places. So whoever
+does it can be killed at any moment and begin again from the state alone.
+
+Pauses grow: restart n of what has not been healthy for ``reset_after`` waits ``backoff * 2**n``, or ``max_backoff``.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from dataclasses import replace
+
+from headwater.cluster.names import TaskName
+from headwater.platform.backends.base import Exited, Lost
+from headwater.platform.spec import ROLES, JobSpec
+from headwater.platform.states import (
+    AskRestart,
+    AskScale,
+    AskStop,
+    CouldNotStart,
+    Decision,
+    Ended,
+    Event,
+    Fault,
+    JobPhase,
+    JobState,
+    Note,
+    NotPlaced,
+    Placed,
+    Progressed,
+    Started,
+    TaskPhase,
+    TaskState,
+    Tick,
+    label,
+)
+
+# Their end ends the job; all other tasks serve them.
+_WORKING = ("worker", "chief")
+_CANNOT_RUN = 127
+# How a task ends that somebody else asked to end.
+_TERMINATED = (-signal.SIGTERM, 128 + signal.SIGTERM)
+
+
+class NotPossible(ValueError):
+    """What was asked for cannot be done with the job as it is; the message says why."""
+
+
+def begin(spec: JobSpec, now: float, *, workers: int | None = None) -> JobState:
+    """A job that was submitted at ``now``."""
+    wanted = spec.workers.count.least if workers is None else workers
+    return JobState(
+        spec=spec, workers=wanted, fixed=workers is not None, queued_at=now, tasks=_tasks(spec, wanted),
+        reason="just submitted",
+    )  # fmt: skip
+
+
+def worker_choices(state: JobState) -> tuple[int, ...]:
+    """With how many workers a queued job may start, the best first.
+
+    A range takes as many as there is room for, if its workers ask for something that is counted; otherwise, or when
+    somebody has chosen a number, it is that one number.
+    """
+    asked = state.spec.workers
+    if state.fixed or not (asked.cpus or asked.memory or asked.gpus):
+        return (state.workers,)
+    return tuple(range(asked.count.most, asked.count.least - 1, -1))
+
+
+def with_workers(state: JobState, workers: int) -> JobState:
+    """A queued job that starts with so many workers."""
+    state = replace(state, workers=workers)
+    return replace(state, tasks=_kept(state))
+
+
+def needs_place(state: JobState, now: float) -> tuple[TaskName, ...]:
+    """The tasks for which resources are to be found now."""
+    if now < state.not_before or state.phase not in (JobPhase.QUEUED, JobPhase.RUNNING):
+        return ()
+    return tuple(
+        name
+        for name, task in state.tasks.items()
+        if not task.placed and task.phase is TaskPhase.WAITING and now >= task.start_at
+    )
+
+
+def decide(state: JobState, event: Event, now: float) -> Decision:
+    """What ``event`` at ``now`` leads to.
+
+    Args:
+      state: what was known.
+      event: what happened.
+      now: in seconds since 1970.
+
+    Raises:
+      NotPossible: the event is a wish that cannot be met.
+    """
+    decision = _HANDLERS[type(event)](state, event, now)
+    settled = _settle(decision.state, now)
+    return Decision(settled.state, decision.notes + settled.notes)
+
+
+def _placed(state: JobState, event: Placed, now: float) -> Decision:
+    notes: tuple[Note, ...] = ()
+    if state.phase is JobPhase.QUEUED:
+        if event.workers is not None:
+            state = with_workers(state, event.workers)
+        state = replace(
+            state, phase=JobPhase.RUNNING, reason="", started_at=state.started_at or now, attempt_at=now, then=None
+        )
+        notes = (Note("placed", f"starts with {_described(state)}"),)
+    for name in event.tasks:
+        task = state.tasks.get(name)
+        if task is not None:
+            state = state.with_task(replace(task, placed=True))
+    return Decision(replace(state, reason="") if state.phase is JobPhase.RUNNING else state, notes)
+
+
+def _not_placed(state: JobState, event: NotPlaced, now: float) -> Decision:
+    if state.reason == event.reason or state.phase not in (JobPhase.QUEUED, JobPhase.RUNNING):
+        return Decision(state)
+    return Decision(replace(state, reason=event.reason), (Note("pending", event.reason),))
+
+
+def _started(state: JobState, event: Started, now: float) -> Decision:
+    task = state.tasks.get(event.task)
+    if task is None or task.phase is not TaskPhase.STARTING:
+        return Decision(state)
+    again = f", attempt {task.attempt + 1}" if task.attempt else ""
+    task = replace(task, phase=TaskPhase.RUNNING, started_at=now, ended_at=None, code=None, reason="", progress_at=now)
+    return Decision(state.with_task(task), (Note("started", f"{task.label} runs{again}", task.label),))
+
+
+def _progressed(state: JobState, event: Progressed, now: float) -> Decision:
+    task = state.tasks.get(event.task)
+    if task is None or not task.phase.alive:
+        return Decision(state)
+    moved = event.step is not None and event.step != task.step
+    task = replace(
+        task,
+        step=task.step if event.step is None else event.step,
+        steps_per_s=event.steps_per_s,
+        loss=task.loss if event.loss is None else event.loss,
+        progress_at=now if moved else task.progress_at,
+    )
+    return Decision(state.with_task(task))
+
+
+def _could_not_start(state: JobState, event: CouldNotStart, now: float) -> Decision:
+    task = state.tasks.get(event.task)
+    if task is None or not task.phase.alive:
+        return Decision(state)
+    return _lost(state, task, f"could not be started: {event.reason}", now)
+
+
+def _ended(state: JobState, event: Ended, now: float) -> Decision:
+    task = state.tasks.get(event.task)
+    if task is None or not task.phase.alive:
+        return Decision(state)
+    if isinstance(event.how, Lost):
+        return _lost(state, task, event.how.reason, now)
+    how = event.how
+    task = replace(task, code=how.code, ended_at=now, reason=how.reason, steps_per_s=None)
+    if state.phase is not JobPhase.RUNNING:
+        return Decision(state.with_task(replace(task, phase=_how_it_ended(task, how), verdict="")))
+    if task.verdict:
+        return _failed(state, replace(task, verdict=""), _fault(task, how, task.verdict, now), now)
+    if task.phase is TaskPhase.ENDING:  # scaled away, or done serving
+        return Decision(state.with_task(replace(task, phase=TaskPhase.STOPPED, placed=False)))
+    if how.preempted or (how.code in _TERMINATED and not how.stopped):
+        return _preempted(state, task, how, now)
+    if how.code == 0:
+        note = Note("succeeded", f"{task.label} is done", task.label)
+        return Decision(state.with_task(replace(task, phase=TaskPhase.SUCCEEDED)), (note,))
+    return _failed(state, task, _fault(task, how, how.reason, now), now)
+
+
+def _how_it_ended(task: TaskState, how: Exited) -> TaskPhase:
+    """What becomes of a task that ends while its job does."""
+    if how.code == 0:
+        return TaskPhase.SUCCEEDED
+    return TaskPhase.STOPPED if how.stopped or task.phase is TaskPhase.ENDING else TaskPhase.FAILED
+
+
+def _failed(state: JobState, task: TaskState, fault: Fault, now: float) -> Decision:
+    """A failure that counts: restarts what the job's rules say, or ends the job."""
+    rules = state.spec.restart
+    task = replace(task, phase=TaskPhase.FAILED, reason=fault.reason, ended_at=now)
+    healthy_since = task.started_at if state.spec.restart_scope == "task" else state.attempt_at
+    if healthy_since is not None and now - healthy_since >= rules.reset_after:
+        task = replace(task, restarts=0, first=None)
+        state = replace(state, restarts=0, first=None)
+    # The first failure of a row of them tells the cause; those that follow are often only its consequences.
+    first = state.first if state.first is not None else fault
+    task = replace(task, first=task.first or fault)
+    state = replace(state.with_task(task), first=first)
+    note = Note("failed", str(fault), task.label)
+    restarts = task.restarts if state.spec.restart_scope == "task" else state.restarts
+    if rules.policy == "never" or restarts >= rules.limit:
+        times = f" (after {restarts} restarts)" if restarts else ""
+        decision = _end(state, JobPhase.FAILED, f"{first}{times}", now)
+        return Decision(decision.state, (note, *decision.notes))
+    pause = min(rules.max_backoff, rules.backoff * 2.0 ** min(restarts, 60))
+    again = f"restart {restarts + 1} of {rules.limit}, after {pause:g} s"
+    if state.spec.restart_scope == "task":
+        task = _again(replace(task, restarts=restarts + 1), now + pause, f"{fault.reason}; {again}")
+        return Decision(state.with_task(task), (note, Note("restarting", f"{task.label}: {again}", task.label)))
+    state = replace(state, restarts=restarts + 1, not_before=now + pause)
+    decision = _end(state, JobPhase.RESTARTING, f"{fault}; {again} of all tasks", now)
+    return Decision(decision.state, (note, *decision.notes))
+
+
+def _lost(state: JobState, task: TaskState, reason: str, now: float) -> Decision:
+    """A task whose place is gone: it, or the whole job if others must know its address, needs another place."""
+    if state.phase is not JobPhase.RUNNING:
+        gone = replace(task, phase=TaskPhase.FAILED, reason=reason, ended_at=now, placed=False)
+        return Decision(state.with_task(gone), (Note("lost", f"{task.label}: {reason}", task.label),))
+    fault = Fault(task=task.label, at=now, attempt=task.attempt, code=None, reason=reason)
+    decision = _failed(state, replace(task, verdict="", steps_per_s=None), fault, now)
+    state = decision.state
+    if state.phase is JobPhase.RUNNING and task.name.job in ("worker", "evaluator"):
+        state = state.with_task(replace(state.tasks[task.name], placed=False))
+    elif state.phase is JobPhase.RUNNING:
+        ending = _end(state, JobPhase.QUEUED, f"{task.label} is lost ({reason}): the job needs another place", now)
+        return Decision(ending.state, decision.notes + ending.notes)
+    elif state.then is JobPhase.RESTARTING:
+        state = replace(state, then=JobPhase.QUEUED)
+    return Decision(state, decision.notes)
+
+
+def _preempted(state: JobState, task: TaskState, how: Exited, now: float) -> Decision:
+    why = how.reason if how.preempted else f"{how.reason}, which nobody here asked for"
+    note = Note("preempted", f"{task.label} was preempted: {why}", task.label)
+    state = state.with_task(replace(task, phase=TaskPhase.STOPPED))
+    if not state.spec.requeue:
+        decision = _end(state, JobPhase.FAILED, note.text, now)
+    elif state.spec.restart_scope == "task" and not how.preempted:
+        again = _again(task, now, f"{note.text}; it starts again")
+        return Decision(state.with_task(again), (note,))
+    else:
+        state = replace(state, requeues=state.requeues + 1)
+        decision = _end(state, JobPhase.QUEUED, f"{note.text}; the job goes back to the queue", now)
+    return Decision(decision.state, (note, *decision.notes))
+
+
+def _ask_stop(state: JobState, event: AskStop, now: float) -> Decision:
+    note = Note("asked", f"{event.by} asked to {'requeue' if event.requeue else 'stop'} it")
+    if state.phase.over:
+        raise NotPossible(f"the job is {state.phase} already")
+    if event.requeue:
+        if state.phase is not JobPhase.RUNNING:
+            raise NotPossible(f"only a running job can be requeued, but it is {state.phase}")
+        decision = _end(replace(state, requeues=state.requeues + 1), JobPhase.QUEUED, note.text, now)
+    else:
+        decision = _end(state, JobPhase.STOPPED, f"stopped by {event.by}", now)
+    return Decision(decision.state, (note, *decision.notes))
+
+
+def _ask_restart(state: JobState, event: AskRestart, now: float) -> Decision:
+    note = Note("asked", f"{event.by} asked to restart it")
+    fresh = replace(state, restarts=0, first=None, not_before=0.0)
+    fresh = replace(fresh, tasks={name: replace(task, restarts=0, first=None) for name, task in fresh.tasks.items()})
+    if state.phase.over:
+        queued = _requeued(fresh, f"restarted by {event.by}", now)
+        return Decision(replace(queued, started_at=None, ended_at=None), (note,))
+    if state.phase is JobPhase.QUEUED:
+        return Decision(replace(fresh, queued_at=now), (note,))
+    if state.phase is JobPhase.ENDING and state.then is not None and state.then.over:
+        raise NotPossible(f"the job is about to be {state.then}; restart it when it is")
+    decision = _end(fresh, JobPhase.RESTARTING, f"restarted by {event.by}", now)
+    return Decision(decision.state, (note, *decision.notes))
+
+
+def _ask_scale(state: JobState, event: AskScale, now: float) -> Decision:
+    try:
+        state.spec.counts(event.workers)
+    except ValueError as error:
+        raise NotPossible(str(error)) from error
+    if event.workers == 0 and not state.spec.chief.count.most:
+        raise NotPossible("workers must be at least 1 where there is no chief")
+    note = Note("scaled", f"{event.by} scaled it from {state.workers} to {event.workers} workers")
+    if event.workers == state.workers:
+        return Decision(state)
+    scaled = replace(state, workers=event.workers, fixed=True)
+    if state.phase is JobPhase.RUNNING and state.spec.restart_scope == "task":
+        return Decision(_scaled(scaled, now), (note,))
+    if state.phase is JobPhase.RUNNING:
+        decision = _end(replace(scaled, not_before=0.0), JobPhase.QUEUED, note.text, now)
+        return Decision(decision.state, (note, *decision.notes))
+    if state.phase is JobPhase.QUEUED:
+        scaled = replace(scaled, tasks=_kept(scaled))
+    elif state.phase is JobPhase.RESTARTING:
+        scaled = _requeued(scaled, note.text, now)
+    elif state.phase is JobPhase.ENDING and state.then is JobPhase.RESTARTING:
+        scaled = replace(scaled, then=JobPhase.QUEUED)
+    return Decision(scaled, (note,))
+
+
+def _scaled(state: JobState, now: float) -> JobState:
+    """A running job with other workers: new ones wait for a place, those beyond the number are asked to end."""
+    wanted = _tasks(state.spec, state.workers)
+    for name, task in state.tasks.items():
+        if name in wanted:
+            continue
+        if task.phase is TaskPhase.WAITING:
+            state = state.with_task(replace(task, phase=TaskPhase.STOPPED, placed=False, ended_at=now))
+        elif task.phase in (TaskPhase.RUNNING, TaskPhase.STARTING):
+            state = state.with_task(replace(task, phase=TaskPhase.ENDING, reason="no longer wanted"))
+    for name, fresh in wanted.items():
+        known = state.tasks.get(name)
+        if known is None:
+            state = state.with_task(fresh)
+        elif known.phase is TaskPhase.STOPPED:  # it was scaled away, and comes back
+            state = state.with_task(_again(known, now, ""))
+    return state
+
+
+def _tick(state: JobState, event: Tick, now: float) -> Decision:
+    deadlines = state.spec.deadlines
+    match state.phase:
+        case JobPhase.QUEUED if deadlines.pending is not None and now >= state.queued_at + deadlines.pending:
+            waited = f"still pending after {deadlines.pending:g} s"
+            return _end(state, JobPhase.FAILED, f"{waited}: {state.reason}" if state.reason else waited, now)
+        case JobPhase.RESTARTING if now >= state.not_before:
+            tasks = {name: _again(task, now, "") for name, task in state.tasks.items()}
+            state = replace(state, phase=JobPhase.RUNNING, reason="", attempt_at=now, attempt=state.attempt + 1)
+            return Decision(replace(state, tasks=tasks))
+        case JobPhase.RUNNING:
+            return _tick_running(state, now)
+        case _:
+            return Decision(state)
+
+
+def _tick_running(state: JobState, now: float) -> Decision:
+    limit = state.spec.deadlines.run
+    if limit is not None and state.started_at is not None and now >= state.started_at + limit:
+        return _end(state, JobPhase.FAILED, f"ran for longer than its deadline of {limit:g} s", now)
+    notes: list[Note] = []
+    for task in tuple(state.tasks.values()):
+        stalls_at = _stalls_at(state, task)
+        if stalls_at is not None and now >= stalls_at:
+            at = f"step {task.step}" if task.step is not None else "its start"
+            verdict = f"no progress since {at}, {state.spec.deadlines.progress:g} s ago"
+            state = state.with_task(replace(task, phase=TaskPhase.ENDING, verdict=verdict, reason=verdict))
+            notes.append(Note("stalled", f"{task.label}: {verdict}; it is ended", task.label))
+    return Decision(state, tuple(notes))
+
+
+def _stalls_at(state: JobState, task: TaskState) -> float | None:
+    limit = state.spec.deadlines.progress
+    if limit is None or task.name.job not in _WORKING or task.phase is not TaskPhase.RUNNING:
+        return None
+    return None if task.progress_at is None else task.progress_at + limit
+
+
+def _settle(state: JobState, now: float) -> Decision:
+    """What follows from the state itself: tasks whose time has come start; what was to follow on the end does."""
+    notes: tuple[Note, ...] = ()
+    if state.phase is JobPhase.RUNNING:
+        working = [task for task in state.tasks.values() if task.name.job in _WORKING]
+        wanted = [task for task in working if task.phase is not TaskPhase.STOPPED]
+        if wanted and all(task.phase is TaskPhase.SUCCEEDED for task in wanted):
+            decision = _end(state, JobPhase.SUCCEEDED, "all workers are done", now)
+            state, notes = decision.state, decision.notes
+    if state.phase is JobPhase.RUNNING:
+        for task in tuple(state.tasks.values()):
+            if task.phase is TaskPhase.WAITING and task.placed and now >= task.start_at:
+                state = state.with_task(replace(task, phase=TaskPhase.STARTING))
+    if state.phase is JobPhase.ENDING and not any(task.phase.alive for task in state.tasks.values()):
+        over = _over(state, now)
+        state, notes = over.state, notes + over.notes
+    return Decision(state, notes)
+
+
+def _end(state: JobState, then: JobPhase, reason: str, now: float) -> Decision:
+    """Asks all tasks to end; ``then`` follows when they have."""
+    tasks: dict[TaskName, TaskState] = {}
+    for name, task in state.tasks.items():
+        if task.phase.alive:
+            tasks[name] = replace(task, phase=TaskPhase.ENDING, verdict="")
+        elif task.phase is TaskPhase.WAITING:
+            tasks[name] = replace(task, phase=TaskPhase.STOPPED)
+        else:
+            tasks[name] = task
+    state = replace(state, phase=JobPhase.ENDING, then=then, reason=reason, tasks=tasks)
+    return Decision(state, (Note("ending", reason),))
+
+
+def _over(state: JobState, now: float) -> Decision:
+    assert state.then is not None
+    match state.then:
+        case JobPhase.QUEUED:
+            return Decision(_requeued(state, state.reason, now), (Note("queued", state.reason),))
+        case JobPhase.RESTARTING:
+            return Decision(replace(state, phase=JobPhase.RESTARTING, then=None))
+        case JobPhase.SUCCEEDED | JobPhase.FAILED | JobPhase.STOPPED:
+            notes = {JobPhase.SUCCEEDED: "succeeded", JobPhase.FAILED: "failed", JobPhase.STOPPED: "stopped"}
+            tasks = {name: replace(task, placed=False) for name, task in state.tasks.items()}
+            kind = notes[state.then]
+            state = replace(state, phase=state.then, then=None, ended_at=now, tasks=tasks)
+            return Decision(state, (Note(kind, state.reason),))  # pyright: ignore[reportArgumentType]
+        case _:
+            raise AssertionError(f"{state.then} cannot follow on the end of all tasks")
+
+
+def _requeued(state: JobState, reason: str, now: float) -> JobState:
+    state = replace(state, phase=JobPhase.QUEUED, then=None, reason=reason, queued_at=now, attempt=state.attempt + 1)
+    tasks = {name: _again(replace(task, placed=False), 0.0, "") for name, task in _kept(state).items()}
+    return replace(state, tasks=tasks)
+
+
+def _again(task: TaskState, start_at: float, reason: str) -> TaskState:
+    """``task``, to be started once more; one that never started keeps its number."""
+    tried = task.started_at is not None or task.phase.alive or task.phase is TaskPhase.FAILED
+    attempt = task.attempt + 1 if tried else task.attempt
+    return replace(
+        task, phase=TaskPhase.WAITING, attempt=attempt, start_at=start_at, reason=reason, verdict="", progress_at=None,
+        started_at=None, steps_per_s=None,
+    )  # fmt: skip
+
+
+def _kept(state: JobState) -> dict[TaskName, TaskState]:
+    """The tasks that are wanted now: known ones as they are, and new ones."""
+    return {name: state.tasks.get(name, fresh) for name, fresh in _tasks(state.spec, state.workers).items()}
+
+
+def _tasks(spec: JobSpec, workers: int) -> dict[TaskName, TaskState]:
+    counts = spec.counts(workers)
+    names = [TaskName(role, index) for role in ROLES for index in range(counts.get(role, 0))]
+    return {name: TaskState(name=name) for name in names}
+
+
+def _fault(task: TaskState, how: Exited, reason: str, now: float) -> Fault:
+    return Fault(
+        task=label(task.name), at=how.at or now, attempt=task.attempt, code=how.code, reason=reason,
+        last_lines=how.last_lines,
+    )  # fmt: skip
+
+
+def _described(state: JobState) -> str:
+    counts: dict[str, int] = {}
+    for name in state.tasks:
+        counts[name.job] = counts.get(name.job, 0) + 1
+    return ", ".join(f"{count} {role}" for role, count in counts.items())
+
+
+_HANDLERS: dict[type[Event], Callable[[JobState, Event, float], Decision]] = {  # pyright: ignore[reportAssignmentType]
+    Placed: _placed,
+    NotPlaced: _not_placed,
+    Started: _started,
+    CouldNotStart: _could_not_start,
+    Progressed: _progressed,
+    Ended: _ended,
+    AskStop: _ask_stop,
+    AskRestart: _ask_restart,
+    AskScale: _ask_scale,
+    Tick: _tick,
+}

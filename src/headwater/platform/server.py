@@ -1,0 +1,188 @@
+"""The server: a manager and its API in one process."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import socket
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import uvicorn
+from fastapi import APIRouter
+
+from headwater.platform.app import create_app
+from headwater.platform.auth import Auth
+from headwater.platform.backends.base import Backend
+from headwater.platform.logging_setup import LogFormat, set_up_logging
+from headwater.platform.manager import Manager, ManagerSettings
+from headwater.platform.service import Platform
+from headwater.platform.store import Store
+from headwater.platform.webhook import Notifier
+
+PORT = 8470
+TOKEN_FILE = "admin.token"
+# Streams end by themselves when the server does; who holds a connection open for longer is cut off.
+_SHUTDOWN_S = 5
+
+
+class ServerError(Exception):
+    """The server cannot start; the message says why and what to do."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ServerSettings:
+    """How a server runs.
+
+    Attributes:
+      data_dir: where it keeps its database, logs, archives and records of tasks.
+      database: another database, as SQLAlchemy writes its URL.
+      host: the address to listen at.
+      port: the port; 0 for any that is free.
+      certificate: a PEM file with the server's certificate chain, for TLS.
+      key: a PEM file with its private key.
+      auth: whether clients have to show a token.
+      max_running: at most so many jobs run at once; 0 for no bound.
+      max_archive_bytes: larger archives are refused.
+      poll_s: seconds between two looks at all tasks.
+      log_format: how the server's own log is written.
+    """
+
+    data_dir: Path
+    database: str | None = None
+    host: str = "127.0.0.1"
+    port: int = PORT
+    certificate: Path | None = None
+    key: Path | None = None
+    auth: bool = True
+    max_running: int = 0
+    max_archive_bytes: int = 1 << 30
+    poll_s: float = 0.5
+    log_format: LogFormat = "text"
+
+    def __post_init__(self) -> None:
+        if (self.certificate is None) != (self.key is None):
+            raise ValueError("--certificate and --key must be given together")
+        if not self.auth and not self.loopback:
+            raise ValueError(f"--no-auth cannot be used with --host {self.host}: anybody there could run programs here")
+
+    @property
+    def loopback(self) -> bool:
+        """Whether only this machine can reach the server."""
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost"
+
+    @property
+    def scheme(self) -> Literal["http", "https"]:
+        """What the server speaks."""
+        return "https" if self.certificate is not None else "http"
+
+
+def open_store(settings: ServerSettings) -> Store:
+    """The server's database, ready for use; raises `StoreError`."""
+    settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    store = Store(settings.database or f"sqlite:///{settings.data_dir.absolute() / 'headwater.db'}")
+    store.open()
+    return store
+
+
+def serve(
+    settings: ServerSettings,
+    backends: Sequence[Backend],
+    *,
+    announce: Callable[[str], None],
+    routers: Sequence[APIRouter] = (),
+) -> None:
+    """Serves until the process is asked to end. Jobs that run then go on, and the next server finds them.
+
+    Args:
+      settings: how.
+      backends: where jobs can run; the first is the default.
+      announce: shows a line to whoever started the server.
+      routers: further routes, such as the web page's.
+
+    Raises:
+      StoreError: the database cannot be used.
+      ServerError: the address cannot be had, or the certificate cannot be read.
+    """
+    set_up_logging(settings.log_format)
+    store = open_store(settings)
+    notifier = Notifier()
+    manager = Manager(
+        store,
+        backends,
+        ManagerSettings(data_dir=settings.data_dir, poll_s=settings.poll_s, max_running=settings.max_running),
+        on_note=notifier,
+    )
+    try:
+        auth = Auth(store, required=settings.auth)
+        platform = Platform(manager, auth, max_archive_bytes=settings.max_archive_bytes)
+        platform.archives.forget_all_but({record.archive for record in store.jobs() if record.archive is not None})
+        with _listen(settings) as listening:
+            manager.start()
+            port = listening.getsockname()[1]
+            announce(f"Headwater serves at {settings.scheme}://{settings.host}:{port}")
+            _announce_token(auth, settings, announce)
+            if not settings.loopback and settings.scheme == "http":
+                announce("WARNING: tokens travel in the clear: give --certificate and --key")
+            config = uvicorn.Config(
+                create_app(platform, routers),
+                log_config=None,
+                access_log=False,
+                ssl_certfile=settings.certificate,
+                ssl_keyfile=settings.key,
+                timeout_graceful_shutdown=_SHUTDOWN_S,
+                server_header=False,
+            )
+            try:
+                _Server(config, platform).run(sockets=[listening])
+            except OSError as error:  # of the certificate or its key: the socket is there already
+                raise ServerError(f"{settings.certificate}, {settings.key}: {error}") from error
+    finally:
+        manager.close()
+        notifier.close()
+        store.close()
+
+
+class _Server(uvicorn.Server):
+    """Ends streams when the server is to end, so that it need not wait for their clients."""
+
+    def __init__(self, config: uvicorn.Config, platform: Platform) -> None:
+        super().__init__(config)
+        self._platform = platform
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Called by uvicorn once a signal has asked for the end."""
+        self._platform.feed.close()
+        await super().shutdown(sockets)
+
+
+def _listen(settings: ServerSettings) -> socket.socket:
+    try:
+        return socket.create_server((settings.host, settings.port), family=_family(settings.host), backlog=512)
+    except OSError as error:
+        where = f"{settings.host}:{settings.port}"
+        raise ServerError(f"--host and --port: cannot listen at {where}: {error.strerror or error}") from error
+
+
+def _family(host: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in host else socket.AF_INET
+
+
+def _announce_token(auth: Auth, settings: ServerSettings, announce: Callable[[str], None]) -> None:
+    """Gives a first token to whoever can read the server's files, as its user can."""
+    if not settings.auth:
+        announce("WARNING: --no-auth: everybody on this machine can run programs as the user of this server")
+        return
+    path = settings.data_dir / TOKEN_FILE
+    if not auth.tokens():
+        _, secret = auth.give_token("admin", "admin")
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with open(descriptor, "w", encoding="ascii") as file:
+            file.write(secret + "\n")
+        announce(f"The first token, for everything: {secret}")
+    announce(f"Jobs run as the user of this server. Its token is in {path}")

@@ -1,0 +1,302 @@
+"""What is remembered: jobs, tasks, attempts, events, samples and tokens, in SQLite or any database that an URL names.
+
+All methods are safe to call from any thread. What one `save` is given is stored as a whole or not at all.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import Connection, create_engine, delete, event, func, select, text, update
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+from sqlalchemy.orm import Session
+
+from headwater.platform.records import Attempt, JobEvent, JobRecord, Sample, Token
+from headwater.platform.rows import (
+    attempt_record,
+    attempt_values,
+    event_record,
+    job_record,
+    job_values,
+    sample_record,
+    sample_values,
+    task_values,
+    token_record,
+)
+from headwater.platform.states import JobPhase, Note
+from headwater.platform.tables import AttemptRow, EventRow, JobRow, SampleRow, TaskRow, TokenRow
+
+_OVER = tuple(phase.value for phase in JobPhase if phase.over)
+# Any number that only this program's servers ask PostgreSQL to lock.
+_LOCK_KEY = 0x68656164
+_NOT_ALONE = "another server uses {}: two would start every task twice. End it, or give this one a database of its own"
+
+
+class StoreError(Exception):
+    """The database cannot be used; the message says why and what to do."""
+
+
+class Store:
+    """The database of one server.
+
+    Args:
+      url: as SQLAlchemy writes it, e.g. ``sqlite:///jobs.db`` or ``postgresql+psycopg://user@host/headwater``.
+
+    Raises:
+      StoreError: the URL cannot be right, or its driver is not installed.
+    """
+
+    def __init__(self, url: str) -> None:
+        try:
+            self._url: URL = make_url(url)
+            self._engine = create_engine(self._url, pool_pre_ping=True)
+        except (ArgumentError, ImportError) as error:
+            raise StoreError(f"database {_shown(url)}: {error}") from error
+        self._is_sqlite = self._url.get_backend_name() == "sqlite"
+        if self._is_sqlite:
+            event.listen(self._engine, "connect", _set_up_sqlite)
+        self._held: Connection | int | None = None
+        # SQLite has one writer at a time; waiting here is fairer and quicker than its retries.
+        self._writing = threading.RLock()
+        self.changed = threading.Condition()
+        self._changes = 0
+
+    def __str__(self) -> str:
+        return self._url.render_as_string(hide_password=True)
+
+    def open(self) -> None:
+        """Makes sure that no other server uses the database, and brings its tables up to date.
+
+        Raises:
+          StoreError: another server does, or the database cannot be reached or changed.
+        """
+        try:
+            self._hold()
+            with self._engine.begin() as connection:
+                migrate(connection)
+        except SQLAlchemyError as error:
+            self.close()
+            raise StoreError(f"database {self}: {error}") from error
+
+    def close(self) -> None:
+        """Lets go of the database."""
+        held, self._held = self._held, None
+        if isinstance(held, int):
+            os.close(held)
+        elif held is not None:
+            held.close()
+        self._engine.dispose()
+
+    def save(
+        self,
+        record: JobRecord,
+        *,
+        notes: Iterable[Note] = (),
+        attempts: Iterable[Attempt] = (),
+        samples: Iterable[Sample] = (),
+        now: float,
+    ) -> None:
+        """Stores a job with its tasks, and what happened to it at ``now``."""
+        with self._write() as session:
+            session.merge(JobRow(**job_values(record)))
+            session.flush()
+            for task in record.state.tasks.values():
+                session.merge(TaskRow(**task_values(record, task)))
+            names = [(name.job, name.index) for name in record.state.tasks]
+            for row in session.scalars(select(TaskRow).where(TaskRow.job_id == record.id)):
+                if (row.role, row.number) not in names:
+                    session.delete(row)
+            for attempt in attempts:
+                session.merge(AttemptRow(**attempt_values(record.id, attempt)))
+            for sample in samples:
+                session.merge(SampleRow(**sample_values(record.id, sample)))
+            session.add_all(
+                EventRow(job_id=record.id, at=now, task=note.task, kind=note.kind, text=note.text) for note in notes
+            )
+
+    def job(self, job_id: str) -> JobRecord | None:
+        """A job by its id; None where there is none."""
+        with Session(self._engine) as session:
+            row = session.get(JobRow, job_id)
+            return _with_tasks(session, [row])[0] if row is not None else None
+
+    def jobs(
+        self,
+        *,
+        live: bool | None = None,
+        phase: JobPhase | None = None,
+        name: str | None = None,
+        owner: str | None = None,
+        before: float | None = None,
+        limit: int | None = None,
+    ) -> list[JobRecord]:
+        """Jobs, the latest first.
+
+        Args:
+          live: only those that are not over, or only those that are.
+          phase: only those in it.
+          name: only those of that name.
+          owner: only those of that owner.
+          before: only those submitted before that time.
+          limit: at most so many.
+        """
+        query = select(JobRow).order_by(JobRow.submitted_at.desc(), JobRow.id)
+        if live is not None:
+            query = query.where(JobRow.phase.not_in(_OVER) if live else JobRow.phase.in_(_OVER))
+        for column, value in ((JobRow.phase, phase), (JobRow.name, name), (JobRow.owner, owner)):
+            if value is not None:
+                query = query.where(column == str(value))
+        if before is not None:
+            query = query.where(JobRow.submitted_at < before)
+        if limit is not None:
+            query = query.limit(limit)
+        with Session(self._engine) as session:
+            return _with_tasks(session, session.scalars(query).all())
+
+    def counts(self) -> dict[JobPhase, int]:
+        """How many jobs are in each phase; those with none are left out."""
+        with Session(self._engine) as session:
+            rows = session.execute(select(JobRow.phase, func.count()).group_by(JobRow.phase))
+            return {JobPhase(phase): count for phase, count in rows}
+
+    def delete_job(self, job_id: str) -> None:
+        """Forgets a job and all that belongs to it."""
+        with self._write() as session:
+            session.execute(delete(JobRow).where(JobRow.id == job_id))
+
+    def events(self, *, job_id: str | None = None, after: int = 0, limit: int = 1000) -> list[JobEvent]:
+        """Events, the oldest first: of one job or all, with greater ids than ``after``."""
+        query = select(EventRow).where(EventRow.id > after).order_by(EventRow.id).limit(limit)
+        if job_id is not None:
+            query = query.where(EventRow.job_id == job_id)
+        with Session(self._engine) as session:
+            return [event_record(row) for row in session.scalars(query)]
+
+    def last_event(self) -> int:
+        """The id of the newest event; 0 where there is none."""
+        with Session(self._engine) as session:
+            return session.scalar(select(func.max(EventRow.id))) or 0
+
+    def attempts(self, job_id: str, *, limit: int = 1000) -> list[Attempt]:
+        """The lives of a job's tasks, the latest first."""
+        query = select(AttemptRow).where(AttemptRow.job_id == job_id)
+        query = query.order_by(AttemptRow.started_at.desc(), AttemptRow.task).limit(limit)
+        with Session(self._engine) as session:
+            return [attempt_record(row) for row in session.scalars(query)]
+
+    def attempt(self, job_id: str, task: str, attempt: int) -> Attempt | None:
+        """One life of one task; None where there was none."""
+        with Session(self._engine) as session:
+            row = session.get(AttemptRow, (job_id, task, attempt))
+            return attempt_record(row) if row is not None else None
+
+    def samples(self, job_id: str, *, after: float = 0.0, limit: int = 20_000) -> list[Sample]:
+        """Samples of a job's tasks, the oldest first."""
+        query = select(SampleRow).where(SampleRow.job_id == job_id, SampleRow.at > after)
+        with Session(self._engine) as session:
+            return [sample_record(row) for row in session.scalars(query.order_by(SampleRow.at).limit(limit))]
+
+    def add_token(self, token: Token, *, secret_hash: str, csrf_hash: str | None = None) -> None:
+        """Stores a token, or a session."""
+        values = {name: getattr(token, name) for name in token.__slots__}
+        with self._write() as session:
+            session.add(TokenRow(**values, secret_hash=secret_hash, csrf_hash=csrf_hash))
+
+    def token(self, secret_hash: str) -> tuple[Token, str | None] | None:
+        """The token, or session, whose secret has this hash, and the hash of its CSRF secret."""
+        with Session(self._engine) as session:
+            row = session.scalar(select(TokenRow).where(TokenRow.secret_hash == secret_hash))
+            return (token_record(row), row.csrf_hash) if row is not None else None
+
+    def tokens(self) -> list[Token]:
+        """All tokens, without sessions, the oldest first."""
+        query = select(TokenRow).where(TokenRow.kind == "token").order_by(TokenRow.created_at, TokenRow.id)
+        with Session(self._engine) as session:
+            return [token_record(row) for row in session.scalars(query)]
+
+    def delete_token(self, token_id: str) -> bool:
+        """Takes back a token, with the sessions that it opened, or a session; whether there was one."""
+        with self._write() as session:
+            session.execute(delete(TokenRow).where(TokenRow.parent == token_id))
+            gone = session.execute(delete(TokenRow).where(TokenRow.id == token_id).returning(TokenRow.id))
+            return gone.first() is not None
+
+    def touch_token(self, token_id: str, now: float) -> None:
+        """Notes that a token was used."""
+        with self._write() as session:
+            session.execute(update(TokenRow).where(TokenRow.id == token_id).values(last_used_at=now))
+
+    def delete_expired_tokens(self, now: float) -> None:
+        """Forgets tokens and sessions whose time is over."""
+        with self._write() as session:
+            session.execute(delete(TokenRow).where(TokenRow.expires_at <= now))
+
+    def wait_change(self, seen: int, timeout_s: float) -> int:
+        """Waits until something was stored after the change ``seen``, or for ``timeout_s``; the latest change."""
+        with self.changed:
+            self.changed.wait_for(lambda: self._changes != seen, timeout_s)
+            return self._changes
+
+    @contextmanager
+    def _write(self) -> Generator[Session]:
+        with self._writing, Session(self._engine) as session, session.begin():
+            yield session
+        with self.changed:
+            self._changes += 1
+            self.changed.notify_all()
+
+    def _hold(self) -> None:
+        if self._is_sqlite:
+            if not self._url.database or self._url.database == ":memory:":
+                raise StoreError(f"database {self}: must be a file")
+            path = Path(f"{self._url.database}.lock")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                os.close(descriptor)
+                raise StoreError(_NOT_ALONE.format(self._url.database)) from error
+            self._held = descriptor
+        elif self._url.get_backend_name() == "postgresql":
+            connection = self._engine.connect()
+            if not connection.scalar(text("SELECT pg_try_advisory_lock(:key)"), {"key": _LOCK_KEY}):
+                connection.close()
+                raise StoreError(_NOT_ALONE.format(self))
+            connection.commit()
+            self._held = connection
+
+
+def migrate(connection: Connection) -> None:
+    """Brings the tables of ``connection`` up to date."""
+    config = Config()
+    config.set_main_option("script_location", "headwater.platform:migrations")
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")
+
+
+def _with_tasks(session: Session, rows: Sequence[JobRow]) -> list[JobRecord]:
+    tasks: dict[str, list[TaskRow]] = {row.id: [] for row in rows}
+    for task in session.scalars(select(TaskRow).where(TaskRow.job_id.in_(tasks))):
+        tasks[task.job_id].append(task)
+    return [job_record(row, tasks[row.id]) for row in rows]
+
+
+def _set_up_sqlite(connection: Any, _record: object) -> None:
+    for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON", "busy_timeout=10000"):
+        connection.execute(f"PRAGMA {pragma}")
+
+
+def _shown(url: str) -> str:
+    """``url`` without what may be a password."""
+    scheme, separator, _ = url.partition("://")
+    return f"{scheme}{separator}..." if separator else "(not an URL)"

@@ -1,0 +1,138 @@
+"""Events and logs as they come, as server-sent events.
+
+A client that comes back says with ``Last-Event-ID`` which event it saw last, and misses none.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Query
+from sse_starlette import EventSourceResponse
+from starlette.concurrency import run_in_threadpool
+
+from headwater.platform.access import MayView, PlatformOf
+from headwater.platform.api import JobId, task_names
+from headwater.platform.errors import Refused
+from headwater.platform.logfiles import Follower
+from headwater.platform.manager import NoSuchJob
+from headwater.platform.records import JobRecord
+from headwater.platform.service import Platform
+from headwater.platform.views import ErrorView, EventView, JobView
+
+# Log files tell nobody when they grow.
+_LOG_TURN_S = 0.25
+_EVENT_TURN_S = 15.0
+_JOB_TURN_S = 1.0
+
+_STREAM: dict[int | str, dict[str, Any]] = {
+    200: {"description": "Server-sent events.", "content": {"text/event-stream": {"schema": {"type": "string"}}}},
+    **{
+        status: {"model": ErrorView}
+        for status in (400, 401, 403, 404, 422, 429)
+    },
+}  # fmt: skip
+router = APIRouter(responses=_STREAM, default_response_class=EventSourceResponse)
+
+LastEvent = Annotated[int, Header(alias="Last-Event-ID", ge=0, lt=2**53)]
+
+
+@router.get("/events/stream", tags=["jobs"])
+async def stream_events(platform: PlatformOf, identity: MayView, last: LastEvent = 0) -> EventSourceResponse:
+    """Events of all jobs: from now on, or after the one that ``Last-Event-ID`` names."""
+    after = last or await run_in_threadpool(platform.store.last_event)
+    return EventSourceResponse(_events(platform, None, after))
+
+
+@router.get("/jobs/{job_id}/stream", tags=["jobs"])
+async def stream_job(
+    job_id: JobId, platform: PlatformOf, identity: MayView, last: LastEvent = 0
+) -> EventSourceResponse:
+    """A job: ``event: event`` for what happens to it, from its beginning, ``event: job`` for how it is, once a second.
+
+    The stream ends when the job is over.
+    """
+    await run_in_threadpool(platform.manager.job, job_id)
+    return EventSourceResponse(_events(platform, job_id, last))
+
+
+@router.get("/jobs/{job_id}/logs", tags=["jobs"])
+async def stream_logs(
+    job_id: JobId,
+    platform: PlatformOf,
+    identity: MayView,
+    task: Annotated[str | None, Query(max_length=40, description="Only this task, e.g. worker-0.")] = None,
+    tail: Annotated[int | None, Query(ge=0, le=100_000, description="Begin with the last so many lines.")] = None,
+    follow: Annotated[bool, Query(description="Go on until the job is over.")] = True,
+) -> EventSourceResponse:
+    """What a job's tasks print, a line an event: ``{"task": "worker-0", "line": "..."}``."""
+    record = await run_in_threadpool(platform.manager.job, job_id)
+    if task is not None and task not in task_names(record):
+        raise Refused(404, f"job {job_id} has no task {task}; it has {', '.join(task_names(record)[:20])}")
+    return EventSourceResponse(_lines(platform, job_id, task, tail, follow))
+
+
+async def _events(platform: Platform, job_id: str | None, after: int) -> AsyncGenerator[dict[str, str]]:
+    shown = ""
+    async with platform.feed.listen() as changed:
+        while not platform.feed.closing:
+            record = await _job(platform, job_id) if job_id is not None else None
+            events = await run_in_threadpool(platform.store.events, job_id=job_id, after=after)
+            for event in events:
+                after = event.id
+                yield {"event": "event", "id": str(event.id), "data": EventView.of(event).model_dump_json()}
+            if job_id is not None:
+                if record is None:
+                    return
+                view = JobView.of(record).model_dump_json()
+                if view != shown:
+                    shown = view
+                    yield {"event": "job", "data": view}
+                if record.state.phase.over and not events:
+                    return
+            if not events:
+                await platform.feed.wait(changed, _EVENT_TURN_S if job_id is None else _JOB_TURN_S)
+
+
+async def _lines(
+    platform: Platform, job_id: str, only: str | None, tail: int | None, follow: bool
+) -> AsyncGenerator[dict[str, str]]:
+    followers: dict[str, Follower] = {}
+    async with platform.feed.listen() as changed:
+        while not platform.feed.closing:
+            # Looked at before the logs are: what a job that is over has printed is all there.
+            record = await _job(platform, job_id)
+            if record is None:
+                return
+            last = not follow or record.state.phase.over
+            more = False
+            for name in task_names(record):
+                if only is not None and name != only:
+                    continue
+                if name not in followers:
+                    path = platform.settings.log_path(job_id, name)
+                    followers[name] = await run_in_threadpool(Follower, path, tail=tail)
+                lines = await run_in_threadpool(followers[name].lines)
+                more = more or bool(lines)
+                for line in lines:
+                    yield _line(name, line)
+            if last and not more:
+                for name, follower in followers.items():
+                    for line in follower.close():
+                        yield _line(name, line)
+                return
+            if not more:
+                await platform.feed.wait(changed, _LOG_TURN_S)
+
+
+def _line(task: str, line: str) -> dict[str, str]:
+    return {"data": json.dumps({"task": task, "line": line})}
+
+
+async def _job(platform: Platform, job_id: str) -> JobRecord | None:
+    try:
+        return await run_in_threadpool(platform.manager.job, job_id)
+    except NoSuchJob:  # deleted while somebody watched
+        return None

@@ -1,0 +1,334 @@
+"""Jobs, tasks and all that belongs to them as the API shows them."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict
+
+from headwater.platform.backends.base import HostCapacity, Resources, Usage
+from headwater.platform.records import Attempt, JobEvent, JobRecord, Sample, Token
+from headwater.platform.states import Fault, JobPhase, TaskPhase, TaskState
+
+
+class View(BaseModel):
+    """What is shown. Times are seconds since 1970, sizes bytes."""
+
+    model_config = ConfigDict(frozen=True, from_attributes=True)
+
+
+def _number(value: Any) -> Any:
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+Loss = Annotated[float | Literal["nan", "inf", "-inf"] | None, BeforeValidator(_number)]
+"""A loss. JSON has no number for one that is not finite."""
+
+
+class ProblemView(View):
+    """One field that is wrong."""
+
+    field: str
+    line: int | None
+    message: str
+
+
+class ErrorView(View):
+    """Why a request was refused."""
+
+    message: str
+    problems: list[ProblemView] = []
+
+
+class UsageView(View):
+    """What a task uses."""
+
+    cpu_s: float
+    memory_bytes: int
+    gpu_memory_bytes: int | None
+    gpu_utilization: float | None
+
+
+class FaultView(View):
+    """A failure of a task."""
+
+    task: str
+    at: float
+    attempt: int
+    code: int | None
+    reason: str
+    last_lines: list[str]
+
+
+class TaskView(View):
+    """A task of a job."""
+
+    name: str
+    role: str
+    index: int
+    phase: TaskPhase
+    attempt: int
+    restarts: int
+    host: str | None
+    address: str | None
+    started_at: float | None
+    ended_at: float | None
+    code: int | None
+    reason: str
+    step: int | None
+    steps_per_s: float | None
+    loss: Loss
+    usage: UsageView | None
+
+    @classmethod
+    def of(cls, record: JobRecord, task: TaskState) -> Self:
+        """The view of ``task``."""
+        place, usage = record.places.get(task.name), record.usages.get(task.name)
+        return cls(
+            name=task.label,
+            role=task.name.job,
+            index=task.name.index,
+            phase=task.phase,
+            attempt=task.attempt,
+            restarts=task.restarts,
+            host=place.host if place is not None else None,
+            address=place.address if place is not None else None,
+            started_at=task.started_at,
+            ended_at=task.ended_at,
+            code=task.code,
+            reason=task.reason,
+            step=task.step,
+            steps_per_s=task.steps_per_s,
+            loss=task.loss,
+            usage=_usage(usage),
+        )
+
+
+class JobSummary(View):
+    """A job in a list.
+
+    Attributes:
+      step: the furthest global step of its tasks.
+      steps_per_s: of all its tasks together.
+      tasks_running: how many of its tasks run.
+    """
+
+    id: str
+    name: str
+    owner: str
+    backend: str
+    phase: JobPhase
+    reason: str
+    workers: int
+    tasks_running: int
+    tasks_total: int
+    priority: int
+    submitted_at: float
+    queued_at: float
+    started_at: float | None
+    ended_at: float | None
+    restarts: int
+    requeues: int
+    step: int | None
+    steps_per_s: float | None
+    loss: Loss
+
+    @classmethod
+    def of(cls, record: JobRecord) -> Self:
+        """The summary of ``record``."""
+        return cls(**_summary(record))
+
+
+class JobView(JobSummary):
+    """All of a job.
+
+    Attributes:
+      workers_range: how many workers it may have, e.g. ``2:8``.
+      first_error: its first failure since it was healthy, for a failed job the cause.
+      spec: its fields, as a job file has them; those with their defaults are left out.
+    """
+
+    workers_range: str
+    first_error: FaultView | None
+    tasks: list[TaskView]
+    spec: dict[str, Any]
+
+    @classmethod
+    def of(cls, record: JobRecord) -> Self:
+        """The view of ``record``."""
+        state = record.state
+        return cls(
+            **_summary(record),
+            workers_range=str(state.spec.workers.count),
+            first_error=_fault(state.first),
+            tasks=[TaskView.of(record, task) for task in state.tasks.values()],
+            spec=state.spec.model_dump(mode="json", exclude_defaults=True),
+        )
+
+
+class JobList(View):
+    """Jobs, the latest first; ``before`` continues the list, None where it is at its end."""
+
+    jobs: list[JobSummary]
+    before: float | None
+
+
+class EventView(View):
+    """Something that happened to a job, and why."""
+
+    id: int
+    job_id: str
+    at: float
+    task: str
+    kind: str
+    text: str
+
+    @classmethod
+    def of(cls, event: JobEvent) -> Self:
+        """The view of ``event``."""
+        note = event.note
+        return cls(id=event.id, job_id=event.job_id, at=event.at, task=note.task, kind=note.kind, text=note.text)
+
+
+class AttemptView(View):
+    """One life of one task."""
+
+    task: str
+    attempt: int
+    host: str
+    started_at: float
+    ended_at: float | None
+    code: int | None
+    reason: str
+    last_lines: list[str]
+
+    @classmethod
+    def of(cls, attempt: Attempt) -> Self:
+        """The view of ``attempt``."""
+        return cls.model_validate(attempt)
+
+
+class SampleView(View):
+    """How fast a task was, and what it used, at one moment."""
+
+    task: str
+    at: float
+    step: int | None
+    steps_per_s: float | None
+    loss: Loss
+    usage: UsageView | None
+
+    @classmethod
+    def of(cls, sample: Sample) -> Self:
+        """The view of ``sample``."""
+        return cls.model_validate(sample)
+
+
+class LogView(View):
+    """A part of what a task printed.
+
+    Attributes:
+      offset: where in its log the part begins, in bytes.
+      next_offset: where it ends, and what comes next begins.
+      size: the size of the whole log now.
+    """
+
+    task: str
+    text: str
+    offset: int
+    next_offset: int
+    size: int
+
+
+class ResourcesView(View):
+    """CPUs, memory and GPUs."""
+
+    cpus: float
+    memory_bytes: int
+    gpus: int
+
+    @classmethod
+    def of(cls, resources: Resources) -> Self:
+        """The view of ``resources``."""
+        return cls.model_validate(resources)
+
+
+class HostView(View):
+    """A machine that tasks can run at; ``problem`` says why nothing can be started there now."""
+
+    backend: str
+    host: str
+    total: ResourcesView
+    free: ResourcesView
+    problem: str
+
+    @classmethod
+    def of(cls, backend: str, host: HostCapacity) -> Self:
+        """The view of ``host``."""
+        return cls(
+            backend=backend,
+            host=host.host,
+            total=ResourcesView.of(host.total),
+            free=ResourcesView.of(host.free),
+            problem=host.problem,
+        )
+
+
+class TokenView(View):
+    """A token, without what opens it."""
+
+    id: str
+    name: str
+    role: Literal["view", "run", "admin"]
+    created_at: float
+    expires_at: float | None
+    last_used_at: float | None
+
+    @classmethod
+    def of(cls, token: Token) -> Self:
+        """The view of ``token``."""
+        return cls.model_validate(token)
+
+
+class NewTokenView(TokenView):
+    """A new token. Its secret is shown here and never again."""
+
+    secret: str
+
+
+def _summary(record: JobRecord) -> dict[str, Any]:
+    state = record.state
+    tasks = list(state.tasks.values())
+    steps = [task.step for task in tasks if task.step is not None]
+    speeds = [task.steps_per_s for task in tasks if task.steps_per_s is not None]
+    losses = [task.loss for task in tasks if task.loss is not None]
+    return {
+        "id": record.id,
+        "name": state.spec.name,
+        "owner": record.owner,
+        "backend": record.backend,
+        "phase": state.phase,
+        "reason": state.reason,
+        "workers": state.workers,
+        "tasks_running": sum(task.phase in (TaskPhase.RUNNING, TaskPhase.ENDING) for task in tasks),
+        "tasks_total": len(tasks),
+        "priority": state.spec.priority,
+        "submitted_at": record.submitted_at,
+        "queued_at": state.queued_at,
+        "started_at": state.started_at,
+        "ended_at": state.ended_at,
+        "restarts": state.restarts + sum(task.restarts for task in tasks),
+        "requeues": state.requeues,
+        "step": max(steps, default=None),
+        "steps_per_s": sum(speeds) if speeds else None,
+        "loss": losses[-1] if losses else None,
+    }
+
+
+def _usage(usage: Usage | None) -> UsageView | None:
+    return UsageView.model_validate(usage) if usage is not None else None
+
+
+def _fault(fault: Fault | None) -> FaultView | None:
+    return FaultView.model_validate(fault) if fault is not None else None

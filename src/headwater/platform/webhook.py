@@ -1,0 +1,70 @@
+"""Tells whom a job names that it has ended, by HTTP."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+from typing import Any
+
+import httpx
+
+from headwater.platform.records import JobRecord
+from headwater.platform.states import Note
+from headwater.platform.views import JobSummary
+
+_log = logging.getLogger(__name__)
+
+_TIMEOUT_S = 10.0
+_PAUSES_S = (1.0, 10.0, 60.0)
+_MOST_WAITING = 1000
+# What a job's file calls it, by the kind of the note.
+_NAMES = {"succeeded": "succeeded", "failed": "failed", "stopped": "stopped", "restarting": "restarted"}
+
+
+class Notifier:
+    """Sends notifications from a thread of its own; one that cannot be delivered in four attempts is logged.
+
+    Each is a POST of ``{"job": ..., "event": "failed", "reason": "..."}``, the job as `JobSummary` shows it.
+    """
+
+    def __init__(self) -> None:
+        self._queue: queue.Queue[tuple[str, dict[str, Any]] | None] = queue.Queue(_MOST_WAITING)
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="headwater-webhook", daemon=True)
+        self._thread.start()
+
+    def __call__(self, record: JobRecord, note: Note) -> None:
+        """Takes note of what happened to a job; does not wait."""
+        notify, event = record.state.spec.notify, _NAMES.get(note.kind)
+        # Of tasks only restarts are told; "failed" and "succeeded" are the job's.
+        if notify is None or event not in notify.on or (note.task and event != "restarted"):
+            return
+        body = {"event": event, "reason": note.text, "job": JobSummary.of(record).model_dump(mode="json")}
+        try:
+            self._queue.put_nowait((notify.webhook, body))
+        except queue.Full:
+            _log.warning("job %s: nobody was told that it %s: too many notifications wait", record.id, event)
+
+    def close(self) -> None:
+        """Sends what waits, once each, and ends."""
+        self._closing.set()
+        self._queue.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        with httpx.Client(timeout=_TIMEOUT_S, follow_redirects=False) as client:
+            while (entry := self._queue.get()) is not None:
+                self._send(client, *entry)
+
+    def _send(self, client: httpx.Client, url: str, body: dict[str, Any]) -> None:
+        for pause in (0.0, *_PAUSES_S):
+            if pause and self._closing.wait(pause):
+                break
+            try:
+                client.post(url, json=body).raise_for_status()
+            except (httpx.HTTPError, httpx.InvalidURL) as error:
+                _log.warning("notification of %s: %s", body["job"]["id"], error)
+            else:
+                return
+        _log.error("notification of %s is given up: %s", body["job"]["id"], body["event"])

@@ -1,0 +1,181 @@
+"""What is remembered comes back as it was, and only one server uses a database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import create_engine
+
+from headwater.cluster.names import TaskName
+from headwater.platform import policy
+from headwater.platform.auth import Auth
+from headwater.platform.backends.base import Place, Resources, Usage
+from headwater.platform.records import Attempt, JobRecord, Sample
+from headwater.platform.spec import parse_job
+from headwater.platform.states import Fault, JobPhase, Note, Placed, Started
+from headwater.platform.store import Store, StoreError
+from headwater.platform.tables import Base
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    store = Store(f"sqlite:///{tmp_path}/jobs.db")
+    store.open()
+    yield store
+    store.close()
+
+
+def record(job_id: str = "a-1", at: float = 100.0) -> JobRecord:
+    state = policy.begin(parse_job("name: a\nprogram: b\nps: 1\nworkers: 2:4"), at)
+    tasks = tuple(state.tasks)
+    state = policy.decide(state, Placed(tasks), at).state
+    state = policy.decide(state, Started(tasks[0]), at).state
+    fault = Fault(task="worker-0", at=5.0, attempt=1, code=None, reason="lost", last_lines=("a", "b"))
+    task = replace(state.tasks[tasks[1]], first=fault, step=2**40, loss=0.5)
+    place = Place(
+        task=tasks[0], host="h", address="h:1", resources=Resources(cpus=1.5, memory_bytes=2**40), cores=(0, 1),
+        gpus=("0",), detail={"a": "b"},
+    )  # fmt: skip
+    return JobRecord(
+        id=job_id, owner="eve", submitted_at=at, backend="local", archive="f" * 64,
+        state=replace(state.with_task(task), first=fault), places={tasks[0]: place}, handles={tasks[0]: "{}"},
+        usages={tasks[0]: Usage(cpu_s=1.5, memory_bytes=2**33)}, handle="42",
+    )  # fmt: skip
+
+
+def test_a_job_comes_back_as_it_was(store: Store) -> None:
+    job = record()
+    store.save(job, now=100.0)
+    assert store.job("a-1") == job
+    assert store.job("a-2") is None
+    assert list(job.state.tasks) == list(store.jobs()[0].state.tasks)
+
+
+def test_tasks_that_are_gone_are_forgotten(store: Store) -> None:
+    job = record()
+    store.save(job, now=100.0)
+    tasks = {name: task for name, task in job.state.tasks.items() if name != TaskName("worker", 1)}
+    job = job.with_state(replace(job.state, tasks=tasks))
+    store.save(job, now=101.0)
+    assert store.job("a-1") == job
+
+
+def test_lists_of_jobs(store: Store) -> None:
+    for number in range(5):
+        job = record(f"a-{number}", at=float(number))
+        if number == 3:
+            job = job.with_state(replace(job.state, phase=JobPhase.FAILED))
+        store.save(job, now=0.0)
+    assert [job.id for job in store.jobs(limit=2)] == ["a-4", "a-3"]
+    assert [job.id for job in store.jobs(before=3.0)] == ["a-2", "a-1", "a-0"]
+    assert [job.id for job in store.jobs(live=False)] == ["a-3"]
+    assert [job.id for job in store.jobs(phase=JobPhase.RUNNING, live=True, limit=1)] == ["a-4"]
+    assert store.jobs(name="b") == []
+    assert store.counts() == {JobPhase.RUNNING: 4, JobPhase.FAILED: 1}
+
+
+def test_history(store: Store) -> None:
+    job = record()
+    begun = Attempt(task="worker-0", attempt=0, host="h", started_at=1.0)
+    store.save(job, notes=[Note("queued", "x"), Note("failed", "y", "worker-0")], attempts=[begun], now=7.0)
+    ended = replace(begun, ended_at=2.0, code=-9, reason="killed by SIGKILL", last_lines=("z",))
+    sample = Sample(task="ps-0", at=3.0, step=1, usage=Usage(cpu_s=1.0, memory_bytes=2))
+    store.save(job, notes=[Note("restarting", "z")], attempts=[ended], samples=[sample], now=8.0)
+    events = store.events(job_id="a-1")
+    assert [(event.at, event.note) for event in events] == [
+        (7.0, Note("queued", "x")), (7.0, Note("failed", "y", "worker-0")), (8.0, Note("restarting", "z")),
+    ]  # fmt: skip
+    assert store.events(after=events[1].id) == events[2:]
+    assert store.last_event() == events[-1].id
+    assert store.attempts("a-1") == [ended]
+    assert store.attempt("a-1", "worker-0", 0) == ended
+    assert store.samples("a-1") == [sample]
+    assert store.samples("a-1", after=3.0) == []
+    store.delete_job("a-1")
+    assert (store.jobs(), store.events(), store.attempts("a-1"), store.samples("a-1")) == ([], [], [], [])
+
+
+def test_two_servers_cannot_use_one_database(store: Store, tmp_path: Path) -> None:
+    other = Store(f"sqlite:///{tmp_path}/jobs.db")
+    with pytest.raises(StoreError, match="another server uses"):
+        other.open()
+    other.close()
+
+
+@pytest.mark.parametrize("url", ["nonsense", "sqlite://", "mysql+nothing://secret@x/y", "nodb://x"])
+def test_urls_that_cannot_be_right(url: str) -> None:
+    with pytest.raises(StoreError, match="database") as caught:
+        Store(url).open()
+    assert "secret" not in str(caught.value)
+
+
+def test_migrations_lead_to_the_tables_that_the_code_has(store: Store, tmp_path: Path) -> None:
+    engine = create_engine(f"sqlite:///{tmp_path}/jobs.db")
+    with engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        assert compare_metadata(context, Base.metadata) == []
+    engine.dispose()
+
+
+def test_waiting_for_changes(store: Store) -> None:
+    seen = store.wait_change(-1, 0.0)
+    assert store.wait_change(seen, 0.0) == seen
+    store.save(record(), now=0.0)
+    assert store.wait_change(seen, 0.0) == seen + 1
+
+
+class Clock:
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_tokens(store: Store, tmp_path: Path) -> None:
+    clock = Clock()
+    auth = Auth(store, clock=clock)
+    token, secret = auth.give_token("eve", "run", valid_s=60.0)
+    identity = auth.identify(secret)
+    assert identity is not None
+    assert (identity.name, identity.may("run"), identity.may("admin")) == ("eve", True, False)
+    assert auth.identify(secret + "x") is None
+    assert auth.identify("") is None
+    assert secret.encode() not in (tmp_path / "jobs.db").read_bytes() + (tmp_path / "jobs.db-wal").read_bytes()
+    clock.now += 60.0
+    assert auth.identify(secret) is None
+    assert auth.take_back(token.id)
+    assert not auth.take_back(token.id)
+    assert auth.tokens() == []
+
+
+def test_sessions_need_their_csrf_secret_for_changes(store: Store) -> None:
+    auth = Auth(store)
+    token, secret = auth.give_token("eve", "run")
+    assert auth.open_session("hw_wrong") is None
+    opened = auth.open_session(secret)
+    assert opened is not None
+    assert auth.identify_session(opened.secret, csrf=None, changes=False) is not None
+    assert auth.identify_session(opened.secret, csrf=None, changes=True) is None
+    assert auth.identify_session(opened.secret, csrf="x", changes=True) is None
+    known = auth.identify_session(opened.secret, csrf=opened.csrf, changes=True)
+    assert known is not None
+    assert known.role == "run"
+    # A session's secret is no token, nor the other way round.
+    assert auth.identify(opened.secret) is None
+    assert auth.identify_session(secret, csrf=None, changes=False) is None
+    auth.take_back(token.id)
+    assert auth.identify_session(opened.secret, csrf=None, changes=False) is None
+
+
+def test_a_closed_session(store: Store) -> None:
+    auth = Auth(store)
+    _, secret = auth.give_token("eve", "view")
+    opened = auth.open_session(secret)
+    assert opened is not None
+    auth.close_session(opened.secret)
+    assert auth.identify_session(opened.secret, csrf=None, changes=False) is None

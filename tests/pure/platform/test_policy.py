@@ -1,0 +1,337 @@
+"""What becomes of jobs, with a clock that the test sets."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterable
+
+import pytest
+
+from headwater.cluster.names import TaskName
+from headwater.platform import policy
+from headwater.platform.backends.base import Exited, Lost
+from headwater.platform.policy import NotPossible
+from headwater.platform.spec import parse_job
+from headwater.platform.states import (
+    AskRestart,
+    AskScale,
+    AskStop,
+    CouldNotStart,
+    Ended,
+    Event,
+    JobPhase,
+    JobState,
+    NotPlaced,
+    Placed,
+    Progressed,
+    Started,
+    TaskPhase,
+    Tick,
+    label,
+    task_of,
+)
+
+PS = TaskName("ps", 0)
+CHIEF = TaskName("chief", 0)
+EVALUATOR = TaskName("evaluator", 0)
+
+
+def worker(index: int) -> TaskName:
+    return TaskName("worker", index)
+
+
+class Job:
+    """A job and its clock; tasks that are to start do, and those that are asked to end do so when told."""
+
+    def __init__(self, text: str = "", *, now: float = 1000.0) -> None:
+        self.now = now
+        self.state: JobState = policy.begin(parse_job("name: a\nprogram: b\n" + text), now)
+        self.notes: list[str] = []
+
+    def happens(self, *events: Event) -> Job:
+        for event in events:
+            decision = policy.decide(self.state, event, self.now)
+            self.state = decision.state
+            self.notes += [f"{note.kind}: {note.text}" for note in decision.notes]
+        return self
+
+    def after(self, seconds: float) -> Job:
+        self.now += seconds
+        return self.happens(Tick())
+
+    def placed(self) -> Job:
+        self.happens(Placed(policy.needs_place(self.state, self.now)))
+        return self.started()
+
+    def started(self) -> Job:
+        return self.happens(*(Started(name) for name in self.in_phase(TaskPhase.STARTING)))
+
+    def ended(self, *names: TaskName, code: int = 0, stopped: bool = False, lines: Iterable[str] = ()) -> Job:
+        for name in names:
+            reason = f"exit code {code}"
+            self.happens(Ended(name, Exited(code=code, reason=reason, stopped=stopped, last_lines=tuple(lines))))
+        return self
+
+    def all_ended(self) -> Job:
+        """All that were asked to end do."""
+        return self.ended(*self.in_phase(TaskPhase.ENDING), code=-signal.SIGTERM, stopped=True)
+
+    def in_phase(self, phase: TaskPhase) -> list[TaskName]:
+        return [name for name, task in self.state.tasks.items() if task.phase is phase]
+
+    @property
+    def phase(self) -> JobPhase:
+        return self.state.phase
+
+
+def test_ps_and_evaluator_end_when_the_workers_and_the_chief_are_done() -> None:
+    job = Job("ps: 1\nworkers: 2\nchief: true\nevaluator: true").placed()
+    assert job.phase is JobPhase.RUNNING
+    job.ended(worker(0), worker(1))
+    assert job.phase is JobPhase.RUNNING
+    job.ended(CHIEF)
+    assert job.in_phase(TaskPhase.ENDING) == [PS, EVALUATOR]
+    job.all_ended()
+    assert job.phase is JobPhase.SUCCEEDED
+    assert job.state.ended_at == job.now
+    assert not any(task.placed for task in job.state.tasks.values())
+
+
+def test_with_ps_a_task_restarts_alone_after_growing_pauses() -> None:
+    job = Job("ps: 1\nworkers: 2\nrestart: {limit: 4, backoff: 2s, max_backoff: 5s}").placed()
+    for pause in (2.0, 4.0, 5.0, 5.0):
+        job.ended(worker(0), code=1)
+        assert job.phase is JobPhase.RUNNING
+        assert job.state.tasks[worker(1)].phase is TaskPhase.RUNNING
+        assert job.state.tasks[worker(0)].start_at == job.now + pause
+        job.after(pause - 0.01)
+        assert job.state.tasks[worker(0)].phase is TaskPhase.WAITING
+        job.after(0.01)
+        assert job.state.tasks[worker(0)].phase is TaskPhase.STARTING
+        job.started()
+    assert job.state.tasks[worker(0)].attempt == 4
+    job.ended(worker(0), code=1).all_ended()
+    assert job.phase is JobPhase.FAILED
+
+
+def test_a_job_that_fails_says_its_first_error_and_not_its_last() -> None:
+    job = Job("ps: 1\nworkers: 2\nrestart: {limit: 1, backoff: 1s}").placed()
+    job.ended(worker(0), code=3, lines=["ValueError: the cause", ""])
+    job.ended(worker(1), code=1, lines=["a consequence"])
+    job.after(1.0).started().ended(worker(1), code=9, lines=["another"]).all_ended()
+    assert job.phase is JobPhase.FAILED
+    assert job.state.reason == "worker-0 failed: exit code 3: ValueError: the cause (after 1 restarts)"
+    assert job.state.first is not None
+    assert job.state.first.code == 3
+
+
+def test_a_task_that_was_healthy_begins_to_count_anew() -> None:
+    job = Job("ps: 1\nrestart: {limit: 1, backoff: 1s, reset_after: 100s}").placed()
+    for _ in range(5):
+        job.ended(worker(0), code=1).after(1.0).started().after(100.0)
+        assert job.phase is JobPhase.RUNNING
+        assert job.state.tasks[worker(0)].restarts == 1
+    job.ended(worker(0), code=1).after(1.0).started().ended(worker(0), code=2).all_ended()
+    assert job.phase is JobPhase.FAILED
+
+
+def test_without_ps_a_failure_restarts_all_tasks() -> None:
+    job = Job("workers: 2\nrestart: {limit: 1, backoff: 3s}").placed()
+    job.ended(worker(0), code=1)
+    assert (job.phase, job.state.then) == (JobPhase.ENDING, JobPhase.RESTARTING)
+    assert job.in_phase(TaskPhase.ENDING) == [worker(1)]
+    # What dies because another one died does not count.
+    job.ended(worker(1), code=134)
+    assert (job.phase, job.state.restarts) == (JobPhase.RESTARTING, 1)
+    job.after(3.0)
+    assert job.in_phase(TaskPhase.STARTING) == [worker(0), worker(1)]
+    assert all(task.placed for task in job.state.tasks.values())
+    job.started().ended(worker(1), code=7).all_ended()
+    assert job.phase is JobPhase.FAILED
+    assert job.state.reason.startswith("worker-0 failed: exit code 1")
+
+
+def test_never_means_never() -> None:
+    job = Job("ps: 1\nrestart: {policy: never}").placed().ended(worker(0), code=1).all_ended()
+    assert (job.phase, job.state.reason) == (JobPhase.FAILED, "worker-0 failed: exit code 1")
+
+
+def test_a_task_without_progress_is_ended_and_restarted() -> None:
+    job = Job("ps: 1\nworkers: 2\ndeadlines: {progress: 60s}").placed()
+    job.after(50.0).happens(Progressed(worker(0), 10), Progressed(worker(1), 10))
+    job.after(30.0).happens(Progressed(worker(0), 20), Progressed(worker(1), 10))
+    job.after(30.0)
+    assert job.in_phase(TaskPhase.ENDING) == [worker(1)]
+    assert any("worker-1: no progress since step 10, 60 s ago" in note for note in job.notes)
+    job.all_ended()
+    task = job.state.tasks[worker(1)]
+    assert (task.phase, task.restarts) == (TaskPhase.WAITING, 1)
+    assert "no progress" in task.reason
+
+
+def test_a_task_that_never_makes_a_step_is_noticed() -> None:
+    job = Job("workers: 1\ndeadlines: {progress: 60s}\nrestart: {limit: 0}").placed().after(60.0).all_ended()
+    assert (job.phase, job.state.reason) == (
+        JobPhase.FAILED,
+        "worker-0 failed: no progress since its start, 60 s ago",
+    )
+
+
+@pytest.mark.parametrize("code", [-signal.SIGTERM, 128 + signal.SIGTERM])
+def test_a_preempted_job_goes_back_to_the_queue(code: int) -> None:
+    job = Job("workers: 2").placed()
+    job.ended(worker(0), code=code)
+    # The others have their grace period to save what they have.
+    assert (job.phase, job.in_phase(TaskPhase.ENDING)) == (JobPhase.ENDING, [worker(1)])
+    job.all_ended()
+    assert (job.phase, job.state.requeues, job.state.restarts) == (JobPhase.QUEUED, 1, 0)
+    assert not any(task.placed for task in job.state.tasks.values())
+    job.placed()
+    assert job.phase is JobPhase.RUNNING
+    assert {task.attempt for task in job.state.tasks.values()} == {1}
+
+
+def test_a_preempted_job_fails_where_it_is_not_to_be_requeued() -> None:
+    job = Job("workers: 1\nrequeue: false").placed().ended(worker(0), code=143)
+    assert job.phase is JobPhase.FAILED
+    assert "preempted" in job.state.reason
+
+
+def test_with_ps_a_preempted_task_starts_again_alone() -> None:
+    job = Job("ps: 1\nworkers: 2").placed().ended(worker(1), code=143)
+    assert (job.phase, job.in_phase(TaskPhase.STARTING)) == (JobPhase.RUNNING, [worker(1)])
+    assert job.state.tasks[worker(1)].restarts == 0
+
+
+def test_a_host_that_is_taken_away_sends_the_job_back_to_the_queue() -> None:
+    job = Job("ps: 1\nworkers: 1").placed()
+    how = Exited(code=0, reason="the node is drained", preempted=True)
+    job.happens(Ended(worker(0), how)).all_ended()
+    assert (job.phase, job.state.requeues) == (JobPhase.QUEUED, 1)
+
+
+def test_a_job_waits_for_resources_with_the_reason_until_its_deadline() -> None:
+    job = Job("deadlines: {pending: 60s}").happens(NotPlaced("needs 8 GPUs, but there are 2"))
+    assert (job.phase, job.state.reason) == (JobPhase.QUEUED, "needs 8 GPUs, but there are 2")
+    job.happens(NotPlaced("needs 8 GPUs, but there are 2"))
+    assert job.notes == ["pending: needs 8 GPUs, but there are 2"]
+    job.after(60.0)
+    assert job.phase is JobPhase.FAILED
+    assert job.state.reason == "still pending after 60 s: needs 8 GPUs, but there are 2"
+
+
+def test_a_job_ends_at_its_deadline() -> None:
+    job = Job("ps: 1\ndeadlines: {run: 1h}").placed().after(3600.0).all_ended()
+    assert (job.phase, job.state.reason) == (JobPhase.FAILED, "ran for longer than its deadline of 3600 s")
+
+
+def test_a_worker_whose_host_is_lost_gets_another_place() -> None:
+    job = Job("ps: 1\nworkers: 2\nrestart: {backoff: 1s}").placed()
+    job.happens(Ended(worker(1), Lost(reason="host b does not answer")))
+    assert job.phase is JobPhase.RUNNING
+    assert policy.needs_place(job.state, job.now) == ()
+    job.after(1.0)
+    assert policy.needs_place(job.state, job.now) == (worker(1),)
+    job.placed()
+    assert job.state.tasks[worker(1)].attempt == 1
+
+
+def test_a_lost_ps_takes_the_whole_job_to_another_place() -> None:
+    job = Job("ps: 1\nworkers: 2").placed().happens(Ended(PS, Lost(reason="host a does not answer"))).all_ended()
+    assert (job.phase, job.state.tasks[PS].restarts) == (JobPhase.QUEUED, 1)
+
+
+def test_a_task_that_cannot_be_started_is_a_failure_of_its_own() -> None:
+    job = Job("workers: 1\nrestart: {limit: 1, backoff: 1s}")
+    job.happens(Placed((worker(0),)), CouldNotStart(worker(0), "host a does not answer"))
+    assert (job.phase, job.state.restarts) == (JobPhase.QUEUED, 1)
+    # Perhaps it was started all the same: the next one must not be taken for it.
+    assert job.state.tasks[worker(0)].attempt == 1
+    job.after(1.0).happens(Placed((worker(0),)), CouldNotStart(worker(0), "again"))
+    assert job.phase is JobPhase.FAILED
+    assert "host a does not answer" in job.state.reason
+
+
+def test_stopping() -> None:
+    job = Job("ps: 1").placed().happens(AskStop("eve"))
+    assert (job.phase, job.in_phase(TaskPhase.ENDING)) == (JobPhase.ENDING, [PS, worker(0)])
+    job.ended(worker(0)).all_ended()
+    assert (job.phase, job.state.reason) == (JobPhase.STOPPED, "stopped by eve")
+    with pytest.raises(NotPossible, match="stopped already"):
+        job.happens(AskStop("eve"))
+
+
+def test_stopping_what_waits() -> None:
+    assert Job().happens(AskStop("eve")).phase is JobPhase.STOPPED
+
+
+def test_requeueing_saves_and_comes_back() -> None:
+    job = Job().placed().happens(AskStop("eve", requeue=True)).ended(worker(0), code=0, stopped=True)
+    assert (job.phase, job.state.requeues) == (JobPhase.QUEUED, 1)
+    with pytest.raises(NotPossible, match="only a running job"):
+        job.happens(AskStop("eve", requeue=True))
+
+
+def test_restarting_what_runs_and_what_is_over() -> None:
+    job = Job("workers: 2").placed().happens(AskRestart("eve"))
+    assert (job.phase, job.state.then) == (JobPhase.ENDING, JobPhase.RESTARTING)
+    job.all_ended().after(0.0)
+    assert job.in_phase(TaskPhase.STARTING) == [worker(0), worker(1)]
+    job.started().ended(worker(0), worker(1))
+    assert job.phase is JobPhase.SUCCEEDED
+    job.happens(AskRestart("eve"))
+    assert (job.phase, job.state.ended_at) == (JobPhase.QUEUED, None)
+    assert job.placed().phase is JobPhase.RUNNING
+
+
+def test_scaling_up_and_down_leaves_the_others_alone() -> None:
+    job = Job("ps: 1\nworkers: 1:4").placed().happens(AskScale("eve", 3))
+    assert policy.needs_place(job.state, job.now) == (worker(1), worker(2))
+    job.placed()
+    assert job.in_phase(TaskPhase.RUNNING) == [PS, worker(0), worker(1), worker(2)]
+    job.happens(AskScale("eve", 2))
+    assert job.in_phase(TaskPhase.ENDING) == [worker(2)]
+    job.all_ended()
+    assert (job.state.tasks[worker(2)].phase, job.state.tasks[worker(2)].placed) == (TaskPhase.STOPPED, False)
+    job.happens(AskScale("eve", 3)).placed()
+    assert job.state.tasks[worker(2)].attempt == 1
+    job.happens(AskScale("eve", 2)).all_ended()
+    job.ended(worker(0), worker(1)).all_ended()
+    assert job.phase is JobPhase.SUCCEEDED
+
+
+def test_scaling_without_ps_starts_all_anew() -> None:
+    job = Job("workers: 1:4").placed().happens(AskScale("eve", 2)).all_ended()
+    assert (job.phase, list(job.state.tasks)) == (JobPhase.QUEUED, [worker(0), worker(1)])
+
+
+@pytest.mark.parametrize("workers", [0, 5])
+def test_scaling_out_of_the_range(workers: int) -> None:
+    with pytest.raises(NotPossible, match="within 1:4"):
+        Job("workers: 1:4").happens(AskScale("eve", workers))
+
+
+def test_a_range_takes_what_there_is_room_for_if_its_workers_ask_for_anything() -> None:
+    assert policy.worker_choices(Job("workers: 2:4").state) == (2,)
+    counted = Job("workers: {count: 2:4, gpus: 1}")
+    assert policy.worker_choices(counted.state) == (4, 3, 2)
+    trial = policy.with_workers(counted.state, 3)
+    counted.happens(Placed(tuple(trial.tasks), 3))
+    assert counted.in_phase(TaskPhase.STARTING) == [worker(0), worker(1), worker(2)]
+    counted.happens(AskScale("eve", 2))
+    assert policy.worker_choices(counted.state) == (2,)
+
+
+def test_what_comes_late_changes_nothing() -> None:
+    job = Job().placed().ended(worker(0))
+    assert job.phase is JobPhase.SUCCEEDED
+    before = job.state
+    job.ended(worker(0), code=1).happens(Started(worker(0)), Progressed(worker(0), 5), Ended(PS, Lost(reason="x")))
+    assert job.state == before
+
+
+def test_task_names() -> None:
+    assert label(worker(3)) == "worker-3"
+    assert task_of("worker-3") == task_of("worker 3") == worker(3)
+    with pytest.raises(ValueError, match="looks like worker-0"):
+        task_of("worker")
