@@ -18,6 +18,10 @@ if os.environ.setdefault(_BACKEND, "jax") != "jax":
 _NAMES = {
     "InputContext": "strategy",
     "OneDeviceStrategy": "strategy",
+    "ParameterServerStrategy": "parameter_server.strategy",
+    "FixedShardsPartitioner": "parameter_server.layout",
+    "MaxSizePartitioner": "parameter_server.layout",
+    "MinSizePartitioner": "parameter_server.layout",
     "ReduceOp": "values",
     "ReplicaContext": "strategy",
     "Strategy": "strategy",

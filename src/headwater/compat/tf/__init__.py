@@ -160,8 +160,10 @@ _NAMES = {
 _MODULES = {
     "app": "headwater.compat.app",
     "data": "headwater.compat.tf.data",
+    "distribute": "headwater.compat.tf.distribute",
     "flags": "headwater.compat.flags",
     "gfile": "headwater.compat.gfile",
+    "keras": "headwater.keras.namespace",
     "logging": "headwater.compat.logging",
 } | {
     area: f"headwater.compat.tf.{area}"

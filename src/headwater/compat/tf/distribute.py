@@ -1,0 +1,18 @@
+"""``tf.distribute``: strategies for Keras models and for training loops of one's own."""
+
+from __future__ import annotations
+
+from headwater.compat.names import namespace
+
+_NAMES = {
+    "headwater.keras.mirrored.strategy": "MirroredStrategy MultiWorkerMirroredStrategy",
+    "headwater.keras.strategy": """
+        InputContext OneDeviceStrategy ReplicaContext Strategy StrategyExtended get_replica_context get_strategy
+        has_strategy in_cross_replica_context""",
+    "headwater.keras.mirrored.inputs": "DistributedDataset",
+    "headwater.keras.values": "DistributedValues=PerReplica ReduceOp",
+}
+
+_MODULES = {"experimental": "headwater.compat.tf.distribute_experimental"}
+
+__getattr__, __dir__ = namespace(__name__, _NAMES, _MODULES)

@@ -1,0 +1,245 @@
+"""Callbacks that write files: whole or not at all, by one process for all, under any name.
+
+`ModelCheckpoint` and `BackupAndRestore` are Keras's, with these differences. A program may also give Keras's own to a
+mirrored model; they then write as these do.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from typing import Any
+
+import keras
+import numpy as np
+
+from headwater.io import files
+from headwater.keras import saving
+
+_keras: Any = keras
+_checkpoint: Any = keras.callbacks.ModelCheckpoint
+_backup: Any = keras.callbacks.BackupAndRestore
+
+_FORMAT = 1
+_DESCRIPTION = "headwater"
+
+
+class ModelCheckpoint(_checkpoint):
+    """Saves the model, or its weights, every epoch or every so many batches.
+
+    The file appears whole or not at all. Its path may have any ending or none: a whole model is a ``.keras`` archive
+    (HDF5 for ``.h5``), weights are HDF5. `headwater.keras.saving.load_model` reads it, whatever its name; the
+    ``keras`` of programs under Headwater does so, too.
+
+    Args:
+      filepath: where; ``{epoch}``, ``{batch}`` and names of logs in braces stand for their values.
+      others: see ``keras.callbacks.ModelCheckpoint``.
+    """
+
+    def __init__(self, filepath: Any, *args: Any, **kwargs: Any) -> None:
+        name = os.fspath(filepath)
+        weights = kwargs.get("save_weights_only", args[3] if len(args) > 3 else False)
+        known = name.endswith(".weights.h5") if weights else name.endswith((".keras", ".h5"))
+        super().__init__(name if known else name + (".weights.h5" if weights else ".keras"), *args, **kwargs)
+        self.filepath = name
+
+    def _save_model(self, epoch: int, batch: int | None, logs: Any) -> None:
+        save_checkpoint(self, epoch, batch, logs, writes=True)
+
+
+def save_checkpoint(callback: Any, epoch: int, batch: int | None, logs: Any, *, writes: bool) -> None:
+    """What ``callback``, a `keras.callbacks.ModelCheckpoint`, is to do when it may be time to save.
+
+    Args:
+      callback: decides whether, and under which name.
+      epoch: the present one, from 0.
+      batch: the present one, from 0; None at the end of an epoch.
+      logs: the values of the metrics.
+      writes: whether this process writes the file, besides deciding.
+    """
+    path = callback._get_file_path(epoch, batch, logs or {})
+    if not callback._should_save_model(epoch, batch, logs, path) or not writes:
+        return
+    model = callback.model
+    model.jax_state_sync()
+    if callback.save_weights_only:
+        saving.save_weights(model, path)
+    else:
+        saving.save_model(model, path)
+
+
+class BackupAndRestore(_backup):
+    """Saves where training is, and goes on from there when the program is started again after it was interrupted.
+
+    Beyond Keras's, it goes on with the very step after the one that was saved, with the same data, the same metrics
+    and the same random numbers, so that an interrupted run ends with the values of an undisturbed one.
+
+    Args:
+      backup_dir: a folder of its own.
+      save_freq: ``"epoch"``, or a number of batches.
+      double_checkpoint: keep the one before, too. There is no need to: files appear whole or not at all.
+      delete_checkpoint: remove the folder at the end of training.
+      others: see ``keras.callbacks.BackupAndRestore``.
+    """
+
+    #: What a mirrored model tells of where it is; None for a model that is in no mirrored scope.
+    mirrored: Any = None
+    #: Whether this process writes.
+    writes = True
+
+    def __init__(self, backup_dir: Any, save_freq: Any = "epoch", *args: Any, **kwargs: Any) -> None:
+        # Keras has further arguments of tf.keras's no more: what they ask for happens anyway.
+        kwargs.pop("save_before_preemption", None)
+        super().__init__(os.fspath(backup_dir), save_freq, *args, **kwargs)
+        self._path = os.path.join(os.fspath(backup_dir), "training-state")
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        self.restore()
+
+    def _save_model(self) -> None:
+        self.save()
+
+    def on_train_end(self, logs: Any = None) -> None:
+        if self.writes:
+            super().on_train_end(logs)
+
+    def save(self) -> None:
+        """Writes where training is now."""
+        if not self.writes:
+            return
+        self.model.jax_state_sync()
+        variables = _all_variables(self.model)
+        values = [np.asarray(variable.value) for variable in variables]
+        position = self._position()
+        description = {
+            "format": _FORMAT,
+            "paths": [variable.path for variable in variables],
+            "dtypes": [str(value.dtype) for value in values],
+            **position,
+        }
+        written = io.BytesIO()
+        arrays = {str(number): _storable(value) for number, value in enumerate(values)}
+        text = np.frombuffer(json.dumps(description).encode(), np.uint8)
+        save: Any = np.savez
+        save(written, **{_DESCRIPTION: text}, **arrays)
+        if not files.exists(self.backup_dir):
+            files.makedirs(self.backup_dir)
+        with files.atomic_write(self._path) as file:
+            file.write(written.getbuffer())
+
+    def restore(self) -> None:
+        """Gives the model what was saved; does nothing where nothing was.
+
+        Raises:
+          ValueError: what was saved is of another model.
+        """
+        if not files.exists(self._path):
+            return
+        with files.open_file(self._path, "rb") as file:
+            # Arrays of numbers only: nothing in the file can run.
+            found = np.load(io.BytesIO(file.read()), allow_pickle=False)
+        description = json.loads(found[_DESCRIPTION].tobytes())
+        model = self.model
+        if model.optimizer is not None and not model.optimizer.built:
+            model.optimizer.build(model.trainable_variables)
+        variables = _all_variables(model)
+        paths = description["paths"]
+        values = [_restored(found[str(number)], name) for number, name in enumerate(description["dtypes"])]
+        shapes = [tuple(variable.shape) for variable in variables]
+        if shapes != [value.shape for value in values]:
+            raise ValueError(
+                f"{self._path} holds the state of another model: {len(paths)} variables, {paths[:3]}…, while this one "
+                f"has {len(variables)}, {[variable.path for variable in variables[:3]]}…; remove it to begin anew"
+            )
+        for variable, value in zip(variables, values, strict=True):
+            variable.assign(value)
+        model._initial_epoch = description["epoch"]
+        self._current_epoch = description["epoch"]
+        if self.mirrored is not None:
+            self.mirrored.resume(
+                seed=description["seed"],
+                epoch=description["epoch"],
+                step=description["step"],
+                metrics=values[len(values) - len(model.metrics_variables) :],
+            )
+
+    def _position(self) -> dict[str, int]:
+        if self.mirrored is None:
+            return {"epoch": self._current_epoch, "step": 0, "seed": 0}
+        position = self.mirrored.position
+        return {"epoch": position.epoch, "step": position.step, "seed": position.seed}
+
+
+class _Following(_keras.callbacks.Callback):
+    """Does in the place of a callback of Keras's what it should do in this process.
+
+    Args:
+      callback: a `keras.callbacks.ModelCheckpoint`.
+      mirrored: the model's mirror.
+    """
+
+    def __init__(self, callback: Any, mirrored: Any) -> None:
+        super().__init__()
+        self._callback = callback
+        self._mirrored = mirrored
+
+    def set_model(self, model: Any) -> None:
+        super().set_model(model)
+        self._callback.set_model(model)
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        self._callback.on_epoch_begin(epoch, logs)
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        callback = self._callback
+        # Steps that a restarted run leaves out were followed by their file in the run before.
+        if callback._should_save_on_batch(batch) and not self._mirrored.skipping:
+            self._save(callback._current_epoch, batch, logs)
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        callback = self._callback
+        if callback.monitor_op is None:
+            callback._set_monitor_op()
+        if callback.save_freq == "epoch":
+            self._save(epoch, None, logs)
+
+    def _save(self, epoch: int, batch: int | None, logs: Any) -> None:
+        save_checkpoint(self._callback, epoch, batch, logs, writes=self._mirrored.is_chief)
+
+
+def whole(callback: Any, mirrored: Any) -> Any:
+    """What to call in the place of ``callback``, a `ModelCheckpoint` or `BackupAndRestore` of Keras's or ours.
+
+    Args:
+      callback: as the program made it.
+      mirrored: the mirror of the model, which tells whether this process writes, and where training is.
+    """
+    if isinstance(callback, _checkpoint):
+        return _Following(callback, mirrored)
+    if not isinstance(callback, BackupAndRestore):
+        callback = BackupAndRestore(
+            callback.backup_dir,
+            callback.save_freq,
+            double_checkpoint=callback.double_checkpoint,
+            delete_checkpoint=callback.delete_checkpoint,
+        )
+    callback.mirrored = mirrored
+    callback.writes = mirrored.is_chief
+    return callback
+
+
+def _all_variables(model: Any) -> list[Any]:
+    optimizer = model.optimizer.variables if model.optimizer is not None else []
+    return [*model.trainable_variables, *model.non_trainable_variables, *optimizer, *model.metrics_variables]
+
+
+def _storable(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """``value`` by a type that NumPy's files know."""
+    if value.dtype.kind in "biufc":
+        return value
+    return value.view(f"u{value.dtype.itemsize}")
+
+
+def _restored(value: np.ndarray[Any, Any], dtype: str) -> np.ndarray[Any, Any]:
+    return value if str(value.dtype) == dtype else value.view(dtype)

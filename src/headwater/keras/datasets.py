@@ -1,0 +1,63 @@
+"""Headwater's datasets as data for Keras: ``fit``, ``evaluate``, ``predict`` and ``adapt`` take them like any other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from keras.src.trainers.data_adapters import data_adapter_utils
+from keras.src.trainers.data_adapters.data_adapter import DataAdapter
+
+from headwater.data.dataset import Dataset
+
+_base: Any = DataAdapter
+_utils: Any = data_adapter_utils
+
+
+def is_dataset(value: Any) -> bool:
+    """Whether ``value`` is a dataset of Headwater's."""
+    return isinstance(value, Dataset)
+
+
+class DatasetAdapter(_base):
+    """What Keras's loops take a dataset's batches from.
+
+    Args:
+      dataset: its elements are batches: inputs, or tuples of inputs, targets and weights.
+      class_weight: the weight of examples of each class, by its number.
+    """
+
+    def __init__(self, dataset: Dataset, class_weight: Any = None) -> None:
+        self._dataset = dataset
+        self._class_weight = class_weight
+
+    def get_jax_iterator(self) -> Iterator[Any]:
+        if self._class_weight is None:
+            return iter(self._dataset)
+        return map(self._weighted, self._dataset)
+
+    def get_numpy_iterator(self) -> Iterator[Any]:
+        return self.get_jax_iterator()
+
+    def _weighted(self, batch: Any) -> Any:
+        x, y, sample_weight = _utils.unpack_x_y_sample_weight(batch)
+        if sample_weight is not None:
+            raise ValueError("class_weight must not be given where the elements of the dataset hold sample weights")
+        return x, y, _utils.class_weight_to_sample_weights(y, self._class_weight)
+
+    @property
+    def num_batches(self) -> int | None:
+        count = int(self._dataset.cardinality())
+        return count if count >= 0 else None
+
+    @property
+    def batch_size(self) -> int | None:
+        return None
+
+    @property
+    def has_partial_batch(self) -> bool | None:
+        return None
+
+    @property
+    def partial_batch_size(self) -> int | None:
+        return None

@@ -1,0 +1,158 @@
+"""What each process does with the callbacks of a program, and the one that keeps the processes together."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any, Protocol, runtime_checkable
+
+import keras
+from keras.src.callbacks.callback import Callback
+from keras.src.callbacks.callback_list import CallbackList
+
+from headwater.keras import callbacks as ours
+from headwater.keras.tensorboard import TensorBoard, like
+
+_base: Any = Callback
+_list: Any = CallbackList
+_keras: Any = keras
+
+#: What a process ends with that whoever started it shall start again (EX_TEMPFAIL).
+RESTART_EXIT_CODE = 75
+
+
+@runtime_checkable
+class SavesProgress(Protocol):
+    """A callback from whose files a restarted `fit` goes on."""
+
+    def save(self) -> None:
+        """Writes them."""
+        ...
+
+
+class _Fits(Protocol):
+    @property
+    def is_chief(self) -> bool: ...
+
+    stop_wanted: bool
+
+    def begin(self) -> None: ...
+    def mirror(self) -> None: ...
+    def begin_epoch(self, epoch: int) -> None: ...
+    def end_epoch(self) -> None: ...
+
+
+class Mirror(_base):
+    """Comes after all other callbacks, and tells their model's mirror where Keras's loop is."""
+
+    async_safe = True
+
+    def __init__(self, mirrored: _Fits) -> None:
+        super().__init__()
+        self._mirrored = mirrored
+        self._training = False
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        self._training = True
+        self._mirrored.begin()
+
+    def on_train_end(self, logs: Any = None) -> None:
+        self._training = False
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        self._mirrored.begin_epoch(epoch)
+
+    def on_test_begin(self, logs: Any = None) -> None:
+        if not self._training:
+            self._mirrored.mirror()
+
+    def on_predict_begin(self, logs: Any = None) -> None:
+        self._mirrored.mirror()
+
+
+class _EpochEnds(_base):
+    """Comes before all other callbacks: what they save at the end of an epoch is to say that it is over."""
+
+    def __init__(self, mirrored: _Fits) -> None:
+        super().__init__()
+        self._mirrored = mirrored
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        self._mirrored.end_epoch()
+
+
+def prepare_callbacks(callbacks: Any, mirrored: _Fits) -> list[Any]:
+    """The program's callbacks as this process is to call them.
+
+    Those that decide something are called in every process, which all see the same logs. Of those that write files,
+    `ModelCheckpoint` and `BackupAndRestore` write whole files in the first process, and go along in the others; what
+    is for one reader only, such as TensorBoard's files, the others leave out.
+    """
+    listed: list[Any] = []
+    if isinstance(callbacks, _list):
+        listed = list(callbacks.callbacks)
+    elif isinstance(callbacks, Iterable):
+        listed = list(callbacks)  # pyright: ignore[reportUnknownArgumentType]
+    elif callbacks is not None:
+        listed = [callbacks]
+    prepared: list[Any] = [_EpochEnds(mirrored)]
+    for callback in listed:
+        if isinstance(callback, (_keras.callbacks.ModelCheckpoint, _keras.callbacks.BackupAndRestore)):
+            prepared.append(ours.whole(callback, mirrored))
+        elif mirrored.is_chief or not isinstance(callback, _only_once()):
+            # Keras's own asks for TensorFlow.
+            prepared.append(like(callback) if isinstance(callback, _keras.callbacks.TensorBoard) else callback)
+    return prepared
+
+
+def _only_once() -> tuple[Any, ...]:
+    known = _keras.callbacks
+    return (TensorBoard, known.TensorBoard, known.CSVLogger, known.RemoteMonitor, known.ProgbarLogger)
+
+
+class Preempted(SystemExit):
+    """This process was asked to end (SIGTERM), or another one was, and what is needed to go on has been saved.
+
+    It ends the process with exit code 75, unless the program catches it.
+
+    Attributes:
+      epoch: epochs that are over.
+      step: steps of the present one that are over.
+    """
+
+    def __init__(self, epoch: int, step: int) -> None:
+        super().__init__(RESTART_EXIT_CODE)
+        self.epoch = epoch
+        self.step = step
+        print(
+            f"headwater: saved after epoch {epoch}, step {step}, because a task was asked to end; "
+            f"ending with exit code {RESTART_EXIT_CODE} to be started again",
+            file=sys.stderr,
+        )
+
+    @staticmethod
+    @contextmanager
+    def noticed_by(mirrored: _Fits, *, wanted: bool) -> Generator[None]:
+        """Within it, SIGTERM makes all processes save and end after the present step.
+
+        Args:
+          mirrored: is told.
+          wanted: whether there is anything that saves; without it SIGTERM does what it did.
+        """
+        may = threading.current_thread() is threading.main_thread()
+        if not wanted or not may or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+            yield
+            return
+
+        def notice(_signum: int, _frame: FrameType | None) -> None:
+            mirrored.stop_wanted = True
+
+        signal.signal(signal.SIGTERM, notice)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -1,0 +1,234 @@
+"""Sums, broadcasts and gathers of arrays over channels between every two processes.
+
+A sum is made by *direct exchange*: the vector is cut into as many parts as there are processes; each sends every other
+one its part, adds up the parts it got, and sends the sum to all. Two rounds, whatever the number of processes, and no
+process sends or receives more than twice the vector. Below `WHOLE_BELOW_BYTES` each sends all it has to all instead,
+which takes one round. Either way a part is added up in the order of the ranks, so that all processes get equal bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headwater.errors import AbortedError, InternalError, OpError, UnavailableError
+from headwater.transport.channel import Channel
+from headwater.transport.frames import Frame
+from headwater.transport.shared import SharedMemoryChannel
+
+Array = NDArray[Any]
+
+#: Vectors of fewer bytes travel whole.
+WHOLE_BELOW_BYTES = 1 << 15
+#: More than this cannot be left to the network's buffers while nobody receives, in bytes.
+_BUFFERED_BYTES = 1 << 14
+#: Kinds of frames: a part of a sum, a finished part, a value, and the news that a task is lost.
+PART, SUM, VALUE, LOST = 1, 2, 3, 4
+_ALIGNED = 16
+
+
+class LostPeerError(UnavailableError):
+    """A process of the group is gone, so that no further step is possible.
+
+    Attributes:
+      task: which.
+      exit_code: what a process should end with that has nothing else to do: whoever started it shall start it again.
+    """
+
+    exit_code = 75
+
+    def __init__(self, task: str, message: str) -> None:
+        super().__init__(None, None, message)
+        self.task = task
+
+
+class Collective:
+    """What all processes of a group do together: each calls the same methods in the same order.
+
+    Args:
+      rank: which of the processes this is.
+      names: of all processes, for people, by rank.
+      channels: one to each other process, by rank.
+    """
+
+    def __init__(self, rank: int, names: Sequence[str], channels: dict[int, Channel]) -> None:
+        self.rank = rank
+        self.size = len(names)
+        self._names = names
+        self._channels = channels
+        self._calls = 0
+        # Begun with the next rank, so that not all send to the same one at first.
+        self._others = [(rank + distance) % self.size for distance in range(1, self.size)]
+        self._slow = [peer for peer in self._others if not isinstance(channels[peer], SharedMemoryChannel)]
+        self._senders = ThreadPoolExecutor(len(self._slow), "headwater sends") if self._slow else None
+
+    # --- for programs
+
+    def sum(self, vector: Array, what: str) -> Array:
+        """The sum of all processes' vectors, which have equal lengths.
+
+        Args:
+          vector: one-dimensional; not changed.
+          what: what is being summed; all processes must say the same.
+
+        Raises:
+          LostPeerError: a process is gone.
+          AbortedError: another process does something else at the same time.
+        """
+        if self.size == 1:
+            return vector
+        if vector.nbytes < WHOLE_BELOW_BYTES:
+            return self._add(vector, self.gather([vector], what))
+        bounds = self._bounds(len(vector))
+        call = self._call(what, len(vector))
+        low, high = bounds[self.rank]
+        received = self._exchange(PART, call, lambda peer: [vector[slice(*bounds[peer])]])
+        whole = np.empty_like(vector)
+        self._add(vector[low:high], received, out=whole[low:high])
+        received.clear()  # shared memory is free for the next round
+        finished = self._exchange(SUM, call, lambda _: [whole[low:high]])
+        for peer, (part,) in finished.items():
+            whole[slice(*bounds[peer])] = part
+        return whole
+
+    def gather(self, values: Sequence[Array], what: str) -> dict[int, Sequence[Array]]:
+        """What every other process gave, by rank; own ``values`` are not among it.
+
+        Args:
+          values: arrays of any shape and number; each process may give others.
+          what: see `sum`.
+
+        Raises:
+          LostPeerError, AbortedError: see `sum`.
+        """
+        return self._exchange(VALUE, self._call(what, None), lambda _: values)
+
+    def broadcast(self, values: Sequence[Array], what: str) -> Sequence[Array]:
+        """What rank 0 gave; the others' ``values`` do not matter.
+
+        Raises:
+          LostPeerError, AbortedError: see `sum`.
+        """
+        if self.size == 1:
+            return values
+        call = self._call(what, None)
+        if self.rank == 0:
+            for peer in self._others:
+                self._send(peer, Frame(VALUE, call, values))
+            return values
+        return self._receive(0, VALUE, call)
+
+    def barrier(self, what: str) -> None:
+        """Returns when all processes have called it.
+
+        Raises:
+          LostPeerError, AbortedError: see `sum`.
+        """
+        self.gather([], what)
+
+    def close(self) -> None:
+        """Ends all channels."""
+        if self._senders is not None:
+            self._senders.shutdown(wait=False, cancel_futures=True)
+        for channel in self._channels.values():
+            channel.close()
+
+    # --- parts of it
+
+    def _bounds(self, length: int) -> list[tuple[int, int]]:
+        """Which part of a vector each rank adds up."""
+        each = -(-length // self.size)
+        each += -each % _ALIGNED
+        return [(min(rank * each, length), min((rank + 1) * each, length)) for rank in range(self.size)]
+
+    def _add(self, own: Array, others: dict[int, Sequence[Array]], out: Array | None = None) -> Array:
+        parts = [own if rank == self.rank else others[rank][0] for rank in range(self.size)]
+        total = np.add(parts[0], parts[1], out=out)
+        for part in parts[2:]:
+            np.add(total, part, out=total)
+        return total
+
+    def _call(self, what: str, length: int | None) -> tuple[Any, ...]:
+        self._calls += 1
+        return (self._calls, what, length)
+
+    def _exchange(
+        self, kind: int, call: tuple[Any, ...], values_for: Callable[[int], Sequence[Array]]
+    ) -> dict[int, Sequence[Array]]:
+        sending: list[Any] = []
+        for peer in self._others:
+            frame = Frame(kind, call, values_for(peer))
+            if self._senders is not None and peer in self._slow and _nbytes(frame) > _BUFFERED_BYTES:
+                sending.append(self._senders.submit(self._send, peer, frame))
+            else:
+                self._send(peer, frame)
+        received = {peer: self._receive(peer, kind, call) for peer in self._others}
+        for future in sending:
+            future.result()
+        return received
+
+    def _send(self, peer: int, frame: Frame) -> None:
+        try:
+            self._channels[peer].send(frame)
+        except OpError as error:
+            raise self._lost(peer, error) from error
+
+    def _receive(self, peer: int, kind: int, call: tuple[Any, ...]) -> Sequence[Array]:
+        try:
+            frame = self._channels[peer].recv()
+        except OpError as error:
+            raise self._lost(peer, error) from error
+        if frame.kind == LOST:
+            raise self._end_with(LostPeerError(str(frame.header[0]), str(frame.header[1])))
+        if frame.kind != kind or tuple(frame.header) != call:
+            raise self._end_with(
+                AbortedError(
+                    None,
+                    None,
+                    f"{self._names[self.rank]} is at {_called(call)} while {self._names[peer]} is at "
+                    f"{_called(tuple(frame.header))}: all processes must take the same steps in the same order",
+                )
+            )
+        return frame.tensors
+
+    def _lost(self, peer: int, error: OpError) -> Exception:
+        """The error for a process that is gone, after telling the others, who may learn of us first."""
+        if isinstance(error, InternalError):
+            return error
+        # Of those that end because another one did, the news of whom is on its way.
+        news = self._news(peer)
+        return self._end_with(news or LostPeerError(self._names[peer], f"{self._names[peer]} is lost: {error.message}"))
+
+    def _news(self, peer: int) -> LostPeerError | None:
+        try:
+            while True:
+                frame = self._channels[peer].recv(0)
+                if frame.kind == LOST:
+                    return LostPeerError(str(frame.header[0]), str(frame.header[1]))
+        except OpError:
+            return None
+
+    def _end_with(self, error: OpError) -> OpError:
+        if isinstance(error, LostPeerError):
+            for peer, channel in self._channels.items():
+                if self._names[peer] != error.task:
+                    try:
+                        channel.send(Frame(LOST, (error.task, error.message)))
+                    except OpError:
+                        # Gone, too.
+                        continue
+        self.close()
+        return error
+
+
+def _nbytes(frame: Frame) -> int:
+    return sum(tensor.nbytes for tensor in frame.tensors)
+
+
+def _called(call: tuple[Any, ...]) -> str:
+    number, what, *_ = (*call, "?", "?")
+    return f"call {number} ({what})"

@@ -1,0 +1,62 @@
+"""Each process of a machine its own share of the cores.
+
+XLA makes as many threads as there are cores that it may use, and expects each of them to run: two processes with all
+cores each wait for one another's threads at every operation.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from headwater.keras.mirrored.group import Member
+
+#: ``shared`` keeps all processes on all cores.
+CORES = "HEADWATER_CORES"
+
+
+def share_of(cores: Sequence[int], place: int, sharing: int) -> list[int]:
+    """The cores of the process ``place`` of ``sharing`` on one machine; all of them where there are too few."""
+    if sharing <= 1 or len(cores) < sharing:
+        return list(cores)
+    low, high = place * len(cores) // sharing, (place + 1) * len(cores) // sharing
+    return list(cores[low:high])
+
+
+def neighbours(members: Sequence[Member], rank: int) -> tuple[int, int]:
+    """Which of the processes on this machine this is, and how many there are, by the hosts of their addresses."""
+    places = [_place(member.address.host) for member in members]
+    here = [other for other, place in enumerate(places) if place == places[rank]]
+    return here.index(rank), len(here)
+
+
+def take_share(members: Sequence[Member], rank: int, environ: Mapping[str, str] | None = None) -> list[int]:
+    """Confines this process to its share of the cores, all its threads included, and returns them.
+
+    Best called before JAX computes anything, which then makes no more threads than that.
+
+    Raises:
+      ValueError: the environment variable ``HEADWATER_CORES`` is something else than ``own`` or ``shared``.
+    """
+    wish = (os.environ if environ is None else environ).get(CORES, "").strip().lower() or "own"
+    if wish not in ("own", "shared"):
+        raise ValueError(f"{CORES} must be 'own' or 'shared', not {wish!r}")
+    cores = sorted(os.sched_getaffinity(0))
+    share = share_of(cores, *neighbours(members, rank))
+    if wish == "shared" or share == cores:
+        return cores
+    for thread in Path("/proc/self/task").iterdir():
+        try:
+            os.sched_setaffinity(int(thread.name), share)
+        except ProcessLookupError:  # it ended meanwhile
+            continue
+    return share
+
+
+def _place(host: str) -> str:
+    try:
+        return str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
+    except OSError:  # found out, with a better message, by whoever dials it
+        return host

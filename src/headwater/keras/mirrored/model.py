@@ -1,0 +1,423 @@
+"""What becomes of a model in the scope of a mirrored strategy: its loops share each step with all other replicas.
+
+The loops stay Keras's own. What they take batches from is this process's share of the data, the functions that they
+call for each step exchange what has to be exchanged, and callbacks that write files do so in one process only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax
+import numpy as np
+from keras.src.trainers.data_adapters import array_slicing, data_adapter_utils
+
+from headwater.data.options import AutoShardPolicy
+from headwater.keras.mirrored.callbacks import Mirror, Preempted, SavesProgress, prepare_callbacks
+from headwater.keras.mirrored.shards import Shards, Share, shards_of
+from headwater.keras.mirrored.steps import Replicas, State, TrainStep, rows_of
+
+_jax: Any = jax
+_slicing: Any = array_slicing
+_utils: Any = data_adapter_utils
+
+_MIRRORED = "_headwater_mirrored"
+_TAKEN_OVER = (
+    "fit evaluate predict train_on_batch test_on_batch predict_on_batch make_train_function make_test_function "
+    "make_predict_function _get_metrics_result_or_logs"
+)
+
+
+@dataclass(kw_only=True, slots=True)
+class Position:
+    """Where a `fit` is.
+
+    Attributes:
+      seed: what the data are shuffled by.
+      epoch: number of epochs that are over.
+      step: steps of the present one that are over.
+    """
+
+    seed: int
+    epoch: int = 0
+    step: int = 0
+
+
+class MirroredModel:
+    """Takes over a model's loops.
+
+    Args:
+      model: a Keras model.
+      replicas: all replicas.
+
+    Attributes:
+      position: where `fit` is.
+      stop_wanted: whether this process is asked to end.
+      stopping: whether any process is, which all know after the same step.
+      skipping: whether `fit` is at a step that was made before this process was started.
+    """
+
+    def __init__(self, model: Any, replicas: Replicas) -> None:
+        self.model = model
+        self.replicas = replicas
+        self.position = Position(seed=0)
+        self.stop_wanted = False
+        self.stopping = False
+        self.skipping = False
+        self._keras: Any = type(model)
+        self._data: Shards | None = None
+        self._savers: Sequence[SavesProgress] = ()
+        self._fitting = False
+        self._evaluating = False
+        self._first_epoch = 0
+        self._steps_per_epoch: int | None = None
+        self._skip_steps = 0
+        self._restored_metrics: Sequence[Any] = ()
+
+    def take_over(self) -> None:
+        """From now on the model's loops are this one's."""
+        for name in _TAKEN_OVER.split():
+            # Not by Keras's own __setattr__, which would look for layers in it.
+            object.__setattr__(self.model, name, getattr(self, name.removeprefix("_")))
+        object.__setattr__(self.model, _MIRRORED, self)
+
+    @property
+    def is_chief(self) -> bool:
+        """Whether this process writes what is to be written once."""
+        return self.replicas.rank == 0
+
+    # --- the loops
+
+    def fit(
+        self,
+        x: Any = None,
+        y: Any = None,
+        batch_size: int | None = None,
+        epochs: int = 1,
+        verbose: Any = "auto",
+        callbacks: Any = None,
+        validation_split: float = 0.0,
+        validation_data: Any = None,
+        shuffle: Any = True,
+        class_weight: Any = None,
+        sample_weight: Any = None,
+        initial_epoch: int = 0,
+        steps_per_epoch: int | None = None,
+        validation_steps: int | None = None,
+        validation_batch_size: int | None = None,
+        validation_freq: Any = 1,
+    ) -> Any:
+        """Keras's ``fit``, where ``batch_size`` and the batches of datasets are those of all replicas together."""
+        if validation_split and validation_data is None:
+            (x, y, sample_weight), validation_data = _slicing.train_validation_split(
+                (x, y, sample_weight), validation_split=validation_split
+            )
+        share = self._share(self._agreed_seed())
+        self._data = shards_of(share, x, y, sample_weight, batch_size, steps_per_epoch, shuffle, class_weight)
+        validation: Any = None
+        if validation_data is not None:
+            inputs, targets, weights = _utils.unpack_x_y_sample_weight(validation_data)
+            size = validation_batch_size or batch_size
+            validation = shards_of(share, inputs, targets, weights, size, validation_steps)
+        self.position = Position(seed=share.seed, epoch=initial_epoch)
+        self.stop_wanted = self.stopping = self.skipping = False
+        self._first_epoch, self._steps_per_epoch = initial_epoch, steps_per_epoch
+        self._skip_steps, self._restored_metrics = 0, ()
+        listed = prepare_callbacks(callbacks, self)
+        self._savers = [callback for callback in listed if isinstance(callback, SavesProgress)]
+        self._fitting = True
+        try:
+            with Preempted.noticed_by(self, wanted=bool(self._savers)):
+                return self._keras.fit(
+                    self.model,
+                    x=self._data,
+                    epochs=epochs,
+                    verbose=self._verbose(verbose),
+                    callbacks=[*listed, Mirror(self)],
+                    validation_data=validation,
+                    initial_epoch=initial_epoch,
+                    steps_per_epoch=steps_per_epoch,
+                    validation_steps=validation_steps,
+                    validation_freq=validation_freq,
+                )
+        finally:
+            self._fitting = False
+            # Set by what restored the model, and meant for this run only.
+            self.model._initial_epoch = None
+            self._data, self._savers = None, ()
+
+    def evaluate(
+        self,
+        x: Any = None,
+        y: Any = None,
+        batch_size: int | None = None,
+        verbose: Any = "auto",
+        sample_weight: Any = None,
+        steps: int | None = None,
+        callbacks: Any = None,
+        return_dict: bool = False,
+        **kwargs: Any,
+    ) -> Any:
+        """Keras's ``evaluate``: each process goes over its share of the data; the results are those of the whole."""
+        if not self._fitting:
+            x, y, sample_weight = shards_of(self._share(0), x, y, sample_weight, batch_size, steps), None, None
+            callbacks = [*prepare_callbacks(callbacks, self), Mirror(self)]
+        self._evaluating = True
+        try:
+            return self._keras.evaluate(
+                self.model,
+                x=x,
+                y=y,
+                batch_size=batch_size,
+                verbose=self._verbose(verbose),
+                sample_weight=sample_weight,
+                steps=steps,
+                callbacks=callbacks,
+                return_dict=return_dict,
+                **kwargs,
+            )
+        finally:
+            self._evaluating = False
+
+    def predict(
+        self,
+        x: Any,
+        batch_size: int | None = None,
+        verbose: Any = "auto",
+        steps: int | None = None,
+        callbacks: Any = None,
+    ) -> Any:
+        """Keras's ``predict``: each process computes its share of each batch, and all get the whole in its order."""
+        data = shards_of(self._share(0), x, batch_size=batch_size, steps=steps, policy=AutoShardPolicy.DATA)
+        listed = [*prepare_callbacks(callbacks, self), Mirror(self)]
+        return self._keras.predict(self.model, x=data, verbose=self._verbose(verbose), steps=steps, callbacks=listed)
+
+    def train_on_batch(
+        self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None, return_dict: bool = False
+    ) -> Any:
+        """One step with a batch of which each process takes its rows."""
+        if class_weight is not None and sample_weight is None:
+            sample_weight, class_weight = _utils.class_weight_to_sample_weights(y, class_weight), None
+        x, y, sample_weight = self._share(0).of_batch((x, y, sample_weight))
+        return self._keras.train_on_batch(self.model, x, y, sample_weight, class_weight, return_dict)
+
+    def test_on_batch(self, x: Any, y: Any = None, sample_weight: Any = None, return_dict: bool = False) -> Any:
+        """The metrics of a batch of which each process takes its rows."""
+        batch = shards_of(self._share(0), x, y, sample_weight, batch_size=rows_of(x))
+        return self.evaluate(x=batch, verbose=0, return_dict=return_dict)
+
+    def predict_on_batch(self, x: Any) -> Any:
+        """The outputs for a batch of which each process takes its rows."""
+        return self.predict(x, batch_size=rows_of(x), verbose=0)
+
+    # --- the steps
+
+    def make_train_function(self, force: bool = False) -> None:
+        """Sets the model's function for one training step."""
+        if self.model.train_function is not None and not force:
+            return
+        shared = self.replicas.processes > 1
+        step: Any = TrainStep(self.model, self) if shared else self._local(self._keras.train_step, donate=True)
+        run: Callable[[State, Iterator[Any]], Any] = self.model._make_function(step)
+
+        def train(state: State, iterator: Iterator[Any]) -> Any:
+            self.skipping = self._skip_steps > 0
+            if self.skipping:
+                self._skip_steps -= 1
+                for _ in range(self.model.steps_per_execution):
+                    next(iterator)
+                return {}, state
+            if self.stopping or (self.stop_wanted and not shared):
+                self._save_and_stop()
+            result = run(state, iterator)
+            self.position.step += self.model.steps_per_execution
+            return result
+
+        self.model.train_function = train
+
+    def make_test_function(self, force: bool = False) -> None:
+        """Sets the model's function for one step of an evaluation."""
+        if self.model.test_function is not None and not force:
+            return
+        run = self.model._make_function(self._local(self._keras.test_step, donate=True))
+
+        def test(state: Any, iterator: Iterator[Any]) -> Any:
+            if self.stopping and self._fitting:
+                self._save_and_stop()
+            return run(state, _with_rows(iterator))
+
+        self.model.test_function = test
+
+    def make_predict_function(self, force: bool = False) -> Any:
+        """Sets the model's function for one step of a prediction."""
+        if self.model.predict_function is not None and not force:
+            return self.model.predict_function
+
+        def predict_step(model: Any, state: Any, batch: Any) -> Any:
+            outputs, others = self._keras.predict_step(model, state, batch)
+            return outputs, (state[0], others)
+
+        local = self._local(predict_step, donate=False)
+
+        def whole(state: Any, batch: Any) -> Any:
+            outputs: Any = None
+            if rows_of(batch):
+                outputs, state = local(state, batch)
+            return self._put_together(outputs), state
+
+        self.model.predict_function = self.model._make_function(whole, concatenate_outputs=True)
+        return self.model.predict_function
+
+    def get_metrics_result_or_logs(self, logs: Any) -> Any:
+        """The logs at the end of an epoch or an evaluation: those of the whole."""
+        if self._evaluating and self.replicas.processes > 1:
+            self._add_up_metrics()
+            results = self.model.get_metrics_result()
+            own = {name: value for name, value in (logs or {}).items() if name not in results}
+            return {**results, **self._averaged(own)}
+        # There are none where all steps of an epoch were made before a restart.
+        return self._keras._get_metrics_result_or_logs(self.model, logs) if logs else self.model.get_metrics_result()
+
+    def _local(self, function: Any, donate: bool) -> Any:
+        """A step that this process makes by itself, on all its devices."""
+        model, place = self.model, self.replicas.place
+
+        def step(state: Any, batch: Any) -> Any:
+            return function(model, state, batch)
+
+        compiled: Any = step
+        if not model.run_eagerly and model.jit_compile:
+            compiled = _jax.jit(step, donate_argnums=0 if donate else ())
+
+        def placed(state: Any, batch: Any) -> Any:
+            return compiled(place(state, False), place(batch, True))
+
+        return placed
+
+    def _put_together(self, outputs: Any) -> Any:
+        """The rows of all processes, by rank."""
+        if self.replicas.processes == 1:
+            return outputs
+        leaves, structure = _jax.tree_util.tree_flatten(outputs)
+        parts = self.replicas.gather([np.asarray(leaf) for leaf in leaves], "prediction")
+        given = [part for part in parts if len(part)]
+        if not given:
+            raise StopIteration
+        columns = [np.concatenate(column) for column in zip(*given, strict=True)]
+        if outputs is not None:
+            return structure.unflatten(columns)
+        return columns[0] if len(columns) == 1 else tuple(columns)
+
+    # --- what all processes have alike
+
+    def mirror(self) -> None:
+        """Gives all processes the variables of the first, and where it is in `fit`."""
+        if self.replicas.processes == 1:
+            return
+        variables = self._variables()
+        position = self.position
+        numbers = np.asarray([position.seed, position.epoch, position.step, len(variables)], np.int64)
+        values = [np.asarray(variable.value) for variable in variables]
+        numbers, *values = self.replicas.broadcast([numbers, *values], "variables")
+        if int(numbers[3]) != len(variables):
+            raise ValueError(
+                f"this process's model has {len(variables)} variables, but that of the first process has "
+                f"{int(numbers[3])}: all processes must make the same model"
+            )
+        self.position = Position(seed=int(numbers[0]), epoch=int(numbers[1]), step=int(numbers[2]))
+        if not self.is_chief:
+            for variable, value in zip(variables, values, strict=True):
+                variable.assign(value)
+
+    def resume(self, *, seed: int, epoch: int, step: int, metrics: Sequence[Any]) -> None:
+        """Has `fit` go on after ``step`` steps of epoch ``epoch``, with what the metrics were then."""
+        self.position = Position(seed=seed, epoch=epoch, step=step)
+        self._restored_metrics = metrics
+
+    def begin(self) -> None:
+        """At the beginning of `fit`, after what there was to restore was restored."""
+        self.mirror()
+        position = self.position
+        self.model._initial_epoch = position.epoch
+        self._skip_steps = -(-position.step // self.model.steps_per_execution)
+        assert self._data is not None
+        self._data.restart(
+            replace(self._data.share, seed=position.seed),
+            epochs=max(0, position.epoch - self._first_epoch),
+            steps_per_epoch=self._steps_per_epoch,
+        )
+
+    def begin_epoch(self, epoch: int) -> None:
+        """At the beginning of an epoch."""
+        if not self._skip_steps:
+            self.position.epoch, self.position.step = epoch, 0
+            return
+        # Keras has just reset the metrics of the steps that will be skipped.
+        variables = list(self.model.metrics_variables)
+        values = self.replicas.broadcast(self._restored_metrics, "metrics so far")
+        for variable, value in zip(variables, values, strict=True):
+            variable.assign(value)
+
+    def end_epoch(self) -> None:
+        """At the end of an epoch."""
+        self.position.epoch, self.position.step = self.position.epoch + 1, 0
+
+    def _variables(self) -> list[Any]:
+        model = self.model
+        optimizer = getattr(model, "optimizer", None)
+        return [
+            *model.trainable_variables,
+            *model.non_trainable_variables,
+            *(optimizer.variables if optimizer is not None else ()),
+        ]
+
+    def _share(self, seed: int) -> Share:
+        return Share(count=self.replicas.processes, index=self.replicas.rank, seed=seed)
+
+    def _agreed_seed(self) -> int:
+        # NumPy's own generator: keras.utils.set_random_seed makes it the same in every run.
+        seed = np.asarray([np.random.randint(1 << 31)], np.int64)
+        return int(self.replicas.broadcast([seed], "seed")[0][0])
+
+    def _verbose(self, verbose: Any) -> Any:
+        return 0 if verbose == "auto" and not self.is_chief else verbose
+
+    def _add_up_metrics(self) -> None:
+        variables = list(self.model.metrics_variables)
+        values = [np.asarray(variable.value) for variable in variables]
+        vector = np.concatenate([np.ravel(value).astype(np.float64) for value in values] or [np.zeros(0)])
+        total = self.replicas.add_up(vector, "metrics of an evaluation")
+        at = 0
+        for variable, value in zip(variables, values, strict=True):
+            variable.assign(total[at : at + value.size].reshape(value.shape).astype(value.dtype))
+            at += value.size
+
+    def _averaged(self, logs: dict[str, Any]) -> dict[str, Any]:
+        """The mean over all processes that have them."""
+        names = sorted(logs)
+        parts = self.replicas.gather([np.asarray(float(logs[name])) for name in names], "logs of an evaluation")
+        given = [part for part in parts if len(part)]
+        return {name: float(np.mean([part[at] for part in given])) for at, name in enumerate(names)}
+
+    def _save_and_stop(self) -> None:
+        """All processes have heard that one of them is to end: saves, and ends this one."""
+        self.model.jax_state_sync()
+        for saver in self._savers:
+            saver.save()
+        raise Preempted(self.position.epoch, self.position.step)
+
+
+def _with_rows(iterator: Iterator[Any]) -> Iterator[Any]:
+    """The batches that have rows, up to the end of this process's data."""
+    for batch in iterator:
+        if isinstance(batch, tuple) and not batch:  # what `Shards` gives after the end
+            return
+        if rows_of(batch):
+            yield batch
+
+
+def mirrored_of(model: Any) -> MirroredModel | None:
+    """What has taken over ``model``; None where nothing has."""
+    return getattr(model, _MIRRORED, None)

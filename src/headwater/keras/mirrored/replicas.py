@@ -1,0 +1,90 @@
+"""All replicas of a mirrored job: some on the devices of this process, others in other processes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from headwater.keras.mirrored.group import Group
+
+_jax: Any = jax
+_AXIS = "replica"
+
+
+class Placement:
+    """Divides the work of one process between its devices.
+
+    Every device holds all variables, and computes with its rows of each batch; XLA adds up what they find. A batch that
+    they cannot share equally, such as the last one of a data set, each of them computes whole.
+
+    Args:
+      devices: JAX's devices; one or none for wherever computations go by themselves.
+    """
+
+    def __init__(self, devices: Sequence[Any] = ()) -> None:
+        self.devices = list(devices)
+        if len(self.devices) > 1:
+            mesh = Mesh(np.asarray(self.devices), (_AXIS,))
+            self._whole: Any = NamedSharding(mesh, PartitionSpec())
+            self._rows: Any = NamedSharding(mesh, PartitionSpec(_AXIS))
+
+    def place(self, values: Any, batch: bool) -> Any:
+        """See `headwater.keras.mirrored.steps.Replicas`."""
+        if len(self.devices) < 2:
+            return values
+        return _jax.tree_util.tree_map(self._of_batch if batch else self._everywhere, values)
+
+    def _everywhere(self, value: Any) -> Any:
+        return value if getattr(value, "sharding", None) == self._whole else _jax.device_put(value, self._whole)
+
+    def _of_batch(self, value: Any) -> Any:
+        shared = np.ndim(value) > 0 and np.shape(value)[0] % len(self.devices) == 0
+        return _jax.device_put(value, self._rows if shared else self._whole)
+
+
+class LocalReplicas(Placement):
+    """Replicas in this process only."""
+
+    rank = 0
+    processes = 1
+
+    def add_up(self, vector: Any, what: str) -> Any:
+        del what
+        return vector
+
+    def gather(self, values: Sequence[Any], what: str) -> list[Sequence[Any]]:
+        del what
+        return [values]
+
+    def broadcast(self, values: Sequence[Any], what: str) -> Sequence[Any]:
+        del what
+        return values
+
+
+class GroupReplicas(Placement):
+    """Replicas in several processes, which exchange over Headwater's channels.
+
+    Args:
+      group: all processes.
+      devices: see `Placement`.
+    """
+
+    def __init__(self, group: Group, devices: Sequence[Any] = ()) -> None:
+        super().__init__(devices)
+        self._collective = group.collective
+        self.rank = group.rank
+        self.processes = len(group.members)
+
+    def add_up(self, vector: Any, what: str) -> Any:
+        return self._collective.sum(np.asarray(vector), what)
+
+    def gather(self, values: Sequence[Any], what: str) -> list[Sequence[Any]]:
+        others = self._collective.gather([np.asarray(value) for value in values], what)
+        return [values if rank == self.rank else others[rank] for rank in range(self.processes)]
+
+    def broadcast(self, values: Sequence[Any], what: str) -> Sequence[Any]:
+        return self._collective.broadcast([np.asarray(value) for value in values], what)

@@ -1,0 +1,293 @@
+"""Which rows of the data that a program gives to ``fit`` are this process's.
+
+The batch that the program names is that of all replicas together. By default every process goes over the same batches
+and takes its rows of each, so that together they make the very steps that one process would make.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import jax
+import numpy as np
+from keras.src.trainers import data_adapters
+from keras.src.trainers.data_adapters import array_slicing
+from keras.src.trainers.data_adapters.array_data_adapter import ArrayDataAdapter
+from keras.src.trainers.data_adapters.data_adapter import DataAdapter
+
+from headwater.keras.datasets import DatasetAdapter, is_dataset
+from headwater.keras.mirrored.steps import NOTHING
+
+_base: Any = DataAdapter
+_adapters: Any = data_adapters
+_slicing: Any = array_slicing
+_tree: Any = jax.tree_util
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Share:
+    """Which part of the data is this process's.
+
+    Attributes:
+      count: how many processes there are.
+      index: which of them this is.
+      seed: what all of them shuffle by.
+    """
+
+    count: int
+    index: int
+    seed: int
+
+    def rows(self, total: int) -> slice:
+        """This process's of ``total`` rows; the first processes have one more where they cannot be shared equally."""
+        each, more = divmod(total, self.count)
+        start = self.index * each + min(self.index, more)
+        return slice(start, start + each + (self.index < more))
+
+    def of_batch(self, batch: Any) -> Any:
+        """This process's rows of a batch of arrays."""
+        if self.count == 1:
+            return batch
+
+        def part(leaf: Any) -> Any:
+            return leaf if np.ndim(leaf) == 0 else leaf[self.rows(leaf.shape[0])]
+
+        return _tree.tree_map(part, batch)
+
+
+class Shards(_base):
+    """What Keras's loops take batches from: this process's share of each global one.
+
+    After the data have ended it gives `NOTHING` for ever where other processes may have more.
+
+    Args:
+      share: which part.
+    """
+
+    def __init__(self, share: Share) -> None:
+        self.share = share
+        self._turn = 0
+        self._skip_batches = 0
+
+    def restart(self, share: Share, *, epochs: int, steps_per_epoch: int | None) -> None:
+        """Goes on where a run of `fit` was after ``epochs`` epochs.
+
+        Args:
+          share: which part, and by what to shuffle.
+          epochs: how many are over.
+          steps_per_epoch: of one epoch; None when each goes over all of the data.
+        """
+        self.share = share
+        self._turn, self._skip_batches = epochs, 0
+        if not steps_per_epoch:
+            return
+        total = self.num_batches
+        turn, at = 0, 0
+        # As Keras's loop does it: what an epoch leaves of the data is for the next, and no epoch has of two rounds.
+        for _ in range(epochs):
+            at += steps_per_epoch if total is None else min(steps_per_epoch, total - at)
+            if at == total:
+                turn, at = turn + 1, 0
+        self._turn, self._skip_batches = turn, at
+
+    def get_jax_iterator(self) -> Iterator[Any]:
+        skip, self._skip_batches = self._skip_batches, 0
+        differs = self.may_differ and self.share.count > 1
+        batches = self._endless() if differs else self.batches()
+        self._turn += 1
+        return islice(batches, skip, None)
+
+    def get_numpy_iterator(self) -> Iterator[Any]:
+        return self.get_jax_iterator()
+
+    def _endless(self) -> Iterator[Any]:
+        yield from self.batches()
+        while True:
+            yield NOTHING
+
+    def batches(self) -> Iterator[Any]:
+        """This process's share of each batch."""
+        raise NotImplementedError
+
+    @property
+    def may_differ(self) -> bool:
+        """Whether processes may have different numbers of batches."""
+        return self.num_batches is None
+
+    @property
+    def num_batches(self) -> int | None:
+        raise NotImplementedError
+
+    @property
+    def batch_size(self) -> int | None:
+        return None
+
+    @property
+    def has_partial_batch(self) -> bool | None:
+        return None
+
+    @property
+    def partial_batch_size(self) -> int | None:
+        return None
+
+
+class ArrayShards(Shards):
+    """Rows of arrays.
+
+    Args:
+      adapter: Keras's for the same arrays, which has checked them.
+      share: which part.
+      shuffle: whether each epoch has an order of its own; ``"batch"`` shuffles within batches.
+    """
+
+    def __init__(self, adapter: Any, share: Share, shuffle: bool | str) -> None:
+        super().__init__(share)
+        self._rows: int = adapter._num_samples
+        self._batch: int = adapter.batch_size
+        self._sliceable: Any = _slicing.convert_to_sliceable(adapter._inputs, target_backend="numpy")
+        self._shuffle = shuffle
+
+    def batches(self) -> Iterator[Any]:
+        return self._rows_in_order(np.random.default_rng([self.share.seed, self._turn]))
+
+    def _rows_in_order(self, order: np.random.Generator) -> Iterator[Any]:
+        rows = order.permutation(self._rows) if self._shuffle and self._shuffle != "batch" else None
+        for start in range(0, self._rows, self._batch):
+            stop = min(start + self._batch, self._rows)
+            if self._shuffle == "batch":
+                chosen: Any = (order.permutation(stop - start) + start)[self.share.rows(stop - start)]
+            else:
+                mine = self.share.rows(stop - start)
+                chosen = slice(start + mine.start, start + mine.stop)
+                chosen = chosen if rows is None else rows[chosen]
+            yield _tree.tree_map(lambda leaf, chosen=chosen: leaf.convert_to_numpy(leaf[chosen]), self._sliceable)
+
+    @property
+    def num_batches(self) -> int:
+        return -(-self._rows // self._batch)
+
+    @property
+    def batch_size(self) -> int:
+        return self._batch
+
+
+class DatasetShards(Shards):
+    """This process's share of a `headwater.data` dataset, by the policy that its options name.
+
+    Args:
+      dataset: its elements are global batches.
+      share: which part.
+      class_weight: see Keras's ``fit``.
+      policy: instead of that of its options.
+    """
+
+    def __init__(self, dataset: Any, share: Share, class_weight: Any = None, policy: Any = None) -> None:
+        super().__init__(share)
+        mine = dataset.distributed(share.count, share.index, policy) if share.count > 1 else dataset
+        self._dataset = mine
+        self._adapter = DatasetAdapter(mine, class_weight)
+
+    def batches(self) -> Iterator[Any]:
+        return iter(self._adapter.get_jax_iterator())
+
+    @property
+    def num_batches(self) -> int | None:
+        return self._adapter.num_batches
+
+
+class OtherShards(Shards):
+    """This process's rows of batches that the program makes itself: generators, `PyDataset`, loaders.
+
+    Args:
+      adapter: Keras's for them.
+      share: which part.
+    """
+
+    def __init__(self, adapter: Any, share: Share) -> None:
+        super().__init__(share)
+        self._adapter = adapter
+
+    def batches(self) -> Iterator[Any]:
+        return map(self.share.of_batch, self._adapter.get_jax_iterator())
+
+    @property
+    def num_batches(self) -> int | None:
+        return self._adapter.num_batches
+
+    @property
+    def batch_size(self) -> int | None:
+        return self._adapter.batch_size
+
+    def on_epoch_begin(self) -> None:
+        self._adapter.on_epoch_begin()
+
+    def on_epoch_end(self) -> None:
+        self._adapter.on_epoch_end()
+
+
+def shards_of(
+    share: Share,
+    x: Any,
+    y: Any = None,
+    sample_weight: Any = None,
+    batch_size: int | None = None,
+    steps: int | None = None,
+    shuffle: bool | str = False,
+    class_weight: Any = None,
+    *,
+    policy: Any = None,
+) -> Shards:
+    """This process's share of what a program gave to ``fit``, ``evaluate`` or ``predict``.
+
+    Args:
+      share: which part.
+      x, y, sample_weight, batch_size, shuffle, class_weight: as in Keras's ``fit``.
+      steps: ``steps_per_epoch`` there.
+      policy: how to divide a dataset, instead of what its options say.
+
+    Raises:
+      ValueError, TypeError: Keras refuses them.
+    """
+    if isinstance(x, Shards):
+        return x
+    if isinstance(x, ShardedDataset):
+        return DatasetShards(x.dataset, Share(count=1, index=0, seed=share.seed), class_weight)
+    if is_dataset(x):
+        if y is not None or sample_weight is not None:
+            name = "y" if y is not None else "sample_weight"
+            raise ValueError(f"{name} must not be given beside a dataset, whose elements hold it")
+        return DatasetShards(x, share, class_weight, policy)
+    adapter = _adapters.get_data_adapter(
+        x=x,
+        y=y,
+        sample_weight=sample_weight,
+        batch_size=batch_size,
+        steps_per_epoch=steps,
+        shuffle=shuffle,
+        class_weight=class_weight,
+    )
+    if isinstance(adapter, ArrayDataAdapter):
+        return ArrayShards(adapter, share, shuffle)
+    return OtherShards(adapter, share)
+
+
+class ShardedDataset:
+    """A dataset that is this process's share already.
+
+    Args:
+      dataset: its elements are this process's batches.
+    """
+
+    def __init__(self, dataset: Any) -> None:
+        self.dataset = dataset
+
+    @property
+    def element_spec(self) -> Any:
+        """The type and shape of each component."""
+        return self.dataset.element_spec
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.dataset)

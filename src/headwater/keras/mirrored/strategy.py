@@ -1,0 +1,207 @@
+"""Strategies whose replicas hold the same variables: on several devices of a process, and in several processes."""
+
+from __future__ import annotations
+
+import atexit
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from enum import Enum
+from types import TracebackType
+from typing import Any
+
+import jax
+import numpy as np
+
+from headwater.cluster.config import TaskConfig, task_config_from_environment
+from headwater.cluster.names import TaskName
+from headwater.keras.devices import canonical_device, local_device, replica_devices
+from headwater.keras.mirrored.collective import LostPeerError
+from headwater.keras.mirrored.cores import take_share
+from headwater.keras.mirrored.group import Group, members_of
+from headwater.keras.mirrored.replicas import GroupReplicas, LocalReplicas
+from headwater.keras.strategy import InputContext, Strategy
+
+_jax: Any = jax
+
+
+class CommunicationImplementation(Enum):
+    """Which way processes exchange; every one of them gives the same results."""
+
+    AUTO = "AUTO"
+    RING = "RING"
+    NCCL = "NCCL"
+
+
+class CommunicationOptions:
+    """Settings of exchanges, which may be given.
+
+    Args:
+      bytes_per_pack: not used: everything goes in one exchange.
+      timeout_seconds: not used: a process that is gone is noticed at once.
+      implementation: which way to go.
+    """
+
+    def __init__(
+        self,
+        bytes_per_pack: int = 0,
+        timeout_seconds: float | None = None,
+        implementation: CommunicationImplementation = CommunicationImplementation.AUTO,
+    ) -> None:
+        self.bytes_per_pack = bytes_per_pack
+        self.timeout_seconds = timeout_seconds
+        self.implementation = implementation
+
+
+class _Mirrors(Strategy):
+    """What strategies of mirrored variables have in common.
+
+    Args:
+      replicas: all replicas.
+      devices: names of this process's devices that hold some.
+    """
+
+    def __init__(self, replicas: Any, devices: Sequence[str]) -> None:
+        self._replicas = replicas
+        self._devices = tuple(devices)
+
+    @property
+    def num_replicas_in_sync(self) -> int:
+        return self._replicas.processes * len(self._devices)
+
+    @property
+    def is_chief(self) -> bool:
+        return self._replicas.rank == 0
+
+    def device_names(self) -> tuple[str, ...]:
+        return tuple(f"/device:{name}" for name in self._devices)
+
+    def local_replicas(self) -> Sequence[int]:
+        first = self._replicas.rank * len(self._devices)
+        return range(first, first + len(self._devices))
+
+    def replica_placement(self, index: int) -> AbstractContextManager[Any]:
+        return _jax.default_device(local_device(self._devices[index]))
+
+    def adopt(self, model: Any) -> None:
+        # Keras takes most of a second to import, and is loaded by the time a model exists.
+        from headwater.keras.mirrored.model import MirroredModel, mirrored_of  # noqa: PLC0415
+
+        if mirrored_of(model) is None:
+            MirroredModel(model, self._replicas).take_over()
+
+    def all_reduce_processes(self, value: Any) -> Any:
+        array = np.asarray(value)
+        total = self._replicas.add_up(np.ravel(array), "reduce")
+        return total.reshape(array.shape)
+
+    def gather_processes(self, value: Any, axis: int) -> Any:
+        return np.concatenate([part[0] for part in self._replicas.gather([np.asarray(value)], "gather")], axis)
+
+    def experimental_distribute_dataset(self, dataset: Any, options: Any = None) -> Any:
+        del options
+        from headwater.keras.mirrored.inputs import distributed_dataset  # noqa: PLC0415  as above
+
+        return distributed_dataset(dataset, self._replicas, len(self._devices))
+
+    def distribute_datasets_from_function(self, dataset_fn: Callable[[InputContext], Any], options: Any = None) -> Any:
+        del options
+        from headwater.keras.mirrored.inputs import own_dataset  # noqa: PLC0415  as above
+
+        context = InputContext(self._replicas.processes, self._replicas.rank, self.num_replicas_in_sync)
+        return own_dataset(dataset_fn(context), len(self._devices))
+
+
+class MirroredStrategy(_Mirrors):
+    """Replicas on several devices of this process.
+
+    Args:
+      devices: their names, such as ``["/gpu:0", "/gpu:1"]``; all GPUs, or the CPU, when None.
+      cross_device_ops: not used: XLA exchanges between the devices.
+
+    Raises:
+      InvalidArgumentError: this process has no such device.
+      ValueError: a device is there twice.
+    """
+
+    def __init__(self, devices: Sequence[str] | None = None, cross_device_ops: Any = None) -> None:
+        del cross_device_ops
+        names = [canonical_device(name) for name in devices] if devices else replica_devices()
+        if len(set(names)) < len(names):
+            raise ValueError(f"devices must be different ones, but are {list(devices or ())}")
+        super().__init__(LocalReplicas([local_device(name) for name in names]), names)
+
+
+class MultiWorkerMirroredStrategy(_Mirrors):
+    """Replicas in several processes: those of the jobs ``chief`` and ``worker`` of a cluster, on all their GPUs.
+
+    Making it waits for the other processes. The first of them (``chief``, or ``worker`` 0) writes what is to be written
+    once. Without a cluster it is one process with all its devices.
+
+    Args:
+      communication_options: see `CommunicationOptions`.
+      cluster_resolver: where the cluster comes from, instead of ``TF_CONFIG``.
+
+    Raises:
+      ClusterConfigError: ``TF_CONFIG`` cannot be right.
+      UnavailableError, DeadlineExceededError: other processes cannot be reached.
+    """
+
+    def __init__(
+        self, communication_options: Any = None, cluster_resolver: Any = None, communication: Any = None
+    ) -> None:
+        del communication_options, communication
+        self._resolver = cluster_resolver
+        members, rank = members_of(_config_of(cluster_resolver))
+        if not members:
+            names = replica_devices()
+            super().__init__(LocalReplicas([local_device(name) for name in names]), names)
+            return
+        take_share(members, rank)
+        self._group = Group(members, rank)
+        atexit.register(self._group.close)
+        _end_with_exit_codes()
+        names = replica_devices()
+        super().__init__(GroupReplicas(self._group, [local_device(name) for name in names]), names)
+
+    @property
+    def cluster_resolver(self) -> Any:
+        return self._resolver
+
+
+class ExperimentalMultiWorkerMirroredStrategy(MultiWorkerMirroredStrategy):
+    """`MultiWorkerMirroredStrategy`, whose arguments were in another order once.
+
+    Args:
+      communication: a `CommunicationImplementation`.
+      cluster_resolver: see there.
+    """
+
+    def __init__(self, communication: Any = None, cluster_resolver: Any = None) -> None:
+        del communication
+        super().__init__(cluster_resolver=cluster_resolver)
+
+
+def _config_of(resolver: Any) -> Any:
+    """The cluster and this process's place in it."""
+    if resolver is None:
+        return task_config_from_environment()
+    task = TaskName(resolver.task_type, int(resolver.task_id)) if resolver.task_type else None
+    return TaskConfig(cluster=resolver.cluster_spec(), task=task)
+
+
+def _end_with_exit_codes() -> None:
+    """A program that does nothing about a lost process ends with one line and an exit code that asks for a restart."""
+    before = sys.excepthook
+
+    def hook(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
+        if isinstance(error, LostPeerError):
+            print(
+                f"headwater: {error.message}; ending with exit code {error.exit_code} to be started again",
+                file=sys.stderr,
+            )
+            sys.stderr.flush()
+            raise SystemExit(error.exit_code)
+        before(kind, error, traceback)
+
+    sys.excepthook = hook

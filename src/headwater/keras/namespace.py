@@ -1,0 +1,84 @@
+"""``keras`` as programs under Headwater find it: Keras 3, with what differs there put over it.
+
+What differs: callbacks and readers for files of any name, sample data from ``HEADWATER_DATA_DIR``, and datasets of
+``tf.data`` that ``fit`` takes. Everything else is Keras's own, module by module.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Mapping
+from types import ModuleType
+from typing import Any
+
+import keras
+
+from headwater.keras.adapting import adapt_keras
+
+#: For each module of Keras's, by its path within it: names, and where they are.
+_OVER: Mapping[str, Mapping[str, str]] = {
+    "callbacks": {
+        "BackupAndRestore": "headwater.keras.callbacks:BackupAndRestore",
+        "ModelCheckpoint": "headwater.keras.callbacks:ModelCheckpoint",
+        "TensorBoard": "headwater.keras.tensorboard:TensorBoard",
+    },
+    "callbacks.experimental": {"BackupAndRestore": "headwater.keras.callbacks:BackupAndRestore"},
+    "datasets.fashion_mnist": {"load_data": "headwater.keras.sample_data:load_fashion_mnist"},
+    "datasets.mnist": {"load_data": "headwater.keras.sample_data:load_mnist"},
+    "models": {"load_model": "headwater.keras.saving:load_model"},
+    "saving": {"load_model": "headwater.keras.saving:load_model"},
+}
+
+
+class _Overlay(ModuleType):
+    """A module of Keras's with some names of ours.
+
+    Args:
+      path: within Keras; empty for Keras itself.
+      below: Keras's module; None where it has none.
+    """
+
+    def __init__(self, path: str, below: ModuleType | None) -> None:
+        super().__init__(f"{__name__}.{path}", getattr(below, "__doc__", None))
+        self.__dict__["_below"] = below
+        self.__dict__["_path"] = path
+        self.__dict__["__path__"] = []
+
+    def __getattr__(self, name: str) -> Any:
+        value = _find(self.__dict__["_path"], self.__dict__["_below"], name)
+        self.__dict__[name] = value
+        return value
+
+    def __dir__(self) -> list[str]:
+        below = self.__dict__["_below"]
+        return sorted({*(dir(below) if below is not None else ()), *_OVER.get(self.__dict__["_path"], ())})
+
+
+def _find(path: str, below: ModuleType | None, name: str) -> Any:
+    place = _OVER.get(path, {}).get(name)
+    if place is not None:
+        module, _, attribute = place.partition(":")
+        return getattr(importlib.import_module(module), attribute)
+    inner = f"{path}.{name}".lstrip(".")
+    value: Any = getattr(below, name, None)
+    if any(other == inner or other.startswith(f"{inner}.") for other in _OVER):
+        return _Overlay(inner, value)
+    if value is None and not hasattr(below, name):
+        raise AttributeError(f"module {f'keras.{path}'.rstrip('.')!r} has no attribute {name!r}", name=name)
+    return value
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(name)
+    value = _find("", keras, name)
+    setattr(sys.modules[__name__], name, value)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*dir(keras), *(path for path in _OVER if "." not in path)})
+
+
+adapt_keras()

@@ -1,0 +1,43 @@
+"""Sample data sets as ``keras.datasets`` gives them, from ``HEADWATER_DATA_DIR`` where they are there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+
+from headwater.errors import OpError
+from headwater.io.sample_files import find_file, read_idx
+
+_keras: Any = keras
+
+Parts = tuple[tuple[Any, Any], tuple[Any, Any]]
+
+
+def load_mnist(path: str = "mnist.npz") -> Parts:
+    """MNIST: 60,000 and 10,000 images of 28 by 28 pixels (uint8), and their labels from 0 to 9 (uint8).
+
+    Args:
+      path: see ``keras.datasets.mnist.load_data``, which is asked where the files are not there.
+    """
+    return _from_files("mnist") or _keras.datasets.mnist.load_data(path)
+
+
+def load_fashion_mnist() -> Parts:
+    """Fashion-MNIST, in the form of `load_mnist`'s."""
+    return _from_files("fashion_mnist") or _keras.datasets.fashion_mnist.load_data()
+
+
+def _from_files(name: str) -> Parts | None:
+    try:
+        train, test = (
+            (
+                read_idx(find_file(name, f"{part}-images-idx3-ubyte.gz", None, None), 3),
+                read_idx(find_file(name, f"{part}-labels-idx1-ubyte.gz", None, None), 1),
+            )
+            for part in ("train", "t10k")
+        )
+    except OpError:
+        # Not among the files here: Keras knows where to take it from.
+        return None
+    return train, test

@@ -1,0 +1,121 @@
+"""Models and weights in files that are written whole or not at all, whatever they are called.
+
+The formats are Keras's. Keras tells by a path's ending what is in it; here any path will do: a file that is to hold a
+whole model holds a ``.keras`` archive, one with weights HDF5, and reading looks at the first bytes.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import keras
+from keras.src.saving import saving_lib
+
+from headwater.io import files
+
+_keras: Any = keras
+_lib: Any = saving_lib
+
+_ZIP = b"PK\x03\x04"
+_HDF5 = b"\x89HDF"
+#: Endings that name other formats of Keras's, written by Keras.
+_OTHERS = (".h5", ".hdf5")
+
+
+def save_model(model: Any, path: Any) -> None:
+    """Writes the whole model, with its optimizer, as a ``.keras`` archive.
+
+    Args:
+      model: a Keras model.
+      path: of the file, with or without an ending.
+
+    Raises:
+      OpError: it cannot be written; what was there before is whole.
+    """
+    path = files.as_path(path)
+    if path.endswith(_OTHERS):
+        _through_file(path, os.path.splitext(path)[1], lambda name: _keras.saving.save_model(model, name))
+        return
+    archive = io.BytesIO()
+    _lib.save_model(model, archive)
+    _write(path, archive.getbuffer())
+
+
+def save_weights(model: Any, path: Any) -> None:
+    """Writes the weights of the model and its optimizer as HDF5.
+
+    Raises:
+      OpError: see `save_model`.
+    """
+    _through_file(files.as_path(path), ".weights.h5", lambda name: _keras.saving.save_weights(model, name))
+
+
+def load_model(path: Any, custom_objects: Any = None, compile: bool = True, safe_mode: bool = True) -> Any:
+    """The model in a file, whatever it is called.
+
+    Args:
+      path: of the file.
+      custom_objects: classes and functions by the names that the file has for them.
+      compile: whether to compile the model as it was.
+      safe_mode: whether to refuse code in the file, such as that of a `Lambda` layer.
+
+    Raises:
+      ValueError: it holds no model, or code, with ``safe_mode``.
+    """
+    name = os.fspath(path)
+    settings = {"custom_objects": custom_objects, "compile": compile, "safe_mode": safe_mode}
+    if not name.endswith((".keras", *_OTHERS)) and _begins_with(name, _ZIP):
+        with tempfile.TemporaryDirectory() as folder:
+            copy = Path(folder, "model.keras")
+            copy.write_bytes(_read(name))
+            return _keras.saving.load_model(str(copy), **settings)
+    return _keras.saving.load_model(path, **settings)
+
+
+def load_weights(model: Any, path: Any, **settings: Any) -> None:
+    """Gives ``model`` the weights in a file, whatever it is called.
+
+    Raises:
+      ValueError: it holds no weights, or those of another model.
+    """
+    name = os.fspath(path)
+    known = (".keras", ".weights.h5", ".weights.json", *_OTHERS)
+    for first, ending in ((_ZIP, ".keras"), (_HDF5, ".weights.h5")):
+        if not name.endswith(known) and _begins_with(name, first):
+            with tempfile.TemporaryDirectory() as folder:
+                copy = Path(folder, f"model{ending}")
+                copy.write_bytes(_read(name))
+                _keras.saving.load_weights(model, str(copy), **settings)
+                return
+    _keras.saving.load_weights(model, path, **settings)
+
+
+def _through_file(path: str, ending: str, save: Any) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        name = Path(folder, f"model{ending}")
+        save(str(name))
+        _write(path, name.read_bytes())
+
+
+def _write(path: str, data: Any) -> None:
+    folder = os.path.dirname(path)
+    if folder and not files.exists(folder):
+        files.makedirs(folder)
+    with files.atomic_write(path) as file:
+        file.write(data)
+
+
+def _read(path: str) -> bytes:
+    with files.open_file(path, "rb") as file:
+        return file.read()
+
+
+def _begins_with(path: str, first: bytes) -> bool:
+    if not files.exists(path) or files.isdir(path):
+        return False
+    with files.open_file(path, "rb") as file:
+        return file.read(len(first)) == first

@@ -1,0 +1,147 @@
+"""What TensorBoard shows of a training run, written without TensorFlow.
+
+In ``log_dir/train`` and ``log_dir/validation``, as Keras names them: ``epoch_loss`` and so on at the end of an epoch,
+``batch_loss`` at batches, ``evaluation_loss_vs_iterations``, the learning rate, histograms of weights, and the model.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+import keras
+import numpy as np
+
+from headwater.io import summary_protos
+from headwater.tensorboard_protos import summary_pb2
+from headwater.training.file_writer import FileWriter
+
+_base: Any = keras.callbacks.Callback
+_proto: Any = summary_pb2
+
+
+class TensorBoard(_base):
+    """Writes event files for TensorBoard.
+
+    Args:
+      log_dir: the folder; it gets ``train`` and ``validation``.
+      histogram_freq: write histograms of all weights every so many epochs; 0 for never.
+      write_graph: whether to write the model's layers, for TensorBoard's graph view.
+      write_images: not used.
+      write_steps_per_second: whether to write how fast steps and epochs are.
+      update_freq: ``"epoch"``, ``"batch"``, or write the logs every so many batches.
+      profile_batch: not used: ``jax.profiler`` does that.
+      embeddings_freq: not used.
+      embeddings_metadata: not used.
+    """
+
+    def __init__(
+        self,
+        log_dir: Any = "logs",
+        histogram_freq: int = 0,
+        write_graph: bool = True,
+        write_images: bool = False,
+        write_steps_per_second: bool = False,
+        update_freq: Any = "epoch",
+        profile_batch: Any = 0,
+        embeddings_freq: int = 0,
+        embeddings_metadata: Any = None,
+    ) -> None:
+        super().__init__()
+        del write_images, profile_batch, embeddings_freq, embeddings_metadata
+        self.log_dir = os.fspath(log_dir)
+        self.histogram_freq = histogram_freq
+        self.write_graph = write_graph
+        self.write_steps_per_second = write_steps_per_second
+        self.update_freq = 1 if update_freq == "batch" else update_freq
+        self._writers: dict[str, FileWriter] = {}
+        self._step = 0
+        self._training = False
+        self._since = (0, 0.0)
+
+    @property
+    def async_safe(self) -> bool:
+        """Whether Keras may call it from other threads: it may where it has nothing to do at batches."""
+        return self.update_freq == "epoch"
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        self._step, self._training = 0, True
+        if self.write_graph:
+            metadata = _proto.SummaryMetadata(
+                plugin_data=_proto.SummaryMetadata.PluginData(plugin_name="graph_keras_model", content=b"1")
+            )
+            try:
+                text = self.model.to_json()
+            except (NotImplementedError, TypeError, ValueError):
+                # A model of the program's own class that says nothing of its layers.
+                return
+            self._writer("train").add_summary(summary_protos.tensor("keras", np.asarray(text, object), metadata), 0)
+
+    def on_train_end(self, logs: Any = None) -> None:
+        self._training = False
+        self._close()
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        self._since = (self._step, time.monotonic())
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        self._step += 1
+        if self.update_freq == "epoch" or self._step % self.update_freq:
+            return
+        self._add("train", {f"batch_{name}": value for name, value in (logs or {}).items()}, self._step)
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        logs = logs or {}
+        train = {f"epoch_{name}": value for name, value in logs.items() if not name.startswith("val_")}
+        validation = {
+            f"epoch_{name.removeprefix('val_')}": value for name, value in logs.items() if name.startswith("val_")
+        }
+        rate = getattr(self.model.optimizer, "learning_rate", None)
+        if rate is not None:
+            train["epoch_learning_rate"] = np.asarray(rate)
+        if self.write_steps_per_second and self._step > self._since[0]:
+            seconds = max(time.monotonic() - self._since[1], 1e-9)
+            train["epoch_steps_per_second"] = (self._step - self._since[0]) / seconds
+        self._add("train", train, epoch)
+        self._add("validation", validation, epoch)
+        if self.histogram_freq and epoch % self.histogram_freq == 0:
+            for variable in self.model.weights:
+                summary = summary_protos.histogram(f"{variable.path}/histogram", np.asarray(variable.value))
+                self._writer("train").add_summary(summary, epoch)
+        for writer in self._writers.values():
+            writer.flush()
+
+    def on_test_end(self, logs: Any = None) -> None:
+        values = {f"evaluation_{name}_vs_iterations": value for name, value in (logs or {}).items()}
+        iterations = getattr(self.model.optimizer, "iterations", 0)
+        self._add("validation", values, int(np.asarray(iterations)))
+        if not self._training:
+            self._close()
+
+    def _add(self, part: str, values: dict[str, Any], step: int) -> None:
+        numbers = {name: float(np.asarray(value)) for name, value in values.items() if np.ndim(value) == 0}
+        if numbers:
+            summary = summary_protos.scalar(list(numbers), list(numbers.values()))
+            self._writer(part).add_summary(summary, step)
+
+    def _writer(self, part: str) -> FileWriter:
+        if part not in self._writers:
+            self._writers[part] = FileWriter(os.path.join(self.log_dir, part))
+        return self._writers[part]
+
+    def _close(self) -> None:
+        for writer in self._writers.values():
+            writer.close()
+        self._writers.clear()
+
+
+def like(callback: Any) -> TensorBoard:
+    """What does without TensorFlow what ``callback``, a `keras.callbacks.TensorBoard`, is to do."""
+    return TensorBoard(
+        callback.log_dir,
+        histogram_freq=callback.histogram_freq,
+        write_graph=callback.write_graph,
+        write_steps_per_second=callback.write_steps_per_second,
+        update_freq=callback.update_freq,
+    )
