@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -21,6 +21,9 @@ from headwater.transport.frames import Frame
 from headwater.transport.waiting import Patience
 
 _log = logging.getLogger("headwater")
+
+#: Number of the training, of the epoch, the epoch's steps or -1, a step that there are no data for or -1.
+Wish = tuple[int, int, int, int]
 
 #: How long a ``ps`` may say nothing while it should, in seconds, before this is said; it speaks twice as often.
 _SILENCE_S = 10.0
@@ -109,11 +112,12 @@ class ParameterClient:
         ]
         self._initial = initial
         self._tables = tables
+        self._initial_state: Callable[[int], Sequence[Array]] | None = None
         self._snapshot: Snapshot | None = None
         self._extras: list[list[int]] = [[] for _ in links]
         self._traffic = [0, 0, 0]
-        #: What the first ``ps`` said about the training that it is in: epoch, step of it, seed.
-        self.epoch, self.step, self.seed = -1, 0, 0
+        #: What the first ``ps`` said: how many trainings are over, the epoch of the present one, a seed.
+        self.trainings, self.epoch, self.seed = 0, -1, 0
         #: Whether the values were there when this worker came.
         self.joined_late = False
         #: How many updates the values of the first ``ps`` have seen.
@@ -152,12 +156,12 @@ class ParameterClient:
         hello = (self._name, self._worker, self._layout.signature(), repr(self._choice))
         welcome = self._ask(session, Frame(protocol.HELLO, hello))
         match welcome.header:
-            case (int(filled), int(version), int(epoch), int(step), int(seed)):
+            case (int(filled), int(version), int(trainings), int(epoch), int(seed)):
                 pass
             case _:
                 raise bad_header(welcome, session.task)
         if index == 0:
-            self.epoch, self.step, self.seed, self.joined_late = epoch, step, seed, bool(filled)
+            self.trainings, self.epoch, self.seed, self.joined_late = trainings, epoch, seed, bool(filled)
         session.version = version
         if not filled and self._chief:
             self._ask(session, self._fill_frame(index))
@@ -171,8 +175,14 @@ class ParameterClient:
             version = snapshot.versions[index]
             _log.warning("%s brings %s the values of version %d", self._worker, self._sessions[index].task, version)
             return Frame(protocol.FILL, (version,), arrays)
-        pieces = self._sessions[index].pieces or self._layout.split(self._initial, index)
-        return Frame(protocol.FILL, (self._sessions[index].version,), [np.asarray(piece) for piece in pieces])
+        if self._sessions[index].pieces:
+            return Frame(protocol.FILL, (self._sessions[index].version,), self._sessions[index].pieces)
+        pieces = [np.asarray(piece) for piece in self._layout.split(self._initial, index)]
+        return Frame(protocol.FILL, (0,), [*pieces, *(self._initial_state(index) if self._initial_state else ())])
+
+    def set_initial_state(self, state: Callable[[int], Sequence[Array]]) -> None:
+        """Says what the optimizer's state of each ``ps`` is to be at the beginning, by its number."""
+        self._initial_state = state
 
     def _drop(self, session: _Session) -> None:
         if session.channel is not None:
@@ -196,7 +206,7 @@ class ParameterClient:
         """The variables' values as they were read last."""
         return self._layout.join([session.pieces for session in self._sessions])
 
-    def pull(self, wish: tuple[int, int, int] | None = None) -> int:
+    def pull(self, wish: Wish | None = None) -> int:
         """Reads values of all variables, but not the optimizer's state; gives the ticket for ``wish``."""
         frames = [
             Frame(protocol.PULL, (False, list(range(len(others))), wish if index == 0 else None))
@@ -204,7 +214,7 @@ class ParameterClient:
         ]
         return self._values(frames, [list(range(len(others))) for others in self._others])[0]
 
-    def next_step(self, wish: tuple[int, int, int]) -> int:
+    def next_step(self, wish: Wish) -> int:
         """The ticket for ``wish``, with the values of what travels in every step."""
         frames = [
             Frame(protocol.PULL, (False, extras, wish if index == 0 else None))
@@ -215,7 +225,7 @@ class ParameterClient:
     def push(
         self, gradients: Sequence[Any], *, changes: Mapping[int, Any] | None = None, weight: float = 1.0,
         rows: Sequence[Sequence[tuple[Array, Array]]] | None = None, knobs: Sequence[float] = (),
-        wish: tuple[int, int, int] | None = None,
+        wish: Wish | None = None,
     ) -> tuple[int, bool]:  # fmt: skip
         """Brings gradients, waits until this worker may go on, and reads what travels in every step.
 

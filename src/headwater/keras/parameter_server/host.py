@@ -124,7 +124,7 @@ class HostedParameters:
             if before is not None:
                 self._leave(worker, "it was started anew")
                 before.close()
-            welcome = (self._filled, self.version, self._tickets.epoch, self._tickets.step(self.version), self._seed)
+            welcome = (self._filled, self.version, self._trainings, self._tickets.epoch, self._seed)
         channel.send(Frame(protocol.WELCOME, welcome))
         try:
             while True:
@@ -221,10 +221,13 @@ class HostedParameters:
         match wish:
             case None:
                 self._tickets.left(worker)
-            case (int(epoch), int(steps), int(exhausted)):
+            case (int(training), int(epoch), int(steps), int(exhausted)):
                 if exhausted >= 0:
                     self._tickets.exhausted(epoch, exhausted)
-                ticket = self._tickets.take(worker, epoch, steps, self.version)
+                if training < self._trainings:
+                    ticket = protocol.TRAINING_OVER
+                else:
+                    ticket = self._tickets.take(worker, epoch, steps, self.version)
                 self._changed.notify_all()
             case _:
                 raise InvalidArgumentError(None, None, f"{worker} asked for a step in words unknown here")

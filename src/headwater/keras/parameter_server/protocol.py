@@ -4,7 +4,7 @@ A worker keeps one channel to each ``ps``. It sends one frame and gets one answe
 coming, WAIT frames say why. The tensors of each are its arrays::
 
     HELLO   (set, worker, signature, consistency)   answered by WELCOME (generation of the values or 0, version,
-                                            epoch, step of it, seed)
+                                            trainings that are over, epoch, seed)
     FILL    (version,)                      all values: blocks, then the optimizer's state; answered by DONE
     READY   ()                              answered by DONE once there are values
     PULL    (everything, extras, wish)      answered by VALUES
@@ -20,10 +20,10 @@ coming, WAIT frames say why. The tensors of each are its arrays::
     WAIT    (reason,)
     ERROR   (0, code, message)              as in `headwater.master.protocol`
 
-``set`` names a set of parameters; a task can host several. ``wish`` is None, or (epoch, steps of the epoch or -1, a
-step that there are no data for or -1): the worker asks for its next step of that epoch; the answer's ``ticket`` is its
-number, or -1 when the epoch is over, -2 when training is. ``knobs`` are scalars that the worker's program may change
-meanwhile, such as the learning rate.
+``set`` names a set of parameters; a task can host several. ``wish`` is None, or (number of the training, epoch,
+steps of the epoch or -1, a step that there are no data for or -1): the worker asks for its next step of that epoch; the
+answer's ``ticket`` is its number, or -1 when the epoch is over, -2 when training is. ``knobs`` are scalars that the
+worker's program may change meanwhile, such as the learning rate.
 """
 
 from __future__ import annotations

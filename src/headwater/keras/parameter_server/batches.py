@@ -1,0 +1,218 @@
+"""Batches by number: step 17 of an epoch is the same examples for whoever does it.
+
+Arrays and `keras.utils.PyDataset` are looked up. Everything else is iterated: every worker goes over all of it and
+takes what it needs, so that any of them can do any step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import keras
+import numpy as np
+from keras.src import tree
+from keras.src.trainers import data_adapters
+from keras.src.trainers.data_adapters import data_adapter_utils
+
+_tree: Any = tree
+_adapters: Any = data_adapters
+_utils: Any = data_adapter_utils
+_keras: Any = keras
+
+
+class Batches(Protocol):
+    """The batches of a training."""
+
+    @property
+    def steps(self) -> int | None:
+        """How many an epoch has; None where nobody knows before its end."""
+        ...
+
+    def first(self) -> Any:
+        """Some batch, for its shapes."""
+        ...
+
+    def begin(self, seed: int) -> None:
+        """All workers agree on ``seed``."""
+        ...
+
+    def get(self, epoch: int, step: int) -> Any:
+        """The batch of a step; None where the data end before it."""
+        ...
+
+
+class ArrayBatches:
+    """Batches of arrays of which each has one row for each example.
+
+    Args:
+      data: ``(x, y, sample_weight)`` or a part of it; structures of arrays.
+      batch_size: examples in a batch.
+      shuffle: whether each epoch has an order of its own.
+      steps: how many batches an epoch has; None for all there are.
+    """
+
+    def __init__(self, data: Any, *, batch_size: int, shuffle: bool, steps: int | None) -> None:
+        self._data = _tree.map_structure(_as_array, data, none_is_leaf=False)
+        rows = {len(leaf) for leaf in _tree.flatten(self._data) if leaf is not None}
+        if len(rows) != 1:
+            raise ValueError(f"x, y and sample_weight must have equally many examples, not {sorted(rows)}")
+        self._rows = rows.pop()
+        self._batch_size = batch_size
+        self._shuffle = shuffle
+        self._steps = steps
+        self._seed = 0
+        self._order: tuple[int, Any] = (-1, None)
+
+    @property
+    def steps(self) -> int | None:
+        whole = -(-self._rows // self._batch_size)
+        return whole if self._steps is None else min(whole, self._steps)
+
+    def first(self) -> Any:
+        return self._take(np.arange(min(self._batch_size, self._rows)))
+
+    def begin(self, seed: int) -> None:
+        self._seed = seed
+
+    def get(self, epoch: int, step: int) -> Any:
+        start = step * self._batch_size
+        if start >= self._rows:
+            return None
+        stop = min(start + self._batch_size, self._rows)
+        if not self._shuffle:
+            return self._take(slice(start, stop))
+        if self._order[0] != epoch:
+            self._order = (epoch, np.random.default_rng([self._seed, epoch]).permutation(self._rows))
+        return self._take(self._order[1][start:stop])
+
+    def _take(self, rows: Any) -> Any:
+        def take(leaf: Any) -> Any:
+            return leaf[rows]
+
+        return _tree.map_structure(take, self._data, none_is_leaf=False)
+
+
+class PyDatasetBatches:
+    """Batches of a `keras.utils.PyDataset`."""
+
+    def __init__(self, data: Any, steps: int | None) -> None:
+        self._data = data
+        self._steps = steps
+        self._epoch = 0
+
+    @property
+    def steps(self) -> int | None:
+        return self._steps if self._steps is not None else self._data.num_batches
+
+    def first(self) -> Any:
+        return self._data[0]
+
+    def begin(self, seed: int) -> None:
+        del seed
+        self._epoch = 0
+
+    def get(self, epoch: int, step: int) -> Any:
+        if epoch > self._epoch:
+            self._data.on_epoch_end()
+            self._epoch = epoch
+        count = self._data.num_batches
+        if count is None:
+            return self._data[step]
+        if self._steps is not None:
+            return self._data[(epoch * self._steps + step) % count]
+        return self._data[step] if step < count else None
+
+
+class IteratedBatches:
+    """Batches of whatever can be iterated; with ``steps``, epochs go on where the one before has ended."""
+
+    def __init__(self, data: Any, steps: int | None) -> None:
+        self._data = data
+        self._steps = steps
+        self._once = iter(data) is data
+        self._iterator: Iterator[Any] | None = None
+        self._next = 0
+        self._epoch = -1
+        self._ahead: list[Any] = []
+
+    @property
+    def steps(self) -> int | None:
+        if self._steps is not None:
+            return self._steps
+        count: Any = getattr(self._data, "cardinality", None)
+        known: Any = count() if callable(count) else -1
+        return int(known) if int(known) >= 0 else None
+
+    def first(self) -> Any:
+        iterator = iter(self._data)
+        batch = next(iterator)
+        if self._once:
+            self._ahead = [batch]
+        return batch
+
+    def begin(self, seed: int) -> None:
+        restart = getattr(self._data, "restart", None)
+        if callable(restart):
+            restart(seed, 0)
+
+    def get(self, epoch: int, step: int) -> Any:
+        if self._steps is not None:
+            return self._at(epoch * self._steps + step)
+        if epoch != self._epoch and not self._once:
+            self._iterator, self._next = None, 0
+        self._epoch = epoch
+        return self._at(step)
+
+    def _at(self, number: int) -> Any:
+        iterator = self._iterator
+        if iterator is None or (number < self._next and not self._once):
+            iterator, self._next = iter(self._data), 0
+            self._iterator = iterator
+        batch: Any = None
+        while self._next <= number:
+            batch = self._ahead.pop() if self._ahead else next(iterator, None)
+            self._next += 1
+            if batch is None:
+                return None
+        return batch
+
+
+def make_batches(
+    x: Any, y: Any = None, sample_weight: Any = None, *, batch_size: int | None, shuffle: Any, class_weight: Any,
+    steps: int | None,
+) -> Batches:  # fmt: skip
+    """The batches that `keras.Model.fit` makes of these arguments."""
+    if isinstance(x, _keras.utils.PyDataset):
+        return PyDatasetBatches(x, steps)
+    if _adapters.array_data_adapter.can_convert_arrays((x, y, sample_weight)):
+        if class_weight is not None:
+            sample_weight = _utils.class_weight_to_sample_weights(y, class_weight)
+        data = (x,) if y is None else (x, y) if sample_weight is None else (x, y, sample_weight)
+        return ArrayBatches(data, batch_size=batch_size or 32, shuffle=bool(shuffle), steps=steps)
+    if y is not None or sample_weight is not None or class_weight is not None:
+        raise ValueError("y, sample_weight and class_weight go with arrays; other data hold them themselves")
+    return IteratedBatches(x, steps)
+
+
+def share_of(batch: Any, index: int, count: int) -> tuple[Any, int]:
+    """The rows of ``batch`` that worker ``index`` of ``count`` is to compute, as arrays, and how many they are.
+
+    A share without rows is one row that counts for nothing: a worker without any takes part all the same.
+    """
+    batch = _tree.map_structure(_as_array, batch, none_is_leaf=False)
+    rows = min(len(leaf) for leaf in _tree.flatten(batch) if leaf is not None)
+    start, stop = rows * index // count, rows * (index + 1) // count
+    if count == 1:
+        return batch, rows
+    taken = slice(start, stop) if stop > start else slice(0, 1)
+
+    def take(leaf: Any) -> Any:
+        return leaf[taken]
+
+    return _tree.map_structure(take, batch, none_is_leaf=False), stop - start
+
+
+def _as_array(leaf: Any) -> Any:
+    array = np.asarray(leaf)
+    return array.astype(np.float32) if array.dtype == np.float64 else array

@@ -1,0 +1,389 @@
+"""What becomes of a model in the scope of a parameter-server strategy: its variables are on the ``ps``, `fit` is ours.
+
+On a ``ps``, ``fit`` serves and does not return. On a worker it asks for steps until there are none left, computes
+gradients with one compiled function, and brings them. The loop makes the same calls of callbacks as Keras's.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import keras
+import numpy as np
+from keras.src.backend.jax.trainer import JAXTrainer
+from keras.src.trainers.data_adapters import array_slicing, data_adapter_utils
+
+from headwater.consistency import Consistency, KOfN, Synchronous
+from headwater.keras.parameter_server.batches import Batches, make_batches, share_of
+from headwater.keras.parameter_server.client import ParameterClient
+from headwater.keras.parameter_server.cluster import LocalServers, connect_parameters, host_parameters
+from headwater.keras.parameter_server.endpoint import Endpoint
+from headwater.keras.parameter_server.layout import Layout, Partitioner, VariableSpec, make_layout
+from headwater.keras.parameter_server.optimizers import KerasUpdater, join_state, split_state
+from headwater.keras.parameter_server.protocol import TRAINING_OVER, UNKNOWN_STEPS
+from headwater.keras.parameter_server.steps import GradientStep
+
+_keras: Any = keras
+_tree: Any = _keras.tree
+_slicing: Any = array_slicing
+_utils: Any = data_adapter_utils
+
+_MODEL = "_headwater_parameter_servers"
+
+#: Callbacks that write files, or act on what only the chief knows.
+_CHIEFS = tuple(
+    getattr(keras.callbacks, name)
+    for name in (
+        "ModelCheckpoint", "BackupAndRestore", "TensorBoard", "CSVLogger", "EarlyStopping", "ReduceLROnPlateau",
+        "LearningRateScheduler", "RemoteMonitor", "ProgbarLogger", "SwapEMAWeights",
+    )
+    if hasattr(keras.callbacks, name)
+)  # fmt: skip
+
+
+class Place(Protocol):
+    """Where a model is, as its strategy says."""
+
+    @property
+    def endpoint(self) -> Endpoint | None: ...
+
+    @property
+    def choice(self) -> Consistency: ...
+
+    @property
+    def partitioner(self) -> Partitioner | None: ...
+
+    @property
+    def worker(self) -> int: ...
+
+    @property
+    def workers(self) -> int: ...
+
+    @property
+    def is_chief(self) -> bool: ...
+
+
+class ServedModel:
+    """A model whose variables live on parameter servers.
+
+    Args:
+      model: of Keras.
+      place: says who we are.
+    """
+
+    def __init__(self, model: Any, place: Place) -> None:
+        self.model = model
+        self.place = place
+        self._client: ParameterClient | None = None
+        self._step: GradientStep | None = None
+        self._training = 0
+        self._sent_rate: float | None = None
+
+    # Where the variables are ------------------------------------------------------------------------------------------
+
+    @property
+    def variables(self) -> list[Any]:
+        """The model's variables that the ``ps`` have: all but those of whole numbers, such as seeds, which every worker
+        has for itself."""
+        model = self.model
+        others = [v for v in model.non_trainable_variables if _keras.backend.is_float_dtype(v.dtype)]
+        return [*model.trainable_variables, *others]
+
+    def layout(self) -> Layout:
+        """Which ``ps`` has what.
+
+        Raises:
+          ValueError: the optimizer clips by the norm of all gradients together, which no ``ps`` knows.
+        """
+        place, optimizer = self.place, self.model.optimizer
+        servers = len(place.endpoint.members.servers) if place.endpoint is not None else 1
+        in_rounds = isinstance(place.choice, Synchronous | KOfN)
+        if in_rounds and servers > 1 and optimizer.global_clipnorm:
+            raise ValueError(
+                f"global_clipnorm needs the gradients of all variables at one place, and with consistency "
+                f"{place.choice} they meet on {servers} ps tasks; use clipnorm, one ps, or 'async'"
+            )
+        optimized = len(self.model.trainable_variables)
+        whole = in_rounds and bool(optimizer.clipnorm)
+        specs = [
+            VariableSpec(
+                name=variable.path, shape=tuple(variable.shape), dtype=variable.dtype, optimized=at < optimized
+            )
+            for at, variable in enumerate(self.variables)
+        ]
+        constrained = {v.path for v in self.variables if v.constraint is not None}
+
+        def parts(spec: VariableSpec) -> int:
+            partitioner = place.partitioner
+            # Norms and constraints are of whole variables.
+            return 1 if partitioner is None or whole or spec.name in constrained else partitioner(spec)
+
+        return make_layout(specs, servers, parts)
+
+    @property
+    def _workers_clip(self) -> bool:
+        return not isinstance(self.place.choice, Synchronous | KOfN)
+
+    def _updater(self, layout: Layout, index: int) -> KerasUpdater:
+        return KerasUpdater(layout, index, self.variables, self.model.optimizer, clips=not self._workers_clip)
+
+    def _make_client(self) -> ParameterClient:
+        layout, place = self.layout(), self.place
+        initial = [np.asarray(variable.value) for variable in self.variables]
+        make_updater: Callable[[int], KerasUpdater] = functools.partial(self._updater, layout)
+        if place.endpoint is None:
+            client = LocalServers(self.model.name, layout, make_updater, place.choice).client(initial)
+        else:
+            client = connect_parameters(place.endpoint, self.model.name, layout, place.choice, initial)
+        if place.is_chief and int(self.model.optimizer.iterations.value):
+            # It was loaded, and goes on where it was.
+            client.set_initial_state(
+                lambda index: split_state(
+                    self.model.optimizer, layout, self.variables, index, clips=not self._workers_clip
+                )
+            )
+        return client
+
+    def serve(self) -> None:
+        """On a ``ps``: serves until the job is over.
+
+        Raises:
+          SystemExit: then.
+        """
+        endpoint = self.place.endpoint
+        assert endpoint is not None
+        layout = self.layout()
+        host_parameters(endpoint, self.model.name, layout, functools.partial(self._updater, layout), self.place.choice)
+        endpoint.join()
+
+    # Values -----------------------------------------------------------------------------------------------------------
+
+    def sync(self, *, state: bool = False) -> None:
+        """Gives the model's variables the values that the ``ps`` have now; with ``state`` the optimizer's, too."""
+        client = self._client
+        if client is None:
+            return
+        if state:
+            snapshot = client.snapshot()
+            join_state(self.model.optimizer, self.layout(), self.variables, snapshot.states)
+            rate = self._rate()
+            self._sent_rate = rate
+        else:
+            client.pull()
+        for variable, value in zip(self.variables, client.values(), strict=True):
+            variable.assign(value)
+        self._known = [variable._value for variable in self.variables]
+
+    def _bring_changes(self) -> None:
+        """What the chief's program did to the variables since they were read goes to the ``ps``."""
+        assert self._client is not None
+        variables = self.variables
+        known: list[Any] | None = getattr(self, "_known", None)
+        if known is not None and any(v._value is not old for v, old in zip(variables, known, strict=True)):
+            self._client.assign([np.asarray(variable.value) for variable in variables])
+
+    def _rate(self) -> float | None:
+        rate: Any = getattr(self.model.optimizer, "_learning_rate", None)
+        return float(rate.value) if isinstance(rate, _keras.Variable) else None
+
+    def _knobs(self) -> Sequence[float]:
+        """The learning rate, where the chief's program has changed it."""
+        rate = self._rate() if self.place.is_chief else None
+        if rate is None or rate == self._sent_rate:
+            return ()
+        self._sent_rate = rate
+        return (rate,)
+
+    # Training ---------------------------------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        x: Any = None,
+        y: Any = None,
+        batch_size: int | None = None,
+        epochs: int = 1,
+        verbose: Any = "auto",
+        callbacks: Any = None,
+        validation_split: float = 0.0,
+        validation_data: Any = None,
+        shuffle: Any = True,
+        class_weight: Any = None,
+        sample_weight: Any = None,
+        initial_epoch: int = 0,
+        steps_per_epoch: int | None = None,
+        validation_steps: int | None = None,
+        validation_batch_size: int | None = None,
+        validation_freq: Any = 1,
+    ) -> Any:
+        """`keras.Model.fit` on parameter servers. An epoch has as many updates as on one machine, shared by all.
+
+        The batch that the program names is that of one update. Where each gradient is an update, a worker computes all
+        of it; where an update takes the gradients of several workers, each computes its share.
+
+        Validation, and callbacks that write files or act on its results, are the chief's.
+        """
+        model = self.model
+        model._assert_compile_called("fit")
+        if validation_split and validation_data is None:
+            (x, y, sample_weight), validation_data = _slicing.train_validation_split(
+                (x, y, sample_weight), validation_split=validation_split
+            )
+        batches = make_batches(
+            x, y, sample_weight, batch_size=batch_size, shuffle=shuffle, class_weight=class_weight,
+            steps=steps_per_epoch,
+        )  # fmt: skip
+        self._check_model()
+        model._symbolic_build(data_batch=_padded(batches.first()))
+        endpoint = self.place.endpoint
+        if endpoint is not None and endpoint.members.is_server:
+            self.serve()
+        chief = self.place.is_chief
+        if self._client is None:
+            self._client = self._make_client()
+            self._client.connect()
+            late = self._client.joined_late
+        else:
+            late = False
+            if chief:
+                self._bring_changes()
+        client = self._client
+        self.sync(state=chief)
+        if late and client.trainings == self._training:
+            initial_epoch = max(initial_epoch, client.epoch)
+        batches.begin(client.seed + self._training)
+        container = self._callbacks(callbacks, verbose, epochs, batches)
+        validation = functools.partial(
+            self._validate, validation_data, validation_batch_size or batch_size, validation_steps, container
+        )
+        if self._step is None:
+            self._step = GradientStep(model, clips=self._workers_clip)
+        client.set_extras([
+            len(model.trainable_variables) + at for at in self._step.changing(_padded(batches.first()))
+        ])  # fmt: skip
+        model.stop_training = False
+        container.on_train_begin()
+        if late:
+            # What a callback has restored is older than what the others have made meanwhile.
+            self.sync(state=chief)
+        elif chief:
+            self._bring_changes()
+            initial_epoch = model._initial_epoch or initial_epoch
+        logs: dict[str, Any] = {}
+        try:
+            for epoch in range(initial_epoch, epochs):
+                over = self._epoch(epoch, batches, container)
+                logs = dict(model._get_metrics_result_or_logs(self._logs)) if self._logs else {}
+                self.sync(state=chief)
+                if chief and validation_data is not None and model._should_eval(epoch, validation_freq):
+                    logs |= validation()
+                container.on_epoch_end(epoch, logs)
+                if chief and model.stop_training:
+                    client.stop_training()
+                if over or model.stop_training:
+                    break
+        finally:
+            model._eval_epoch_iterator = None
+        client.finish()
+        self._training += 1
+        self.sync(state=chief or bool(model.optimizer.use_ema))
+        if epochs > 0:
+            model.optimizer.finalize_variable_values(model.trainable_weights)
+        container.on_train_end(logs)
+        return model.history
+
+    def _epoch(self, epoch: int, batches: Batches, container: Any) -> bool:
+        """One epoch; whether training is over."""
+        client, model, step, place = self._client, self.model, self._step, self.place
+        assert client is not None
+        assert step is not None
+        model.reset_metrics()
+        container.on_epoch_begin(epoch)
+        self._logs: dict[str, Any] = {}
+        in_rounds = isinstance(place.choice, Synchronous | KOfN)
+        index, count = (place.worker, place.workers) if in_rounds else (0, 1)
+        wish = (self._training, epoch, UNKNOWN_STEPS if batches.steps is None else batches.steps)
+        step.begin()
+        ticket = client.next_step((*wish, -1))
+        while ticket >= 0:
+            batch = batches.get(epoch, ticket)
+            if batch is None:
+                ticket = client.next_step((*wish, ticket))
+                continue
+            container.on_train_batch_begin(ticket)
+            data, rows = share_of(batch, index, count)
+            gradients, changes, self._logs = step(client.values(), data)
+            following, _ = client.push(gradients, changes=changes, weight=rows, knobs=self._knobs(), wish=(*wish, -1))
+            container.on_train_batch_end(ticket, self._logs)
+            ticket = following
+            if model.stop_training:
+                break
+        step.end()
+        return ticket == TRAINING_OVER
+
+    def _validate(self, data: Any, batch_size: Any, steps: Any, container: Any) -> dict[str, Any]:
+        x, y, sample_weight = _utils.unpack_x_y_sample_weight(data)
+        logs = self.model.evaluate(
+            x=x, y=y, sample_weight=sample_weight, batch_size=batch_size, steps=steps, callbacks=container,
+            return_dict=True,
+        )  # fmt: skip
+        return {f"val_{name}": value for name, value in logs.items()}
+
+    def _check_model(self) -> None:
+        model = self.model
+        kind: Any = type(model)  # pyright: ignore[reportUnknownVariableType]
+        if kind.train_step.__module__ != JAXTrainer.__module__:
+            raise ValueError(
+                f"{type(model).__name__} has a train_step of its own, which computes and applies gradients in one; "
+                "for parameter servers write the loop with headwater.ParameterServer"
+            )
+        if model.steps_per_execution > 1:
+            raise ValueError("steps_per_execution must be 1 on parameter servers: every step reads and writes there")
+
+    def _callbacks(self, callbacks: Any, verbose: Any, epochs: int, batches: Batches) -> Any:
+        given: list[Any] = _tree.flatten(callbacks) if callbacks else []
+        chief = self.place.is_chief
+        mine = [callback for callback in given if chief or not isinstance(callback, _CHIEFS)]
+        for callback in mine:
+            self._sync_before_saving(callback)
+        return _keras.callbacks.CallbackList(
+            mine, add_history=True, add_progbar=chief and verbose != 0, verbose=verbose, epochs=epochs,
+            steps=batches.steps, model=self.model,
+        )  # fmt: skip
+
+    def _sync_before_saving(self, callback: Any) -> None:
+        """Files hold what the ``ps`` have at that moment, whenever in an epoch they are written."""
+        save = getattr(callback, "_save_model", None)
+        if save is None or hasattr(save, _MODEL):
+            return
+
+        @functools.wraps(save)
+        def save_after_sync(*args: Any, **kwargs: Any) -> Any:
+            metrics = [variable.value for variable in self.model.metrics_variables]
+            self.sync(state=True)
+            del metrics
+            return save(*args, **kwargs)
+
+        setattr(save_after_sync, _MODEL, True)
+        callback._save_model = save_after_sync
+
+
+def _padded(batch: Any) -> Any:
+    """``batch`` as ``(x, y, sample_weight)`` of arrays."""
+    data, _ = share_of(batch, 0, 1)
+    return _utils.unpack_x_y_sample_weight(data)
+
+
+def serve_model(model: Any, place: Place) -> None:
+    """Has ``place``'s parameter servers keep the variables of ``model``; a second call changes nothing."""
+    if getattr(model, _MODEL, None) is None:
+        served = ServedModel(model, place)
+        # Not by Keras's own __setattr__, which would look for layers in them.
+        object.__setattr__(model, _MODEL, served)
+        object.__setattr__(model, "fit", served.fit)
+
+
+def served_model(model: Any) -> ServedModel | None:
+    """What has taken over ``model``; None where nothing has."""
+    return getattr(model, _MODEL, None)

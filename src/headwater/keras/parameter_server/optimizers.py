@@ -1,0 +1,178 @@
+"""Applies a Keras optimizer to the blocks of one ``ps``.
+
+The optimizer is one of the program's own class and configuration, built on the ``ps``'s blocks; its ``apply`` is
+compiled once, with gradients, values and state in one executable that changes its buffers in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+import keras
+import numpy as np
+
+from headwater.errors import InvalidArgumentError
+from headwater.keras.parameter_server.blocks import BlockValues, fill_state
+from headwater.keras.parameter_server.layout import Layout
+from headwater.keras.parameter_server.updater import Array
+
+_jax: Any = jax
+_keras: Any = keras
+
+
+def clone_optimizer(optimizer: Any, *, clips: bool) -> Any:
+    """An optimizer like ``optimizer``, not built.
+
+    Args:
+      optimizer: of Keras.
+      clips: whether it clips by norms; False where workers have done so.
+
+    Raises:
+      ValueError: it scales losses dynamically, which one ``ps`` alone cannot do.
+    """
+    if isinstance(optimizer, _keras.optimizers.LossScaleOptimizer):
+        raise ValueError(
+            "parameter servers take no LossScaleOptimizer; with mixed precision use the policy 'mixed_bfloat16', which "
+            "needs none"
+        )
+    config = optimizer.get_config()
+    # Workers push gradients of the loss as it is.
+    config["loss_scale_factor"] = None
+    if not clips:
+        config["clipnorm"] = config["global_clipnorm"] = None
+    kind: Any = type(optimizer)  # pyright: ignore[reportUnknownVariableType]
+    made = kind.from_config(config)
+    for name in ("_exclude_from_weight_decay_pattern",):
+        if hasattr(optimizer, name):
+            setattr(made, name, getattr(optimizer, name))
+    return made
+
+
+def stand_in(variable: Any, shape: Sequence[int]) -> Any:
+    """A variable that an optimizer takes for ``variable``, or for a part of it."""
+    made = _keras.Variable(
+        np.zeros(shape, np.float32), dtype=variable.dtype, name=variable.name, trainable=True,
+    )  # fmt: skip
+    made._path = variable.path
+    made.constraint = variable.constraint
+    if hasattr(variable, "overwrite_with_gradient"):
+        made.overwrite_with_gradient = variable.overwrite_with_gradient
+    return made
+
+
+class KerasUpdater:
+    """See `headwater.keras.parameter_server.updater.Updater`.
+
+    Args:
+      layout: what every ``ps`` has.
+      index: the number of this one.
+      variables: the model's variables, in the layout's order.
+      optimizer: the model's.
+      clips: see `clone_optimizer`.
+    """
+
+    def __init__(self, layout: Layout, index: int, variables: Sequence[Any], optimizer: Any, *, clips: bool) -> None:
+        self._blocks = BlockValues(layout, index)
+        places = [self._blocks.blocks[at] for at in self._blocks.optimized_at]
+        shapes = [self._blocks.shapes[at] for at in self._blocks.optimized_at]
+        stand_ins = [stand_in(variables[block.variable], shape) for block, shape in zip(places, shapes, strict=True)]
+        self._optimizer = clone_optimizer(optimizer, clips=clips)
+        excluded: set[Any] = getattr(optimizer, "_exclude_from_weight_decay", set())
+        if excluded:
+            self._optimizer.exclude_from_weight_decay(
+                var_list=[
+                    made
+                    for made, block in zip(stand_ins, places, strict=True)
+                    if optimizer._var_key(variables[block.variable]) in excluded
+                ]
+            )
+        self._optimizer.build(stand_ins)
+        self._state: list[Any] = [variable.value for variable in self._optimizer.variables]
+        self._fresh = [np.asarray(value) for value in self._state]
+        self._names = [variable.path for variable in self._optimizer.variables]
+        rate = getattr(self._optimizer, "_learning_rate", None)
+        self._rate_at = next((at for at, made in enumerate(self._optimizer.variables) if made is rate), None)
+        self._update: Any = _jax.jit(self._step, donate_argnums=(0, 1))
+
+    def _step(self, values: list[Any], state: list[Any], gradients: list[Any]) -> tuple[list[Any], list[Any]]:
+        return self._optimizer.stateless_apply(state, gradients, values)
+
+    def fill(self, values: Sequence[Array], state: Sequence[Array] | None) -> None:
+        self._blocks.set(values)
+        like = dict(zip(self._names, self._fresh, strict=True))
+        self._state = fill_state(like, self._fresh if state is None else state)
+
+    def assign(self, values: Sequence[Array]) -> None:
+        self._blocks.set(values)
+
+    def values(self, extras: Sequence[int] | None) -> list[Array]:
+        return self._blocks.get(extras)
+
+    def state(self) -> dict[str, Array]:
+        return {name: np.asarray(value) for name, value in zip(self._names, self._state, strict=True)}
+
+    def apply(
+        self, gradients: Sequence[Array], changes: Mapping[int, Array], tables: Sequence[tuple[Array, Array]],
+        knobs: Sequence[float],
+    ) -> None:  # fmt: skip
+        self._blocks.check_gradients(gradients)
+        self._blocks.change(changes)
+        if knobs and self._rate_at is not None:
+            rate = self._fresh[self._rate_at]
+            self._state[self._rate_at] = _jax.numpy.asarray(np.asarray(knobs[0], rate.dtype))
+        if self._blocks.optimized:
+            self._blocks.optimized, self._state = self._update(self._blocks.optimized, self._state, list(gradients))
+
+    def rows(self, numbers: Sequence[Array]) -> list[Array]:
+        return []
+
+
+def join_state(optimizer: Any, layout: Layout, variables: Sequence[Any], states: Sequence[Mapping[str, Array]]) -> None:
+    """Gives the model's optimizer what every ``ps`` has of its state.
+
+    Args:
+      optimizer: the model's, built.
+      layout: what every ``ps`` has.
+      variables: the model's, in the layout's order.
+      states: by ``ps`` the state by name.
+
+    Raises:
+      InvalidArgumentError: a part of the state is missing.
+    """
+    for slot in optimizer.variables:
+        parts = [(task, state[slot.path]) for task, state in enumerate(states) if slot.path in state]
+        if not parts:
+            continue  # of variables that no ps has
+        shape = tuple(slot.shape)
+        value = parts[0][1]
+        if value.shape != shape:
+            value = np.concatenate(
+                [part for _, part in sorted(parts, key=lambda it: _first_row(layout, variables, slot, it[0]))]
+            )
+        if value.shape != shape:
+            raise InvalidArgumentError(None, None, f"{slot.path} has shape {shape}; its parts have {value.shape}")
+        slot.assign(value)
+
+
+def split_state(optimizer: Any, layout: Layout, variables: Sequence[Any], index: int, clips: bool) -> list[Array]:
+    """The part of the model's optimizer's state that a ``ps`` has, in its order."""
+    like = KerasUpdater(layout, index, variables, optimizer, clips=clips).state()
+    slots = {slot.path: slot for slot in optimizer.variables}
+    found: list[Array] = []
+    for name, part in like.items():
+        value = np.asarray(slots[name].value) if name in slots else part
+        if value.shape != part.shape:
+            start = _first_row(layout, variables, slots[name], index)
+            value = value[start : start + part.shape[0]]
+        found.append(value)
+    return found
+
+
+def _first_row(layout: Layout, variables: Sequence[Any], slot: Any, task: int) -> int:
+    """Where the part begins that a ``ps`` has of the variable that ``slot`` belongs to."""
+    for block in layout.blocks[task]:
+        if block.stop >= 0 and variables[block.variable].path.replace("/", "_") in slot.path:
+            return block.start
+    return 0

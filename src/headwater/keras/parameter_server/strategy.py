@@ -1,0 +1,61 @@
+"""`ParameterServerStrategy`: Keras models whose variables live on tasks of job ``ps``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headwater.consistency import Consistency
+from headwater.keras.parameter_server.cluster import consistency_of, service_of
+from headwater.keras.parameter_server.endpoint import Endpoint, find_members, process_endpoint
+from headwater.keras.parameter_server.layout import Partitioner
+from headwater.keras.parameter_server.model import serve_model
+from headwater.keras.strategy import Strategy
+
+
+class ParameterServerStrategy(Strategy):
+    """Variables on parameter servers; workers compute gradients, the model's optimizer runs on the ``ps``.
+
+    Every task runs one and the same program. ``fit`` serves on a ``ps`` and does not return there; on workers it
+    trains. Without a cluster one process is both.
+
+    Args:
+      cluster_resolver: where the cluster comes from; ``TF_CONFIG`` by default.
+      variable_partitioner: which variables to split by rows among the ``ps``: a `FixedShardsPartitioner`,
+        `MinSizePartitioner` or `MaxSizePartitioner`. None splits none.
+      consistency: ``"async"``: every gradient is an update at once. ``"sync"``: an update is the mean of one gradient
+        from each worker. ``"k=3"``: it is the mean of the first three. ``"staleness=4"``: like async, but nobody is
+        more than four steps ahead of the slowest. Or a choice of `headwater.consistency`.
+
+    Raises:
+      ValueError: the cluster has no ``ps`` or nobody to compute, or the consistency cannot be right.
+      ClusterConfigError: ``TF_CONFIG`` cannot be right.
+    """
+
+    def __init__(
+        self,
+        cluster_resolver: Any = None,
+        variable_partitioner: Partitioner | None = None,
+        *,
+        consistency: str | Consistency = "async",
+    ) -> None:
+        members = find_members(cluster_resolver)
+        self._resolver = cluster_resolver
+        self.workers = len(members.workers) if members else 1
+        self.worker = members.number if members and not members.is_server else 0
+        self.partitioner = variable_partitioner
+        self.choice = consistency_of(consistency, self.workers)
+        self.endpoint: Endpoint | None = process_endpoint(members) if members else None
+        if self.endpoint is not None and self.endpoint.members.is_server:
+            service_of(self.endpoint)
+
+    @property
+    def is_chief(self) -> bool:
+        """Whether this process writes files, and brings values where there are none."""
+        return self.endpoint is None or self.endpoint.members.is_chief
+
+    @property
+    def cluster_resolver(self) -> Any:
+        return self._resolver
+
+    def adopt(self, model: Any) -> None:
+        serve_model(model, self)

@@ -1,0 +1,215 @@
+"""Parameter servers for JAX: updates, consistency, and what happens when a ps or a worker is lost."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+import headwater
+from headwater.errors import FailedPreconditionError, InvalidArgumentError
+from headwater.keras.parameter_server.client import ParameterClient
+from headwater.keras.parameter_server.cluster import LocalServers, consistency_of
+from headwater.keras.parameter_server.layout import FixedShardsPartitioner, Layout, make_layout
+from headwater.keras.parameter_server.pytrees import OptaxUpdater, leaf_specs
+
+PARAMS: dict[str, Any] = {
+    "dense": {"kernel": np.arange(12, dtype=np.float32).reshape(4, 3) / 10, "bias": np.zeros(3, np.float32)},
+    "scale": np.float32(2.0),
+}
+LEAVES = jax.tree.leaves(PARAMS)
+
+
+def servers(optimizer: Any, consistency: str = "async", *, tasks: int = 2, workers: int = 1) -> LocalServers:
+    layout = make_layout(leaf_specs(PARAMS), tasks, FixedShardsPartitioner(2))
+    structure = jax.tree.structure(PARAMS)
+
+    def updater(index: int) -> OptaxUpdater:
+        return OptaxUpdater(layout, index, structure, optimizer)
+
+    return LocalServers("params", layout, updater, consistency_of(consistency, workers))
+
+
+def connected(local: LocalServers, worker: int = 0) -> ParameterClient:
+    client = local.client(LEAVES, worker)
+    client.connect()
+    client.pull()
+    return client
+
+
+def gradients(seed: int) -> list[Any]:
+    rng = np.random.default_rng(seed)
+    return [rng.normal(size=np.shape(leaf)).astype(np.float32) for leaf in LEAVES]
+
+
+def alone(optimizer: Any, steps: list[list[Any]]) -> list[Any]:
+    """What the optimizer makes of the parameters by itself."""
+    values = [jnp.asarray(leaf) for leaf in LEAVES]
+    state = optimizer.init(values)
+    for step in steps:
+        updates, state = optimizer.update([jnp.asarray(leaf) for leaf in step], state, values)
+        values = optax.apply_updates(values, updates)
+    return values
+
+
+def close(found: list[Any], expected: list[Any]) -> None:
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "optimizer",
+    [optax.sgd(0.1, momentum=0.9), optax.adamw(0.05), optax.adam(optax.cosine_decay_schedule(0.1, 10))],
+    ids=["momentum", "adamw", "schedule"],
+)
+def test_updates_are_those_of_the_optimizer_alone(optimizer: Any) -> None:
+    local = servers(optimizer)
+    client = connected(local)
+    steps = [gradients(number) for number in range(5)]
+    for step in steps:
+        client.push(step)
+    close(client.values(), alone(optimizer, steps))
+    assert client.version == 5
+    client.close()
+    local.stop()
+
+
+def test_a_push_and_its_answer_are_one_round_trip() -> None:
+    local = servers(optax.sgd(0.1))
+    client = connected(local)
+    before = client.traffic().round_trips
+    client.push(gradients(0))
+    assert client.traffic().round_trips == before + 1
+    client.close()
+    local.stop()
+
+
+def test_synchronous_updates_are_weighted_means() -> None:
+    local = servers(optax.adam(0.1), "sync", workers=3)
+    clients = [connected(local, worker) for worker in range(3)]
+    given = [[gradients(10 * number + worker) for worker in range(3)] for number in range(3)]
+    weights = [1.0, 2.0, 5.0]
+
+    def work(worker: int) -> None:
+        for number in range(3):
+            _, applied = clients[worker].push(given[number][worker], weight=weights[worker])
+            assert applied
+
+    threads = [threading.Thread(target=work, args=(worker,)) for worker in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    means = [
+        [sum(w * leaf for w, leaf in zip(weights, leaves, strict=True)) / 8 for leaves in zip(*each, strict=True)]
+        for each in given
+    ]
+    for client in clients:
+        close(client.values(), alone(optax.adam(0.1), means))
+        client.close()
+    local.stop()
+
+
+def test_the_first_k_gradients_are_an_update_and_the_last_is_too_late() -> None:
+    local = servers(optax.sgd(0.1), "k=1", workers=2)
+    first, second = connected(local, 0), connected(local, 1)
+    assert first.push(gradients(0))[1]
+    assert not second.push(gradients(1))[1]
+    assert second.push(gradients(2))[1]
+    close(second.values(), alone(optax.sgd(0.1), [gradients(0), gradients(2)]))
+    for client in (first, second):
+        client.close()
+    local.stop()
+
+
+def test_the_loss_of_a_worker_ends_the_wait_for_its_gradient() -> None:
+    local = servers(optax.sgd(0.1), "sync", workers=2)
+    clients = [connected(local, 0), connected(local, 1)]
+    both = [threading.Thread(target=client.push, args=(gradients(0),)) for client in clients]
+    for thread in both:
+        thread.start()
+    for thread in both:
+        thread.join()
+    waiting = threading.Thread(target=clients[0].push, args=(gradients(1),))
+    waiting.start()
+    clients[1].close()
+    waiting.join()
+    assert clients[0].version == 2
+    clients[0].close()
+    local.stop()
+
+
+def test_a_ps_that_was_started_anew_is_filled_from_the_chiefs_snapshot() -> None:
+    local = servers(optax.adam(0.1))
+    chief, other = connected(local, 0), connected(local, 1)
+    chief.push(gradients(0))
+    chief.snapshot()
+    chief.push(gradients(1))
+    local.restart(1)
+    thread = threading.Thread(target=other.pull)  # waits for the chief to fill it
+    thread.start()
+    chief.pull()
+    thread.join()
+    assert local.hosts[0].version == 2
+    assert local.hosts[1].version == 1
+    close(chief.values(), other.values())
+    # Adam's moments came back with the values: the next update is that of an undisturbed second step.
+    chief.push(gradients(1))
+    expected = alone(optax.adam(0.1), [gradients(0), gradients(1)])
+    layout = _layout(local)
+    close(layout.split(chief.values(), 1), layout.split(expected, 1))
+    for client in (chief, other):
+        client.close()
+    local.stop()
+
+
+def _layout(local: LocalServers) -> Layout:
+    return make_layout(leaf_specs(PARAMS), len(local.hosts), FixedShardsPartitioner(2))
+
+
+def test_a_worker_with_another_program_is_refused() -> None:
+    local, other = servers(optax.sgd(0.1)), servers(optax.sgd(0.1), "sync")
+    client = connected(local)
+    stranger = ParameterClient(
+        "params", worker="/job:worker/task:1", chief=False, layout=_layout(local), choice=consistency_of("sync", 2),
+        links=[(session.task, session.link) for session in client._sessions], initial=LEAVES,
+    )  # fmt: skip
+    with pytest.raises(FailedPreconditionError, match="same program"):
+        stranger.connect()
+    stranger.close()
+    client.close()
+    local.stop()
+    other.stop()
+
+
+def test_gradients_of_another_shape_are_refused_and_the_worker_goes_on() -> None:
+    local = servers(optax.sgd(0.1), tasks=1)
+    client = connected(local)
+    with pytest.raises(InvalidArgumentError, match=r"gradient of .* has shape"):
+        client.push([np.zeros((2, 2), np.float32) for _ in LEAVES])
+    client.push(gradients(0))
+    client.close()
+    local.stop()
+
+
+def test_without_a_cluster_one_process_is_both(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    ps = headwater.ParameterServer(PARAMS, optax.sgd(0.5))
+    ps.push(jax.tree.map(np.ones_like, PARAMS))
+    params = ps.finish()
+    np.testing.assert_allclose(params["dense"]["bias"], -0.5)
+    assert jax.tree.structure(params) == jax.tree.structure(PARAMS)
+    with pytest.raises(InvalidArgumentError, match="parameters are"):
+        ps.push({"other": 1.0})
+    assert (ps.worker, ps.workers, ps.is_chief, ps.version) == (0, 1, True, 1)
+
+
+@pytest.mark.parametrize("setting", ["", "Async", "k", "k=0", "staleness=x"])
+def test_a_wrong_consistency_is_named(setting: str) -> None:
+    with pytest.raises(ValueError, match=r"consistency must be|k must be"):
+        consistency_of(setting, 1)
