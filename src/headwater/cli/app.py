@@ -200,6 +200,23 @@ def server(
 
 
 @app.command()
+def status(
+    target: Annotated[str, typer.Argument(metavar="HOST:PORT", help="Any task of a running cluster.")],
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Go on showing it until Ctrl-C.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, one line for each look.")] = False,
+    interval: Annotated[float, typer.Option(min=0.1, help="Seconds between two looks; speeds are over them.")] = 1.0,
+) -> None:
+    """Shows how the tasks of a cluster fare: steps, speeds, who waits for whom, staleness, traffic, variables."""
+    from headwater.cli.status import status as show_status  # noqa: PLC0415  gRPC takes 100 ms
+
+    try:
+        exit_code = show_status(target, watch=watch, as_json=as_json, interval_s=interval)
+    except (OpError, ValueError) as error:
+        _fail("status", str(error))
+    raise typer.Exit(exit_code)
+
+
+@app.command()
 def make_records(
     data_set: Annotated[str, typer.Argument(metavar="mnist", help="The data set.")],
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where to put the files.")],

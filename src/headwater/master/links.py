@@ -113,6 +113,10 @@ class Link:
         )
         channel.close()
 
+    def channels(self) -> list[Channel]:
+        """All open channels."""
+        return self._pool.channels()
+
     def take(self) -> Channel:
         """A channel for one conversation; end it with `give_back`."""
         return self._pool.take(self._peer)

@@ -68,6 +68,11 @@ class Resources:
                 self._others[key] = make()
             return self._others[key]
 
+    def of_kind(self, kind: type[R]) -> dict[str, R]:
+        """All resources of a class by name."""
+        with self.lock:
+            return {name: found for (_, its, name), found in self._others.items() if its is kind}
+
     def end_session(self, session: str, reason: str) -> None:
         """Forgets the resources that belong to one session: those in the container of `session_container`."""
         self._drop(lambda key: key[0] == session_container(session))

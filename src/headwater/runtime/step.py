@@ -29,6 +29,9 @@ class Step:
       deadline: `time.monotonic` after which waiting operations give up, or None.
 
     Attributes:
+      waits_for: what it waits for, in words, and since when (`time.monotonic`); None while it does not.
+
+    Attributes:
       trace: where the step says what it does, or None.
     """
 
@@ -40,6 +43,7 @@ class Step:
         self.deadline = deadline
         self._cancelled: str | None = None
         self._waiting: set[threading.Condition] = set()
+        self.waits_for: tuple[str, float] | None = None
 
     def send(self, destination: str, transfer: int, tensors: Sequence[Any]) -> None:
         """Sends a transfer to another task."""
@@ -79,6 +83,7 @@ class Step:
           DeadlineExceededError: the step's time is over; the message says ``what`` it waited for.
         """
         self._waiting.add(condition)
+        self.waits_for = what, time.monotonic()
         try:
             while True:
                 if self._cancelled is not None:
@@ -95,6 +100,7 @@ class Step:
                 condition.wait(timeout)
         finally:
             self._waiting.discard(condition)
+            self.waits_for = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,6 +55,9 @@ class TaskRuntime:
 
     Args:
       task: full task name.
+
+    Attributes:
+      steps: how many times it has run a plan.
     """
 
     def __init__(self, task: str = LOCAL_TASK) -> None:
@@ -65,6 +68,7 @@ class TaskRuntime:
         self._plans: dict[str, dict[int, CompiledPlan]] = {}
         self._owners: dict[str, tuple[str, int]] = {}
         self._steps: set[Step] = set()
+        self.steps = 0
 
     def devices(self) -> list[Device]:
         """The task's devices with full names."""
@@ -117,11 +121,11 @@ class TaskRuntime:
         self.rendezvous.close_session(session)
         self.resources.end_session(session, reason)
 
-    def lose(self, owner: tuple[str, int], reason: str) -> None:
-        """No connection is left to the master ``owner``, a task and its generation. Its sessions stay, as it may come
-        back; those who wait for it hear of it."""
+    def lose(self, generation: int, reason: str) -> None:
+        """No connection is left to the master of a generation. Its sessions stay, as it may come back; those who wait
+        for it hear of it."""
         with self._lock:
-            sessions = [session for session, its in self._owners.items() if its == owner]
+            sessions = [session for session, (_, life) in self._owners.items() if life == generation]
         for session in sessions:
             self.resources.leave(session, reason)
 
@@ -134,6 +138,7 @@ class TaskRuntime:
     def execute(self, compiled: CompiledPlan, feeds: Sequence[Any], step: Step, *, wait: bool = True) -> list[Any]:
         """Runs a plan as a step that `cancel` and `release` can end."""
         self._steps.add(step)
+        self.steps += 1
         try:
             if step.session not in self._plans:  # released since the step was made, too early to find it here
                 raise CancelledError(None, None, "Session has been closed.")
@@ -146,6 +151,11 @@ class TaskRuntime:
         for step in list(self._steps):
             if step.session == session and step.number == number:
                 step.cancel(reason)
+
+    def waits(self) -> list[tuple[str, float]]:
+        """What steps wait for, in words, and since when (`time.monotonic`)."""
+        found = [step.waits_for for step in list(self._steps)]
+        return [wait for wait in found if wait is not None]
 
     def session_count(self) -> int:
         """How many sessions have plans here."""

@@ -18,7 +18,10 @@ from headwater.passes.plan import decode_plan
 from headwater.runtime.devices import memory_bytes, use_cpu_only
 from headwater.runtime.task import TaskRuntime
 from headwater.server.master_service import MasterService
+from headwater.server.metrics import MetricsServer, metrics_address
+from headwater.server.snapshot import take_snapshot
 from headwater.server.steps import StepService
+from headwater.telemetry.snapshot import SNAPSHOT_DETAIL, Snapshot
 from headwater.transport.channel import Channel
 from headwater.transport.control_server import ControlServer
 from headwater.transport.frames import Frame
@@ -62,18 +65,26 @@ class TaskServer:
         self._on_shutdown = on_shutdown
         self._links: list[TaskLink] = []
         self._lock = threading.Lock()
-        self._masters: Counter[tuple[str, int]] = Counter()
+        self._masters: Counter[int] = Counter()
         self.runtime = TaskRuntime(task.device_prefix)
         self._peers = ClusterPeers(cluster, task, self.runtime.devices, self._link)
         self._steps = StepService(self.runtime, self._peers.push)
         self._master = MasterService(self.runtime, self._peers)
+        self._target = ""
         self._workplace = Workplace()
         try:
             self._start(address)
         except BaseException:
             self._workplace.close()
             raise
-        self._target = f"grpc://{self.address}"
+        self._metrics: MetricsServer | None = None
+        try:
+            wanted = metrics_address()
+            if wanted is not None:
+                self._metrics = MetricsServer(wanted, str(task), self.snapshot)
+        except BaseException:
+            self.stop()
+            raise
         register_master(self._target, self._master)
         _log.info("%s serves at %s", task, self.address)
 
@@ -85,6 +96,7 @@ class TaskServer:
             workplace=self._workplace, control_path=control_path,
         )  # fmt: skip
         self.address = self._listener.address
+        self._target = f"grpc://{self.address}"
         self._control = ControlServer(
             control_path, me=wiring.me, security=wiring.security, task=self, master=self._master,
             on_channel=self._serve, options=wiring.options,
@@ -106,7 +118,7 @@ class TaskServer:
                 self._master.hold(channel, frame)
             return frame.kind in (CALL, HOLD)
 
-        master = channel.peer, channel.peer_generation
+        master = channel.peer_generation
         with self._lock:
             self._masters[master] += 1
         try:
@@ -117,13 +129,16 @@ class TaskServer:
                 gone = not self._masters[master]
                 if gone:
                     del self._masters[master]
-            if gone:
+            if gone and master:  # clients that are no tasks have no generation
                 self.runtime.lose(master, "its last connection has ended")
             self._master.let_go(channel)
 
     def stop(self) -> None:
         """Ends everything and frees the port. May be called again."""
         forget_master(self._target)
+        if self._metrics is not None:
+            self._metrics.stop()
+            self._metrics = None
         self._wiring.waiter.cancel()
         self._master.close()
         self._listener.stop()
@@ -140,7 +155,20 @@ class TaskServer:
             SESSIONS_DETAIL: self.runtime.session_count(),
             CHANNELS_DETAIL: self._listener.statistics().channels,
         }
-        return {name: str(count).encode() for name, count in counts.items()}
+        details = {name: str(count).encode() for name, count in counts.items()}
+        return {**details, SNAPSHOT_DETAIL: self.snapshot().encode()}
+
+    def snapshot(self) -> Snapshot:
+        """How the task fares now."""
+        channels = self._listener.channels()
+        for link in list(self._links):
+            channels += link.channels()
+        return take_snapshot(
+            self.runtime,
+            channels,
+            cluster={str(name): address for name, address in self._cluster.tasks()},
+            metrics=self._metrics.address if self._metrics is not None else "",
+        )
 
     def list_devices(self) -> Sequence[DeviceInfo]:
         return [

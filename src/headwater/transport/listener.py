@@ -146,6 +146,11 @@ class Listener:
         for channel in channels:
             channel.close()
 
+    def channels(self) -> list[Channel]:
+        """The open channels."""
+        with self._lock:
+            return list(self._channels)
+
     def statistics(self) -> ListenerStatistics:
         """What is going on now."""
         with self._lock:

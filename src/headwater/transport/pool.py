@@ -106,6 +106,11 @@ class ChannelPool:
         for channel in channels:
             channel.close()
 
+    def channels(self) -> list[Channel]:
+        """All open channels."""
+        with self._lock:
+            return [*self._taken, *(channel for idle in self._idle.values() for channel in idle)]
+
     def statistics(self) -> PoolStatistics:
         """How many channels there are now."""
         with self._lock:

@@ -41,6 +41,10 @@ class Cluster:
         self._servers[name].stop()
         self._start(name)
 
+    def stop_one(self, name: str) -> None:
+        """Ends a task for good."""
+        self._servers[name].stop()
+
     def stop(self) -> None:
         """Ends all tasks."""
         for server in self._servers.values():

@@ -5,7 +5,8 @@ from __future__ import annotations
 from headwater.compat.names import namespace
 
 _MODULES = {
-    area: f"headwater.compat.tf.contrib.{area}" for area in ("data", "deprecated", "framework", "layers", "metrics", "rnn", "slim", "training")
+    area: f"headwater.compat.tf.contrib.{area}"
+    for area in ("data", "deprecated", "framework", "layers", "metrics", "rnn", "slim", "training")
 }
 
 __getattr__, __dir__ = namespace(__name__, {}, _MODULES)

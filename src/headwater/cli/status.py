@@ -1,0 +1,247 @@
+"""``headwater status HOST:PORT``: how the tasks of a running cluster fare."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from headwater.cluster.addresses import parse_address
+from headwater.errors import OpError
+from headwater.telemetry.snapshot import SNAPSHOT_DETAIL, Rates, Snapshot, rates
+from headwater.transport.control_client import ControlClient
+from headwater.transport.handlers import TaskStatus
+from headwater.transport.security import Security
+
+_AT_ONCE = 64
+_TIMEOUT_S = 5.0
+_SHOWN_VARIABLES = 5
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TaskReport:
+    """What one task said, or why it said nothing.
+
+    Attributes:
+      task, address: which.
+      problem: why it cannot be asked; empty where it answers.
+      generation, started, version: of its present life.
+      snapshot: its state; None where it cannot be asked.
+      rates: since the report before this one; None without one of the same life.
+    """
+
+    task: str
+    address: str
+    problem: str = ""
+    generation: int = 0
+    started: float = 0.0
+    version: str = ""
+    snapshot: Snapshot | None = None
+    rates: Rates | None = None
+
+    def to_json(self) -> dict[str, object]:
+        """As an object of JSON."""
+        return asdict(self)
+
+
+class ClusterWatch:
+    """Asks all tasks of a cluster, again and again.
+
+    Args:
+      address: of any task of it.
+
+    Raises:
+      OpError: the task cannot be asked.
+    """
+
+    def __init__(self, address: str) -> None:
+        self._security = Security.from_environment()
+        self._clients: dict[str, ControlClient] = {}
+        self._before: dict[str, tuple[int, Snapshot]] = {}
+        self._pool = ThreadPoolExecutor(_AT_ONCE)
+        first = self._status("the task", address)
+        self._cluster = {first.task: address}
+        for task, its_address in _snapshot(first).cluster.items():
+            self._cluster.setdefault(task, its_address)
+
+    def reports(self) -> list[TaskReport]:
+        """One report of every task, in the order of the cluster; those of one moment, more or less."""
+        tasks = sorted(self._cluster)
+        return list(self._pool.map(self._report, tasks, [self._cluster[task] for task in tasks]))
+
+    def close(self) -> None:
+        """Ends all connections."""
+        self._pool.shutdown()
+        for client in self._clients.values():
+            client.close()
+
+    def _status(self, task: str, address: str) -> TaskStatus:
+        if address not in self._clients:
+            self._clients[address] = ControlClient(parse_address(address), peer=task, security=self._security)
+        return self._clients[address].status(timeout_s=_TIMEOUT_S)
+
+    def _report(self, task: str, address: str) -> TaskReport:
+        try:
+            status = self._status(task, address)
+            snapshot = _snapshot(status)
+        except (OpError, ValueError) as error:
+            self._before.pop(task, None)
+            return TaskReport(task=task, address=address, problem=str(error).partition("\n")[0])
+        before = self._before.get(task)
+        self._before[task] = status.generation, snapshot
+        known = before is not None and before[0] == status.generation
+        return TaskReport(
+            task=status.task, address=address, generation=status.generation, started=status.started,
+            version=status.version, snapshot=snapshot, rates=rates(before[1], snapshot) if before and known else None,
+        )  # fmt: skip
+
+
+def _snapshot(status: TaskStatus) -> Snapshot:
+    data = status.details.get(SNAPSHOT_DETAIL)
+    if data is None:
+        raise ValueError(f"{status.task} runs Headwater {status.version}, which gives no snapshot")
+    return Snapshot.decode(data)
+
+
+def status(address: str, *, watch: bool, as_json: bool, interval_s: float) -> int:
+    """Shows how a cluster fares.
+
+    Args:
+      address: ``host:port`` of any of its tasks.
+      watch: go on until Ctrl-C.
+      as_json: print JSON, one object a line.
+      interval_s: between two looks; speeds are over this time.
+
+    Returns:
+      The exit code: 1 where a task cannot be asked.
+
+    Raises:
+      OpError: the task at ``address`` cannot be asked.
+      ValueError: ``address`` is none, or the task there gives no snapshot.
+    """
+    with ExitStack() as stack:
+        watching = ClusterWatch(address)
+        stack.callback(watching.close)
+        console = Console(highlight=False)
+        show = None
+        if watch and not as_json and console.is_terminal:
+            show = stack.enter_context(Live(console=console, auto_refresh=False))
+        found: Sequence[TaskReport] = ()
+        try:
+            for found in _looks(watching, interval_s, watch):
+                if as_json:
+                    print(json.dumps([report.to_json() for report in found]), flush=True)
+                elif show is not None:
+                    show.update(render(found), refresh=True)
+                else:
+                    console.print(render(found))
+        except KeyboardInterrupt:
+            if not watch:
+                raise
+    return 1 if any(report.problem for report in found) else 0
+
+
+def _looks(watching: ClusterWatch, interval_s: float, watch: bool) -> Iterator[list[TaskReport]]:
+    pause = threading.Event()
+    watching.reports()
+    pause.wait(interval_s)
+    yield watching.reports()
+    while watch:
+        pause.wait(interval_s)
+        yield watching.reports()
+
+
+def render(reports: Sequence[TaskReport]) -> RenderableType:
+    """The reports as tables: tasks, traffic, training, variables."""
+    parts: list[RenderableType] = [_tasks(reports)]
+    for table in (_groups(reports), _traffic(reports), _variables(reports)):
+        if table.row_count:
+            parts += [Text(""), table]
+    return Group(*parts)
+
+
+def _table(*headings: str) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for heading in headings:
+        table.add_column(heading, overflow="fold")
+    return table
+
+
+def _tasks(reports: Sequence[TaskReport]) -> Table:
+    table = _table("task", "address", "generation", "up", "step", "steps/s", "runs/s", "variables", "waits for")
+    for report in reports:
+        snapshot = report.snapshot
+        if snapshot is None:
+            table.add_row(report.task, report.address, *[""] * 6, Text(report.problem, "red"))
+            continue
+        speed = report.rates
+        waits = "; ".join(f"{wait.what} ({wait.seconds:.0f} s)" for wait in snapshot.waits if wait.seconds >= 1)
+        table.add_row(
+            report.task,
+            report.address,
+            f"{report.generation:016x}"[:8],
+            _duration(time.time() - report.started),
+            "" if snapshot.global_step is None else str(snapshot.global_step),
+            "" if speed is None or speed.global_step is None else f"{speed.global_step:.1f}",
+            "" if speed is None else f"{speed.steps:.1f}",
+            f"{snapshot.variables_count}, {_size(snapshot.variables_bytes)}" if snapshot.variables_count else "",
+            Text(waits, "yellow"),
+        )
+    return table
+
+
+def _groups(reports: Sequence[TaskReport]) -> Table:
+    table = _table("training", "task", "updates", "staleness", "greatest", "dropped", "workers", "waiting")
+    for report in reports:
+        for group in report.snapshot.groups if report.snapshot else ():
+            table.add_row(
+                group.name, report.task, str(group.updates), f"{group.staleness:.2f}", str(group.staleness_max),
+                str(group.dropped), str(len(group.workers)) if group.workers else "", Text(group.waiting, "yellow"),
+            )  # fmt: skip
+    return table
+
+
+def _traffic(reports: Sequence[TaskReport]) -> Table:
+    table = _table("channels of", "with", "open", "out/s", "in/s")
+    for report in reports:
+        for peer in report.snapshot.peers if report.snapshot else ():
+            sent, received = report.rates.bytes.get(peer.peer, (0.0, 0.0)) if report.rates else (0.0, 0.0)
+            table.add_row(report.task, peer.peer, str(peer.channels), _size(sent), _size(received))
+    return table
+
+
+def _variables(reports: Sequence[TaskReport]) -> Table:
+    table = _table("variables of", "name", "shape", "type", "size", "updates")
+    for report in reports:
+        snapshot = report.snapshot
+        if snapshot is None:
+            continue
+        for size in snapshot.variables[:_SHOWN_VARIABLES]:
+            shape = "x".join(map(str, size.shape))
+            table.add_row(report.task, size.name, shape, size.dtype, _size(size.nbytes), str(size.updates))
+        if snapshot.variables_count > _SHOWN_VARIABLES:
+            table.add_row(report.task, f"... and {snapshot.variables_count - _SHOWN_VARIABLES} more", "", "", "", "")
+    return table
+
+
+def _size(nbytes: float) -> str:
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if nbytes < 1024 or unit == "GiB":
+            break
+        nbytes /= 1024
+    return f"{nbytes:.0f} {unit}" if unit == "B" else f"{nbytes:.1f} {unit}"
+
+
+def _duration(seconds: float) -> str:
+    minutes, seconds = divmod(int(max(0.0, seconds)), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{seconds:02d}"

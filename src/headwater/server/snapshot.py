@@ -1,0 +1,108 @@
+"""Takes the snapshot of a task: what `headwater status` and its metrics show."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from headwater.ops.consistency_gate import Gate
+from headwater.runtime.resources import Cell
+from headwater.runtime.task import TaskRuntime
+from headwater.telemetry.snapshot import Group, Snapshot, VariableSize, Wait, total_traffic
+from headwater.transport.channel import Channel
+
+_MAX_VARIABLES = 50
+_GLOBAL_STEP = "global_step"
+_RECORD = "/updates"
+"""End of the names of variables in which optimizers count updates and staleness; see `CountUpdate`."""
+_RECORD_SIZE = 4
+
+
+def take_snapshot(
+    runtime: TaskRuntime, channels: Iterable[Channel], *, cluster: Mapping[str, str], metrics: str
+) -> Snapshot:
+    """The task as it is now.
+
+    Args:
+      runtime: its state and steps.
+      channels: all that are open, in either direction.
+      cluster: every task it knows, and its address.
+      metrics: address of its metrics; empty where there are none.
+    """
+    now = time.monotonic()
+    cells = runtime.resources.cells()
+    sizes = sorted((_size(key, cell) for key, cell in cells.items()), key=lambda size: (-size.nbytes, size.name))
+    return Snapshot(
+        at=now,
+        steps=runtime.steps,
+        sessions=runtime.session_count(),
+        global_step=_global_step(runtime, cells),
+        peers=total_traffic([_traffic(channel) for channel in channels]),
+        variables=tuple(sizes[:_MAX_VARIABLES]),
+        variables_count=len(sizes),
+        variables_bytes=sum(size.nbytes for size in sizes),
+        waits=tuple(Wait(what=what, seconds=round(now - since, 3)) for what, since in runtime.waits()),
+        groups=tuple(_groups(runtime, cells)),
+        cluster=dict(cluster),
+        metrics=metrics,
+    )
+
+
+def _traffic(channel: Channel) -> tuple[str, int, int]:
+    statistics = channel.statistics()
+    return channel.peer.partition(" (")[0], statistics.bytes_sent, statistics.bytes_received
+
+
+def _size(key: tuple[str, str], cell: Cell) -> VariableSize:
+    container, name = key
+    full = f"{container}/{name}" if container else name
+    value = cell.value
+    if value is None:
+        return VariableSize(name=full, nbytes=0, updates=cell.updates)
+    return VariableSize(
+        name=full, nbytes=int(value.nbytes), dtype=str(value.dtype), shape=tuple(value.shape), updates=cell.updates
+    )
+
+
+def _value(runtime: TaskRuntime, cell: Cell) -> Any:
+    """A copy; under the lock, since an update would take the buffer away."""
+    with runtime.resources.lock:
+        return None if cell.value is None else np.array(cell.value)
+
+
+def _global_step(runtime: TaskRuntime, cells: Mapping[tuple[str, str], Cell]) -> int | None:
+    for (_, name), cell in cells.items():
+        if name.rpartition("/")[2] == _GLOBAL_STEP:
+            value = _value(runtime, cell)
+            if value is not None and value.ndim == 0 and value.dtype.kind in "iu":
+                return int(value)
+    return None
+
+
+def _groups(runtime: TaskRuntime, cells: Mapping[tuple[str, str], Cell]) -> Sequence[Group]:
+    gates = runtime.resources.of_kind(Gate)
+    found: dict[str, Group] = {}
+    for (_, name), cell in cells.items():
+        if not name.endswith(_RECORD):
+            continue
+        record = _value(runtime, cell)
+        if record is not None and record.dtype == np.int64 and record.shape == (_RECORD_SIZE,):
+            group = name.removesuffix(_RECORD)
+            updates, _, greatest, total = (int(number) for number in record)
+            found[group] = Group(
+                name=group, updates=updates, staleness=total / max(1, updates), staleness_max=greatest,
+                **_of_gate(gates.pop(group, None)),
+            )  # fmt: skip
+    for name, gate in gates.items():
+        found[name] = Group(name=name, updates=gate.state.version, **_of_gate(gate))
+    return [found[name] for name in sorted(found)]
+
+
+def _of_gate(gate: Gate | None) -> dict[str, Any]:
+    if gate is None:
+        return {}
+    state = gate.state
+    return {"dropped": state.dropped, "workers": tuple(sorted(state.members)), "waiting": gate.waiting_text()}

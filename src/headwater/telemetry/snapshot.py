@@ -1,0 +1,189 @@
+"""What a task says of itself at one moment, and what two moments tell: steps and bytes per second.
+
+A snapshot travels as JSON, in the details of the control plane's status.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+SNAPSHOT_DETAIL = "snapshot"
+"""Key of the status detail that holds a snapshot."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PeerTraffic:
+    """What goes to and comes from one other task or client, over all channels that are open now.
+
+    Attributes:
+      peer: its name.
+      channels: how many are open.
+      sent, received: in bytes.
+    """
+
+    peer: str
+    channels: int
+    sent: int
+    received: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class VariableSize:
+    """A variable of a task.
+
+    Attributes:
+      name: with its container before it, where that is not the default one.
+      nbytes: in bytes; 0 without a value.
+      dtype, shape: of its value; empty without one.
+      updates: how many times the value was replaced.
+    """
+
+    name: str
+    nbytes: int
+    dtype: str = ""
+    shape: tuple[int, ...] = ()
+    updates: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Wait:
+    """A step that waits.
+
+    Attributes:
+      what: for what, in words.
+      seconds: since when, in seconds.
+    """
+
+    what: str
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Group:
+    """The training of variables that are as consistent as each other; see `headwater.consistency`.
+
+    Attributes:
+      name: of the group.
+      updates: how many its variables have seen.
+      staleness: mean of all gradients applied so far, in updates.
+      staleness_max: the greatest.
+      dropped: gradients that came too late.
+      workers: who takes part, where that is known.
+      waiting: who waits for whom, in words; empty where nobody does.
+    """
+
+    name: str
+    updates: int = 0
+    staleness: float = 0.0
+    staleness_max: int = 0
+    dropped: int = 0
+    workers: tuple[str, ...] = ()
+    waiting: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Snapshot:
+    """A task at one moment.
+
+    Attributes:
+      at: by the task's clock, in seconds of any origin.
+      steps: parts of steps that it has run since it started.
+      sessions: how many have plans here.
+      global_step: the value of a variable of that name; None where the task has none.
+      peers: traffic with others.
+      variables: the largest first; of many, the first ones.
+      variables_count, variables_bytes: of all.
+      waits: steps that wait.
+      groups: how training goes, where an optimizer says so.
+      cluster: every task this one knows, and its address.
+      metrics: address of its metrics, where asked for.
+    """
+
+    at: float
+    steps: int = 0
+    sessions: int = 0
+    global_step: int | None = None
+    peers: tuple[PeerTraffic, ...] = ()
+    variables: tuple[VariableSize, ...] = ()
+    variables_count: int = 0
+    variables_bytes: int = 0
+    waits: tuple[Wait, ...] = ()
+    groups: tuple[Group, ...] = ()
+    cluster: dict[str, str] = field(default_factory=dict[str, str])
+    metrics: str = ""
+
+    def encode(self) -> bytes:
+        """This snapshot as JSON."""
+        return json.dumps(asdict(self)).encode()
+
+    @staticmethod
+    def decode(data: bytes) -> Snapshot:
+        """What `encode` wrote, perhaps in another version: fields that are not known are passed over.
+
+        Raises:
+          ValueError: it is something else.
+        """
+        try:
+            raw: dict[str, Any] = json.loads(data)
+            known = {name: raw[name] for name in Snapshot.__dataclass_fields__ if name in raw}
+            for name, kind in (("peers", PeerTraffic), ("variables", VariableSize), ("waits", Wait), ("groups", Group)):
+                known[name] = tuple(_made(kind, item) for item in raw.get(name, ()))
+            return Snapshot(**known)
+        except (TypeError, KeyError, AttributeError, RecursionError) as error:
+            raise ValueError(f"not the snapshot of a task: {error}") from error
+
+
+def _made(kind: Any, raw: dict[str, Any]) -> Any:
+    values = {name: raw[name] for name in kind.__dataclass_fields__ if name in raw}
+    for name, value in values.items():
+        if isinstance(value, list):
+            values[name] = tuple(value)  # pyright: ignore[reportUnknownArgumentType]
+    return kind(**values)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rates:
+    """What a task did between two snapshots, per second.
+
+    Attributes:
+      steps: parts of steps.
+      global_step: shared steps; None where unknown.
+      bytes: sent and received, by peer.
+    """
+
+    steps: float
+    global_step: float | None
+    bytes: dict[str, tuple[float, float]]
+
+
+def rates(before: Snapshot, after: Snapshot) -> Rates:
+    """What happened between two snapshots of one life of a task. Channels that were closed meanwhile do not count."""
+    seconds = max(after.at - before.at, 1e-9)
+    old = {peer.peer: peer for peer in before.peers}
+    traffic: dict[str, tuple[float, float]] = {}
+    for peer in after.peers:
+        was = old.get(peer.peer)
+        sent, received = (was.sent, was.received) if was is not None else (0, 0)
+        traffic[peer.peer] = max(0, peer.sent - sent) / seconds, max(0, peer.received - received) / seconds
+    both = before.global_step is not None and after.global_step is not None
+    return Rates(
+        steps=max(0, after.steps - before.steps) / seconds,
+        global_step=((after.global_step or 0) - (before.global_step or 0)) / seconds if both else None,
+        bytes=traffic,
+    )
+
+
+def total_traffic(channels: Sequence[tuple[str, int, int]]) -> tuple[PeerTraffic, ...]:
+    """Adds up (peer, sent, received) by peer, in the order of names."""
+    found: dict[str, list[int]] = {}
+    for peer, sent, received in channels:
+        sums = found.setdefault(peer, [0, 0, 0])
+        for index, amount in enumerate((1, sent, received)):
+            sums[index] += amount
+    return tuple(
+        PeerTraffic(peer=peer, channels=count, sent=sent, received=received)
+        for peer, (count, sent, received) in sorted(found.items())
+    )
