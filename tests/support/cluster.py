@@ -41,7 +41,9 @@ class MemoryTask:
     def connect(self, client: MemoryTask) -> Channel:
         """A channel to this task, served by a thread of its own."""
         theirs, ours = memory_pair((str(self.name), str(client.name)), generations=(self.generation, client.generation))
-        thread = threading.Thread(target=self._serve, args=(ours,), name=f"{self.name} serves {client.name}")
+        thread = threading.Thread(
+            target=self._serve, args=(ours,), name=f"{self.name} serves {client.name}", daemon=True
+        )
         self._channels.append(ours)
         self._threads.append(thread)
         thread.start()

@@ -8,7 +8,7 @@ raises the level, running segments by level cannot deadlock.
 An edge into an input whose value must be known when compiling also raises the level, unless the value follows from
 constants and static shapes.
 
-Pure operations are moved to the highest level that their users allow, so that they join the executable that uses them.
+Operations are moved to the highest level that their users allow, so that they join the executable that uses them.
 Constants are copied to wherever they are used and groups (``NoOp``) are dissolved into the dependencies they stand
 for: neither ever crosses a network.
 """
@@ -84,7 +84,8 @@ def partition(placement: Placement) -> Partition:
         levels[op] = max(
             (levels[d] + _cost(lanes, d, op, static) for d in before[op] if d in lanes), default=0
         )  # fmt: skip
-    _move_up(running, lanes, levels, before, known, fed)
+    fetched = {t.op for t in placement.pruned.request.fetches}
+    _move_up(running, lanes, levels, before, known, fed, fetched)
     return Partition(placement, lanes, levels, before)
 
 
@@ -132,23 +133,29 @@ def _move_up(
     before: Mapping[Operation, Sequence[Operation]],
     known: set[Operation],
     fed: set[Tensor],
+    fetched: set[Operation],
 ) -> None:
-    """Moves pure operations to the highest level that those who use them allow, and updates that nothing waits for to
-    the last level of their lane."""
+    """Moves operations to the highest level that those who use them allow.
+
+    These are the pure ones, and what only reads and changes variables of its own lane and is of no use outside: one
+    executable then does it all in place, and what other tasks wait for is sent without waiting for it. Reads that are
+    fetched stay where they are, so that they need not be copied before an update in place.
+    """
     latest: dict[Operation, int] = {}
     last: dict[Lane, int] = {}
+    inside: set[Operation] = set()  # needs nothing of another lane
+    used_outside = set(fetched)
     for op in running:
         last[lanes[op]] = max(last.get(lanes[op], 0), levels[op])
+        sources = [source for source in before[op] if source in lanes]
+        if all(source in inside and lanes[source] == lanes[op] for source in sources):
+            inside.add(op)
+        used_outside.update(source for source in sources if lanes[source] != lanes[op])
     for op in reversed(running):
-        if op.definition.updates and op not in latest:
-            levels[op] = last[lanes[op]]  # nothing waits for it, and reads before it should not wait for it either
-        movable = (
-            op.definition.kind in (Kind.PURE, Kind.RANDOM)
-            and not runs_on_host(op)
-            and not any(t.dtype.is_ref for t in op.inputs)
-        )
-        if movable and op in latest:
-            levels[op] = max(levels[op], latest[op])
+        pure = op.definition.kind in (Kind.PURE, Kind.RANDOM) and not any(t.dtype.is_ref for t in op.inputs)
+        if not runs_on_host(op) and (pure or (op in inside and op not in used_outside)):
+            unused = last[lanes[op]] if op.definition.updates else 0
+            levels[op] = max(levels[op], latest.get(op, unused))
         static = _static_edges(op, known, fed)
         for source in before[op]:
             if source in lanes:

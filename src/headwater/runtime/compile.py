@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -55,6 +55,7 @@ class Executable:
         self._static = [compute.inputs.index(name) for name in compute.static]
         self._dynamic = [i for i in range(len(compute.inputs)) if i not in self._static]
         self._by_static: dict[Any, Any] = {}
+        self._taken: set[Any] = set()
         self._plain = self._build(()) if not self._static else None
         self._device = None if is_default(compute.device) else local_device(compute.device)
         self.touches_state = bool(self._cells)
@@ -74,8 +75,16 @@ class Executable:
         with self._lock:
             return [np.asarray(cell_value(cell)) for cell in self._output_cells]
 
-    def __call__(self, inputs: Sequence[Any], step_number: int) -> tuple[Sequence[Any], Sequence[Any]]:
+    def __call__(
+        self, inputs: Sequence[Any], step_number: int, certain: Callable[[], None] | None = None
+    ) -> tuple[Sequence[Any], Sequence[Any]]:
         """Runs it.
+
+        Args:
+          inputs: for the compute's inputs, in order.
+          step_number: the step that this is part of.
+          certain: called just before the run when nothing is known that could still fail: the variables have values,
+            and inputs like these were taken before. Whoever looks at the variables from then on waits for the run.
 
         Returns:
           The outputs, and the new values of variables (to wait for).
@@ -99,6 +108,11 @@ class Executable:
         with self._lock:
             donated = [cell_value(cell) for cell in self._donated_cells]
             kept = [cell_value(cell) for cell in self._kept_cells]
+            if certain is not None:
+                key = tuple((value.shape, value.dtype) for value in inputs)
+                if key in self._taken:
+                    certain()
+                self._taken.add(key)
             changed, outputs = run(donated, kept, inputs, counter)
             for cell, value in zip(self._written_cells, changed, strict=True):
                 cell.value = value

@@ -6,6 +6,7 @@ of its own, so that programs for several GPUs can be tried anywhere.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from functools import cache
 from typing import Any, cast
@@ -39,6 +40,24 @@ def use_cpu_only() -> None:
     global _cpu_only
     _cpu_only = True
     cast(Any, jax).config.update("jax_platforms", "cpu")
+
+
+def share_machine(*, beside: int, sparing: int) -> None:
+    """Leaves other processes of this machine their share of its cores. To be called before anything is computed.
+
+    With threads for every core in each of several processes, one that computes waits for threads of its own that
+    others keep from running. An operation also runs in the thread that asks for it: with few threads, handing it to
+    another one costs more than it gains.
+
+    Args:
+      beside: how many processes, this one among them, divide the cores.
+      sparing: how many cores they leave to others.
+    """
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if beside > 1 or sparing:
+        os.environ.setdefault("NPROC", str(max(1, (cores - sparing) // beside)))  # XLA's own variable
+    if not virtual_gpus():
+        cast(Any, jax).config.update("jax_cpu_enable_async_dispatch", False)
 
 
 def _devices(backend: str | None = None) -> list[Any]:

@@ -49,6 +49,9 @@ class CompiledPlan:
         actions = [self._action(item) for item in plan.instructions]
         self._fetches = [self._index[name] for name in plan.fetches]
         self._actions = list(zip(actions, self._dead_after(), strict=True))
+        last = plan.instructions[-1] if plan.instructions else None
+        self._update = actions[-1] if isinstance(last, Compute) and not last.outputs and not last.static else None
+        self._before_update = self._actions[:-1] if self._update else self._actions
 
     def _block_runner(self) -> BlockRunner | None:
         """What runs the plan for many elements at once, where it may and can."""
@@ -71,13 +74,17 @@ class CompiledPlan:
     def _slots(self, names: Sequence[str]) -> list[int]:
         return [self._slot(name) for name in names]
 
-    def execute(self, feeds: Sequence[Any], step: Step, *, wait: bool = True) -> list[Any]:
+    def execute(
+        self, feeds: Sequence[Any], step: Step, *, wait: bool = True, answer: Callable[[list[Any]], None] | None = None
+    ) -> list[Any]:
         """Runs the plan.
 
         Args:
           feeds: arrays for ``plan.feeds``, in order.
           step: the step this is.
           wait: return only when all state is updated, so that the arrays of ``feeds`` may change.
+          answer: takes what this returns, earlier: when only an update is left that nothing known can stop, and that
+            whoever looks at the variables waits for. Not always called. It must not raise, and not wait.
 
         Returns:
           Arrays (NumPy or JAX) for ``plan.fetches``, in order.
@@ -91,12 +98,17 @@ class CompiledPlan:
         if step.trace is not None:
             self._run_traced(slots, step, step.trace)
             return [slots[index] for index in self._fetches]
-        for action, dead in self._actions:
+        for action, dead in self._before_update:
             result = action(slots, step)
             if result:
                 pending.extend(result)
             for index in dead:
                 slots[index] = None
+        if self._update is not None:
+            early = None
+            if answer is not None:
+                early = functools.partial(answer, [np.asarray(slots[index]) for index in self._fetches])
+            pending.extend(self._update(slots, step, early) or ())
         if wait:
             settle(pending)
         return [slots[index] for index in self._fetches]
@@ -146,15 +158,15 @@ class CompiledPlan:
         targets = self._slots(item.outputs)
         if executable.only_reads:
 
-            def read(slots: Slots, step: Step) -> None:
-                del step
+            def read(slots: Slots, step: Step, certain: Callable[[], None] | None = None) -> None:
+                del step, certain
                 for index, value in zip(targets, executable.read(), strict=True):
                     slots[index] = value
 
             return read
 
-        def run(slots: Slots, step: Step) -> Sequence[Any]:
-            outputs, changed = executable([slots[index] for index in sources], step.number)
+        def run(slots: Slots, step: Step, certain: Callable[[], None] | None = None) -> Sequence[Any]:
+            outputs, changed = executable([slots[index] for index in sources], step.number, certain)
             for index, value in zip(targets, outputs, strict=True):
                 slots[index] = value
             return changed

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from headwater.cluster.devices import Device, parse_device
@@ -135,14 +135,22 @@ class TaskRuntime:
             self.release(session, f"{self.task} was reset")
         self.resources.clear(containers)
 
-    def execute(self, compiled: CompiledPlan, feeds: Sequence[Any], step: Step, *, wait: bool = True) -> list[Any]:
-        """Runs a plan as a step that `cancel` and `release` can end."""
+    def execute(
+        self,
+        compiled: CompiledPlan,
+        feeds: Sequence[Any],
+        step: Step,
+        *,
+        wait: bool = True,
+        answer: Callable[[list[Any]], None] | None = None,
+    ) -> list[Any]:
+        """Runs a plan as a step that `cancel` and `release` can end; see `CompiledPlan.execute`."""
         self._steps.add(step)
         self.steps += 1
         try:
             if step.session not in self._plans:  # released since the step was made, too early to find it here
                 raise CancelledError(None, None, "Session has been closed.")
-            return compiled.execute(feeds, step, wait=wait)
+            return compiled.execute(feeds, step, wait=wait, answer=answer)
         finally:
             self._steps.discard(step)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 import time
@@ -19,8 +20,6 @@ from headwater.transport.channel import Channel
 from headwater.transport.frames import Frame
 
 _log = logging.getLogger("headwater")
-
-_LARGE_BYTES = 64 << 10
 
 Push = Callable[[str, Frame], None]
 
@@ -46,6 +45,7 @@ class ServedStep(Step):
         self._push = push
         self._stash: dict[int, Sequence[Any]] = {}
         self._sender: threading.Thread | None = None
+        self.answered = False
 
     def send(self, destination: str, transfer: int, tensors: Sequence[Any]) -> None:
         if destination != self._master:
@@ -53,14 +53,14 @@ class ServedStep(Step):
             return
         frame = Frame(TENSORS, (self.number, transfer), tensors)
         self.settle()
-        if sum(tensor.nbytes for tensor in tensors) < _LARGE_BYTES:
+        if self._channel.sends_at_once(sum(tensor.nbytes for tensor in tensors)):
             self._channel.send(frame)
         else:
             # The master may be sending as much to us at this moment, and neither would get to receive.
-            self._sender = threading.Thread(target=self._send_large, args=(frame,), daemon=True)
+            self._sender = threading.Thread(target=self._send_slowly, args=(frame,), daemon=True)
             self._sender.start()
 
-    def _send_large(self, frame: Frame) -> None:
+    def _send_slowly(self, frame: Frame) -> None:
         try:
             self._channel.send(frame)
         except (UnavailableError, CancelledError) as error:
@@ -71,6 +71,23 @@ class ServedStep(Step):
         if self._sender is not None:
             self._sender.join()
             self._sender = None
+
+    def answer(self, results: Sequence[Any]) -> None:
+        """Tells the master that the step is done."""
+        self.answered = True
+        self._channel.send(Frame(DONE, (self.number,), [np.asarray(value) for value in results]))
+
+    def answer_early(self, results: Sequence[Any]) -> None:
+        """The same while an update is left to do, if that can be said without waiting.
+
+        With several sessions it gains nothing: the master's next step would keep this one from its core while the
+        others wait for the update.
+        """
+        alone = self._runtime.session_count() == 1
+        if alone and self._channel.sends_at_once(sum(value.nbytes for value in results)):
+            self.settle()
+            with contextlib.suppress(UnavailableError, CancelledError):  # the next frame that is awaited says so
+                self.answer(results)
 
     def recv(self, source: str, transfer: int) -> Sequence[Any]:
         if source != self._master:
@@ -144,19 +161,28 @@ class StepService:
                 raise InvalidArgumentError(
                     None, None, f"plan {plan} takes {len(compiled.plan.feeds)} feeds, {len(frame.tensors)} came"
                 )
-            results = runtime.execute(compiled, frame.tensors, step, wait=False)
+            answer = None if traced else step.answer_early
+            results = runtime.execute(compiled, frame.tensors, step, wait=False, answer=answer)
             if step.trace is not None:
                 results.append(step.trace.encode())
             step.settle()
         except Exception as error:  # noqa: BLE001 - whatever it is, the master must hear of it
-            runtime.rendezvous.forget(session, number)
-            if not isinstance(error, OpError):
-                _log.exception("%s: step %s of session %s failed", runtime.task, number, session)
-            step.settle()
-            channel.send(error_frame(number, error, runtime.task))
+            self._failed(channel, step, error)
             return
         self.steps += 1
-        channel.send(Frame(DONE, (number,), [np.asarray(value) for value in results]))
+        if not step.answered:
+            step.answer(results)
+
+    def _failed(self, channel: Channel, step: ServedStep, error: Exception) -> None:
+        runtime = self._runtime
+        runtime.rendezvous.forget(step.session, step.number)
+        if step.answered or not isinstance(error, OpError):
+            _log.exception("%s: step %s of session %s failed", runtime.task, step.number, step.session)
+        step.settle()
+        if step.answered:
+            runtime.release(step.session, f"step {step.number} failed after it had been answered: {error}")
+        else:
+            channel.send(error_frame(step.number, error, runtime.task))
 
 
 def _run_header(channel: Channel, frame: Frame) -> tuple[str, int, int, float | None, bool]:

@@ -15,7 +15,7 @@ from headwater.master.peers import ClusterPeers, PeerLink
 from headwater.master.protocol import CALL, HOLD
 from headwater.master.targets import forget_master, register_master
 from headwater.passes.plan import decode_plan
-from headwater.runtime.devices import memory_bytes, use_cpu_only
+from headwater.runtime.devices import memory_bytes, share_machine, use_cpu_only
 from headwater.runtime.task import TaskRuntime
 from headwater.server.master_service import MasterService
 from headwater.server.metrics import MetricsServer, metrics_address
@@ -59,6 +59,7 @@ class TaskServer:
     ) -> None:
         if task.job == "ps":
             use_cpu_only()
+        _share_machine(cluster, task)
         self._cluster = cluster
         self._generation = new_generation()
         self._wiring = Wiring(me=Identity(task=str(task), generation=self._generation), inside_grpc=inside_grpc)
@@ -196,3 +197,14 @@ class TaskServer:
     def shutdown(self, reason: str) -> None:
         _log.info("%s was asked to end: %s", self._wiring.me.task, reason)
         self._on_shutdown()
+
+
+def _share_machine(cluster: ClusterSpec, task: TaskName) -> None:
+    """A core for each ``ps`` of this machine, which works in short bursts; the others divide what is left."""
+    host = parse_address(cluster.task_address(task.job, task.index)).host
+    here = [name.job for name, address in cluster.tasks() if parse_address(address).host == host]
+    servers = here.count("ps")
+    if task.job == "ps":
+        share_machine(beside=len(here), sparing=0)
+    else:
+        share_machine(beside=len(here) - servers, sparing=servers)

@@ -80,6 +80,10 @@ class Channel(Protocol):
         """
         ...
 
+    def sends_at_once(self, payload_bytes: int) -> bool:
+        """Whether `send` would not wait for the other end to receive, for a frame whose tensors take so much."""
+        ...
+
     def peer_gone(self) -> bool:
         """Whether the other end has closed or died. Does not wait and does not receive; an operation that blocks on
         behalf of the other end asks now and then."""
@@ -175,6 +179,10 @@ class MemoryChannel:
         except Exception:
             self.close()
             raise
+
+    def sends_at_once(self, payload_bytes: int) -> bool:
+        del payload_bytes
+        return True
 
     def peer_gone(self) -> bool:
         return self._ended.is_set()

@@ -88,6 +88,10 @@ class SharedMemoryChannel(SocketChannel):
 
     # --- sending
 
+    def sends_at_once(self, payload_bytes: int) -> bool:
+        in_socket = super().sends_at_once(payload_bytes)
+        return in_socket or len(self._slots) < _MAX_SLOTS or any(slot.free() for slot in self._slots.values())
+
     def _send_encoded(self, encoded: Encoded, flags: int = 0, slot: int = 0) -> int:
         if self._slots and self._frames_sent % _IDLE_FRAMES == 0:
             dropped = self._drop_idle()

@@ -105,6 +105,9 @@ class ByteStreamChannel(ABC):
             self._send_parts([head, *encoded.body])
         return size
 
+    def sends_at_once(self, payload_bytes: int) -> bool:
+        return payload_bytes < _JOIN_BYTES
+
     def recv(self, timeout_s: float | None = None) -> Frame:
         self._receiving = True
         try:
