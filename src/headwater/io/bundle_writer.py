@@ -8,7 +8,6 @@ one of the two is whole.
 
 from __future__ import annotations
 
-import contextlib
 import glob
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,7 +20,7 @@ from headwater import dtypes
 from headwater.dtypes import DType
 from headwater.errors import FailedPreconditionError, InvalidArgumentError
 from headwater.io import crc32c, files, varint
-from headwater.io.files import AtomicFile, Path, as_path, translated
+from headwater.io.files import AtomicFile, Path, as_path
 from headwater.io.protos.tensor_bundle_pb2 import BundleEntryProto, BundleHeaderProto
 from headwater.io.table import build_table
 from headwater.io.tensor_bundle import (
@@ -190,16 +189,14 @@ def merge_bundles(prefixes: Iterable[Path], prefix: Path, delete_old_folders: bo
 
     def move_data() -> None:
         for shard, path in enumerate(moves):
-            with translated(path):
-                os.replace(path, data_path(target, shard, num_shards))
+            files.rename(path, data_path(target, shard, num_shards), overwrite=True)
 
     _publish(target, num_shards, entries, move_data)
     for source in sources:
         files.remove(index_path(source))
     if delete_old_folders:
         for folder in {os.path.dirname(source) for source in sources} - {os.path.dirname(target)}:
-            with contextlib.suppress(OSError):  # other files are in it
-                os.rmdir(folder)
+            files.remove_empty_folder(folder)
 
 
 def _merge_entry(entries: dict[bytes, Any], name: str, entry: Any, first_shard: int) -> None:

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from google.protobuf.message import DecodeError
 
-from headwater.errors import DataLossError
-from headwater.io.files import Path, as_path, makedirs, translated
+from headwater.errors import AlreadyExistsError, DataLossError
+from headwater.io.files import Path, as_path, create, makedirs
 from headwater.io.tfrecord import TFRecordWriter, tf_record_iterator
 from headwater.tensorboard_protos import event_pb2
 
@@ -62,13 +62,12 @@ def _create(stem: str, suffix: str) -> str:
     number = 0
     while True:
         path = f"{stem}.{number}{suffix}" if number else stem + suffix
-        with translated(path):
-            try:
-                os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
-            except FileExistsError:
-                number += 1
-            else:
-                return path
+        try:
+            create(path)
+        except AlreadyExistsError:
+            number += 1
+        else:
+            return path
 
 
 def summary_iterator(path: Path) -> Iterator[Any]:

@@ -109,7 +109,9 @@ class GFile:
             raise TypeError("seek(): offset argument required")
         with translated(self._path):
             stream = self._open_to_read()
-            end = os.fstat(stream.fileno()).st_size
+            here = stream.tell()
+            end = stream.seek(0, os.SEEK_END)
+            stream.seek(here)
             if whence not in (0, 1, 2):
                 raise InvalidArgumentError(
                     None, None, f"Invalid whence argument: {whence}. Valid values are 0, 1, or 2."

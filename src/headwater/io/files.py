@@ -1,6 +1,7 @@
 """Files and folders, with TensorFlow's errors instead of `OSError`, and files that appear whole or not at all.
 
-Paths are ``str``, ``bytes`` or `os.PathLike`. The functions behave as those of TensorFlow 1.15's ``tf.io.gfile``.
+Paths are ``str``, ``bytes`` or `os.PathLike`; URLs that fsspec knows are paths too (`headwater.io.remote`). The
+functions behave as those of TensorFlow 1.15's ``tf.io.gfile``.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import os
 import secrets
 import shutil
 import stat as std_stat
+import tempfile
 from collections.abc import Callable, Generator, Iterator
 from typing import Any, BinaryIO, Final, cast
 
@@ -28,6 +30,7 @@ from headwater.errors import (
     UnimplementedError,
     UnknownError,
 )
+from headwater.io import remote
 
 Path = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 
@@ -59,8 +62,8 @@ _ERROR_OF_ERRNO: Final[dict[int, Callable[[Any, Any, str], OpError]]] = {
 
 
 def as_path(path: Path) -> str:
-    """``path`` as text; TypeError when it is no path."""
-    return os.fsdecode(path)
+    """``path`` as text, without ``file://``; TypeError when it is no path."""
+    return os.fsdecode(path).removeprefix("file://")
 
 
 def as_op_error(error: OSError, path: str) -> OpError:
@@ -101,17 +104,21 @@ class FileStatistics:
 
 def exists(path: Path) -> bool:
     """Whether there is a file or folder at ``path``."""
-    return os.path.exists(as_path(path))
+    name = as_path(path)
+    return remote.exists(name) if remote.is_url(name) else os.path.exists(name)
 
 
 def isdir(path: Path) -> bool:
     """Whether ``path`` is a folder."""
-    return os.path.isdir(as_path(path))
+    name = as_path(path)
+    return remote.isdir(name) if remote.is_url(name) else os.path.isdir(name)
 
 
 def stat(path: Path) -> FileStatistics:
     """Size, time and kind of a file; NotFoundError when there is none."""
     with translated(path) as name:
+        if remote.is_url(name):
+            return FileStatistics(*remote.info(name))
         found = os.stat(name)
     return FileStatistics(found.st_size, found.st_mtime_ns, std_stat.S_ISDIR(found.st_mode))
 
@@ -119,7 +126,10 @@ def stat(path: Path) -> FileStatistics:
 def mkdir(path: Path) -> None:
     """Makes one folder; nothing happens when it exists. NotFoundError when the folder around it does not."""
     with translated(path) as name, contextlib.suppress(FileExistsError):
-        os.mkdir(name)
+        if remote.is_url(name):
+            remote.makedirs(name)
+        else:
+            os.mkdir(name)
 
 
 def makedirs(path: Path) -> None:
@@ -129,6 +139,9 @@ def makedirs(path: Path) -> None:
       FailedPreconditionError: a file is in the way.
     """
     with translated(path) as name:
+        if remote.is_url(name):
+            remote.makedirs(name)
+            return
         try:
             os.makedirs(name, exist_ok=True)
         except FileExistsError:
@@ -138,40 +151,52 @@ def makedirs(path: Path) -> None:
 def remove(path: Path) -> None:
     """Deletes one file. NotFoundError when there is none, FailedPreconditionError for a folder."""
     with translated(path) as name:
-        os.remove(name)
+        if remote.is_url(name):
+            remote.remove(name)
+        else:
+            os.remove(name)
 
 
 def rmtree(path: Path) -> None:
     """Deletes a folder and all in it. NotFoundError when there is none, FailedPreconditionError for a file."""
     with translated(path) as name:
-        shutil.rmtree(name)
+        if remote.is_url(name):
+            remote.rmtree(name)
+        else:
+            shutil.rmtree(name)
 
 
 def copy(source: Path, target: Path, overwrite: bool = False) -> None:
     """Copies one file; AlreadyExistsError when ``target`` exists, unless ``overwrite``."""
     with translated(target) as to:
-        if not overwrite and os.path.exists(to):
+        if not overwrite and exists(to):
             raise AlreadyExistsError(None, None, f"{to}: file already exists")
-        with open_file(source, "rb") as reading, open(to, "wb") as writing:
+        with open_file(source, "rb") as reading, open_file(to, "wb") as writing:
             shutil.copyfileobj(reading, writing, BUFFER_BYTES)
 
 
 def rename(source: Path, target: Path, overwrite: bool = False) -> None:
     """Renames a file or folder; AlreadyExistsError when ``target`` exists, unless ``overwrite``."""
     to = as_path(target)
-    if not overwrite and os.path.exists(to):
+    if not overwrite and exists(to):
         raise AlreadyExistsError(None, None, f"{to}: file already exists")
     with translated(source) as name:
-        os.replace(name, to)
+        if remote.is_url(name) != remote.is_url(to):
+            copy(name, to, overwrite)
+            remove(name)
+        elif remote.is_url(name):
+            remote.rename(name, to)
+        else:
+            os.replace(name, to)
 
 
 def listdir(path: Path) -> list[str]:
     """Names in a folder, hidden ones too, in no order; NotFoundError when there is no such folder."""
     name = as_path(path)
-    if not os.path.isdir(name):
+    if not isdir(name):
         raise NotFoundError(None, None, f"{name}: could not find that folder")
     with translated(name):
-        return os.listdir(name)
+        return remote.listdir(name) if remote.is_url(name) else os.listdir(name)
 
 
 def walk(
@@ -185,7 +210,10 @@ def walk(
       onerror: called with the error of a folder that cannot be listed, which is then left out.
     """
     path = as_path(top)
-    if not os.path.isdir(path):
+    if not isdir(path):
+        return
+    if remote.is_url(path):
+        yield from _walk_url(path, topdown)
         return
 
     def report(error: OSError) -> None:
@@ -193,6 +221,18 @@ def walk(
             onerror(as_op_error(error, error.filename or path))
 
     yield from os.walk(path, topdown=topdown, onerror=report)
+
+
+def _walk_url(url: str, topdown: bool) -> Iterator[tuple[str, list[str], list[str]]]:
+    paths = {name: os.path.join(url, name) for name in listdir(url)}
+    folders = [name for name, path in paths.items() if isdir(path)]
+    here = (url, folders, [name for name in paths if name not in folders])
+    if topdown:
+        yield here
+    for name in folders:
+        yield from _walk_url(paths[name], topdown)
+    if not topdown:
+        yield here
 
 
 def glob(pattern: Path | list[Path] | tuple[Path, ...]) -> list[str]:
@@ -204,7 +244,7 @@ def glob(pattern: Path | list[Path] | tuple[Path, ...]) -> list[str]:
         return [path for one in pattern for path in glob(one)]
     text = as_path(pattern)
     if not std_glob.has_magic(text):
-        return [text] if os.path.exists(text) else []
+        return [text] if exists(text) else []
     folder, name = os.path.split(text)
     found: list[str] = []
     for parent in glob(folder) if folder and folder != text else [folder]:
@@ -212,11 +252,11 @@ def glob(pattern: Path | list[Path] | tuple[Path, ...]) -> list[str]:
             candidates = [name]
         else:
             try:
-                candidates = fnmatch.filter(os.listdir(parent or "."), name)
-            except (FileNotFoundError, NotADirectoryError):
+                candidates = fnmatch.filter(listdir(parent or "."), name)
+            except NotFoundError:
                 continue
         paths = (os.path.join(parent, candidate) for candidate in candidates)
-        found.extend(path for path in paths if os.path.exists(path))
+        found.extend(path for path in paths if exists(path))
     return sorted(found)
 
 
@@ -228,7 +268,37 @@ def open_file(path: Path, mode: str) -> BinaryIO:
       mode: a binary mode of `open`, e.g. ``rb``.
     """
     with translated(path) as name:
+        if remote.is_url(name):
+            return remote.open_file(name, mode, BUFFER_BYTES)
         return cast("BinaryIO", open(name, mode, BUFFER_BYTES))
+
+
+def open_descriptor(path: Path) -> int:
+    """The descriptor of a file to read at any place, which the caller closes; that of a copy for one at a URL."""
+    with translated(path) as name:
+        if not remote.is_url(name):
+            return os.open(name, os.O_RDONLY | os.O_CLOEXEC)
+        with remote.download(name) as held:
+            return os.dup(held.fileno())
+
+
+def create(path: Path) -> None:
+    """Makes a new empty file; AlreadyExistsError where there is one."""
+    with translated(path) as name:
+        if not remote.is_url(name):
+            os.close(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
+            return
+        if remote.exists(name):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
+        remote.open_file(name, "wb", BUFFER_BYTES).close()
+
+
+def remove_empty_folder(path: Path) -> None:
+    """Deletes a folder unless something is in it."""
+    name = as_path(path)
+    if not remote.is_url(name):
+        with contextlib.suppress(OSError):
+            os.rmdir(name)
 
 
 def _open_folder(path: str) -> int:
@@ -238,6 +308,8 @@ def _open_folder(path: str) -> int:
 def fsync_folder(path: Path) -> None:
     """Makes new and changed names in a folder outlast a crash of the machine."""
     with translated(path) as name:
+        if remote.is_url(name):
+            return
         descriptor = _open_folder(name)
         try:
             os.fsync(descriptor)
@@ -249,8 +321,8 @@ class AtomicFile:
     """A new file that gets its name only once all of it is on the disk.
 
     Until `commit` it has no name at all where the file system can do that, so that a killed process leaves nothing
-    behind; elsewhere a hidden one (``.NAME.RANDOM.tmp``) in the same folder. Use it as a context: leaving the block
-    commits, an exception discards.
+    behind; elsewhere a hidden one (``.NAME.RANDOM.tmp``) in the same folder. At a URL it is uploaded then. Use it as a
+    context: leaving the block commits, an exception discards.
 
     Attributes:
       path: the name that it will have.
@@ -264,6 +336,12 @@ class AtomicFile:
 
     def __init__(self, path: Path) -> None:
         self.path = as_path(path)
+        self.closed = False
+        self._remote = remote.is_url(self.path)
+        if self._remote:
+            self._upload = tempfile.NamedTemporaryFile(prefix="headwater-upload-", buffering=BUFFER_BYTES)  # noqa: SIM115
+            self.stream: Any = self._upload
+            return
         folder, self._name = os.path.split(self.path)
         self._temporary = f".{self._name}.{secrets.token_hex(6)}.tmp"
         with translated(self.path):
@@ -274,7 +352,6 @@ class AtomicFile:
                 os.close(self._folder)
                 raise
         self.stream = os.fdopen(descriptor, "wb", BUFFER_BYTES)
-        self.closed = False
 
     def _open(self) -> tuple[int, bool]:
         try:
@@ -303,6 +380,9 @@ class AtomicFile:
         with translated(self.path):
             try:
                 self.stream.flush()
+                if self._remote:
+                    remote.upload(self._upload.name, self.path)
+                    return
                 os.fsync(self.stream.fileno())
                 if not self._temporary_exists:
                     # With a folder's descriptor Python follows the link in /proc to the file, without it does not.
@@ -321,6 +401,8 @@ class AtomicFile:
         self.closed = True
         with contextlib.suppress(OSError):  # a full disk refuses once more what is still in the buffer
             self.stream.close()
+        if self._remote:
+            return
         if self._temporary_exists:
             with contextlib.suppress(FileNotFoundError):
                 os.remove(self._temporary, dir_fd=self._folder)

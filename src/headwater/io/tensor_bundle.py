@@ -33,7 +33,7 @@ from headwater.errors import (
     UnimplementedError,
 )
 from headwater.io import crc32c, varint
-from headwater.io.files import Path, as_path, translated
+from headwater.io.files import Path, as_path, open_descriptor, translated
 from headwater.io.protos.tensor_bundle_pb2 import BundleEntryProto, BundleHeaderProto
 from headwater.io.table import read_table
 from headwater.io.tensor_slice import TensorSlice
@@ -275,8 +275,7 @@ class BundleReader:
         path = data_path(self._prefix, shard, self._index.num_shards)
         with self._lock:
             if shard not in self._descriptors:
-                with translated(path):
-                    self._descriptors[shard] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+                self._descriptors[shard] = open_descriptor(path)
             return self._descriptors[shard], path
 
     def _check_size(self, entry: Any, name: str) -> None:
