@@ -16,6 +16,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 import headwater
+from headwater.cli import jobs, serve
 from headwater.cli.arguments import UsageError, parse_arguments
 from headwater.cli.launcher.plan import LaunchSettings
 from headwater.cli.launcher.shell import launch
@@ -71,9 +72,10 @@ def exec_(
 @app.command(context_settings=_PROGRAM_FOLLOWS)
 def run(
     program: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(metavar="PROGRAM|-m MODULE [ARGUMENTS]", help="What every task runs, as for headwater exec."),
-    ],
+    ] = None,
+    job: Annotated[Path | None, typer.Option(help="Instead of all else a job file, as for headwater submit.")] = None,
     ps: Annotated[int, typer.Option(help="Number of parameter server tasks.")] = 0,
     workers: Annotated[int, typer.Option(help="Number of worker tasks.")] = 0,
     chief: Annotated[bool, typer.Option("--chief", help="A task of job chief besides the workers.")] = False,
@@ -92,8 +94,12 @@ def run(
     Every task gets a free port, the cluster in TF_CONFIG, and its output is shown with its name. When the workers are
     done, the parameter servers are ended. When a task fails, all others are ended, and the exit code is its own.
     """
+    if job is not None:
+        if program:
+            _usage_error("run", "--job: the job file names the program; give no other")
+        raise typer.Exit(_run_job(job, workers or None))
     try:
-        invocation = parse_arguments(program)
+        invocation = parse_arguments(program or ())
         if invocation.kind == "stdin":
             raise UsageError("the tasks cannot share one standard input: name a file, -m MODULE or -c CODE")
         if invocation.kind == "file" and not os.path.exists(invocation.program):
@@ -201,12 +207,25 @@ def server(
 
 @app.command()
 def status(
-    target: Annotated[str, typer.Argument(metavar="HOST:PORT", help="Any task of a running cluster.")],
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="HOST:PORT|JOB",
+            help="Any task of a running cluster, or a job of a server.",
+            autocompletion=jobs.complete_job,
+        ),
+    ],
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Go on showing it until Ctrl-C.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, one line for each look.")] = False,
     interval: Annotated[float, typer.Option(min=0.1, help="Seconds between two looks; speeds are over them.")] = 1.0,
+    server: jobs.ServerOption = jobs.DEFAULT_SERVER,
 ) -> None:
-    """Shows how the tasks of a cluster fare: steps, speeds, who waits for whom, staleness, traffic, variables."""
+    """Shows how the tasks of a cluster fare: steps, speeds, who waits for whom, staleness, traffic, variables.
+
+    Of a job of a server: its tasks with their states, restarts and progress; --watch until it is over.
+    """
+    if ":" not in target:
+        jobs.job_status(target, watch=watch, as_json=as_json, server=server)
     from headwater.cli.status import status as show_status  # noqa: PLC0415  gRPC takes 100 ms
 
     try:
@@ -238,6 +257,30 @@ def make_records(
 def version() -> None:
     """Prints the version of Headwater."""
     print(headwater.__version__)
+
+
+for _command in (
+    serve.serve,
+    jobs.submit,
+    jobs.jobs,
+    jobs.logs,
+    jobs.stop,
+    jobs.restart,
+    jobs.scale,
+    jobs.delete,
+    serve.schema,
+):
+    app.command()(_command)
+app.add_typer(serve.token, name="token")
+
+
+def _run_job(path: Path, workers: int | None) -> int:
+    from headwater.cli.run_job import CannotRun, run_job  # noqa: PLC0415  a database takes half a second
+
+    try:
+        return run_job(jobs.read_spec(path), workers=workers)
+    except CannotRun as error:
+        _fail("run", f"{path}: {error}")
 
 
 def _variable(assignment: str) -> tuple[str, str]:

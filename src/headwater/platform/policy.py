@@ -397,8 +397,9 @@ def _end(state: JobState, then: JobPhase, reason: str, now: float) -> Decision:
             tasks[name] = replace(task, phase=TaskPhase.STOPPED)
         else:
             tasks[name] = task
+    ends = any(task.phase.alive for task in tasks.values())
     state = replace(state, phase=JobPhase.ENDING, then=then, reason=reason, tasks=tasks)
-    return Decision(state, (Note("ending", reason),))
+    return Decision(state, (Note("ending", f"ends its tasks: {reason}"),) if ends else ())
 
 
 def _over(state: JobState, now: float) -> Decision:

@@ -22,7 +22,6 @@ from headwater.platform.service import Platform
 from headwater.platform.store import Store
 from headwater.platform.webhook import Notifier
 
-PORT = 8470
 TOKEN_FILE = "admin.token"
 # Streams end by themselves when the server does; who holds a connection open for longer is cut off.
 _SHUTDOWN_S = 5
@@ -53,7 +52,7 @@ class ServerSettings:
     data_dir: Path
     database: str | None = None
     host: str = "127.0.0.1"
-    port: int = PORT
+    port: int = 8470
     certificate: Path | None = None
     key: Path | None = None
     auth: bool = True
@@ -90,7 +89,7 @@ def open_store(settings: ServerSettings) -> Store:
     return store
 
 
-def serve(
+def serve_forever(
     settings: ServerSettings,
     backends: Sequence[Backend],
     *,

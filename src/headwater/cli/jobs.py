@@ -1,0 +1,334 @@
+"""The commands that talk to a server: submit, jobs, logs, stop, restart, scale, delete, and the status of a job."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Generator, Iterable
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from headwater.platform.client import Client
+    from headwater.platform.spec import JobSpec
+
+DEFAULT_SERVER = "http://127.0.0.1:8470"
+_COLOURS = {
+    "succeeded": "green", "running": "cyan", "failed": "red", "queued": "yellow", "restarting": "yellow",
+    "starting": "yellow", "waiting": "yellow", "ending": "magenta", "stopped": "dim",
+}  # fmt: skip
+_WIDTH_WITHOUT_TERMINAL = 1000
+_NOT_REACHED, _JOB_FAILED = 1, 1
+
+ServerOption = Annotated[str, typer.Option("--server", envvar="HEADWATER_SERVER", help="The server's address.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+
+
+def read_spec(path: Path) -> JobSpec:
+    """The job of a file; its working folder, unless it names one, is the file's own.
+
+    Raises:
+      typer.Exit: it cannot be read, or is wrong; every problem is shown with its line.
+    """
+    from headwater.platform.spec import JobSpecError, parse_job  # noqa: PLC0415  pydantic takes 100 ms
+
+    try:
+        spec = parse_job(path.read_text(encoding="utf-8"), str(path))
+    except (OSError, UnicodeDecodeError) as error:
+        fail(str(error), code=2)
+    except JobSpecError as error:
+        fail(str(error), code=2)
+    folder = path.absolute().parent
+    if spec.archive is not None:
+        return spec.model_copy(update={"archive": str(folder / spec.archive)})
+    return spec.model_copy(update={"workdir": str(folder / (spec.workdir or "."))})
+
+
+def complete_job(incomplete: str) -> list[str]:
+    """Ids of jobs, for the shell; none where no server answers."""
+    try:
+        with contextlib.redirect_stderr(None), connected(os.environ.get("HEADWATER_SERVER", DEFAULT_SERVER)) as client:
+            found = client.get("/jobs", limit=100)["jobs"]
+    except typer.Exit:
+        return []
+    return [job["id"] for job in found if job["id"].startswith(incomplete)]
+
+
+JobArgument = Annotated[
+    str, typer.Argument(metavar="JOB", help="A job's id, or its name.", autocompletion=complete_job)
+]
+
+
+def submit(
+    file: Annotated[Path, typer.Argument(metavar="job.yaml", help="The job file.")],
+    workers: Annotated[int | None, typer.Option(help="So many workers, of the job's range.")] = None,
+    upload: Annotated[bool, typer.Option("--upload", help="Hand in the working folder, for another machine.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Show what its tasks print until it is over.")] = False,
+    server: ServerOption = DEFAULT_SERVER,
+    as_json: JsonOption = False,
+) -> None:
+    """Hands a job to the server, which queues it."""
+    spec = read_spec(file)
+    with connected(server) as client, tempfile.TemporaryDirectory(prefix="headwater-submit-") as folder:
+        digest = None
+        if spec.archive is not None:
+            digest = client.upload(Path(spec.archive))
+        elif upload:
+            from headwater.platform.packing import pack  # noqa: PLC0415  tarfile is needed here only
+
+            archive = Path(folder, "files.tar.gz")
+            try:
+                pack(Path(spec.workdir or "."), archive)
+            except (OSError, ValueError) as error:
+                fail(f"--upload: {error}")
+            digest = client.upload(archive)
+            spec = spec.model_copy(update={"workdir": None})
+        body = spec.model_dump(mode="json", exclude_defaults=True)
+        job = client.post("/jobs", body, workers=workers, archive=digest)
+        if as_json:
+            show_json(job)
+        else:
+            print(job["id"])
+        if follow:
+            _follow(client, job["id"], None, None, as_json)
+            raise typer.Exit(_exit_code(client.get(f"/jobs/{job['id']}")))
+
+
+def jobs(
+    show_all: Annotated[bool, typer.Option("--all", "-a", help="Those that are over, too.")] = False,
+    name: Annotated[str | None, typer.Option(help="Only those of this name.")] = None,
+    phase: Annotated[str | None, typer.Option(help="Only those in this phase, e.g. failed.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=500, help="At most so many.")] = 100,
+    server: ServerOption = DEFAULT_SERVER,
+    as_json: JsonOption = False,
+) -> None:
+    """Lists jobs, the latest first."""
+    live = None if show_all or phase else True
+    with connected(server) as client:
+        found = client.get("/jobs", live=live, name=name, phase=phase, limit=limit)["jobs"]
+    if as_json:
+        show_json(found)
+        return
+    table = _table("job", "phase", "tasks", "step", "steps/s", "loss", "age", "reason")
+    now = time.time()
+    for job in found:
+        tasks = f"{job['tasks_running']}/{job['tasks_total']}"
+        age = _seconds(now - job["submitted_at"])
+        table.add_row(job["id"], _phase(job), tasks, *_progress(job), age, job["reason"])
+    _console().print(table)
+
+
+def job_status(job: str, *, watch: bool = False, as_json: bool = False, server: str = DEFAULT_SERVER) -> None:
+    """Shows a job with its tasks; ``watch``: until it is over.
+
+    Raises:
+      typer.Exit: 1 where the job has failed, or cannot be asked for.
+    """
+    with connected(server) as client:
+        job_id = client.job_id(job)
+        shown = client.get(f"/jobs/{job_id}")
+        if watch:
+            shown = _watch(client, job_id, shown, as_json)
+        elif as_json:
+            show_json(shown)
+        else:
+            _console().print(_status(shown))
+    raise typer.Exit(_JOB_FAILED if shown["phase"] == "failed" else 0)
+
+
+def logs(
+    job: JobArgument,
+    task: Annotated[str | None, typer.Argument(metavar="[TASK]", help="Only this task, e.g. worker-0.")] = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the job is over.")] = False,
+    tail: Annotated[int | None, typer.Option(min=0, help="Begin with the last so many lines.")] = None,
+    server: ServerOption = DEFAULT_SERVER,
+    as_json: JsonOption = False,
+) -> None:
+    """Shows what a job's tasks have printed."""
+    with connected(server) as client:
+        _follow(client, client.job_id(job), task, tail, as_json, follow=follow)
+
+
+def stop(
+    job: JobArgument,
+    requeue: Annotated[bool, typer.Option("--requeue", help="Back to the queue, as after a preemption.")] = False,
+    server: ServerOption = DEFAULT_SERVER,
+    as_json: JsonOption = False,
+) -> None:
+    """Asks all tasks of a job to end; they have its grace period to save what they have."""
+    _ask(job, "stop", {"requeue": requeue}, server, as_json)
+
+
+def restart(job: JobArgument, server: ServerOption = DEFAULT_SERVER, as_json: JsonOption = False) -> None:
+    """Starts all tasks of a job anew, also of one that is over."""
+    _ask(job, "restart", None, server, as_json)
+
+
+def scale(
+    job: JobArgument,
+    workers: Annotated[int, typer.Option(min=0, help="How many workers it is to have.")],
+    server: ServerOption = DEFAULT_SERVER,
+    as_json: JsonOption = False,
+) -> None:
+    """Gives a job another number of workers, within the range of its file."""
+    _ask(job, "scale", {"workers": workers}, server, as_json)
+
+
+def delete(job: JobArgument, server: ServerOption = DEFAULT_SERVER, as_json: JsonOption = False) -> None:
+    """Forgets a job that is over, with its logs. Its checkpoints stay."""
+    with connected(server) as client:
+        job_id = client.job_id(job)
+        client.delete(f"/jobs/{job_id}")
+    if as_json:
+        show_json({"deleted": job_id})
+    else:
+        print(f"{job_id} is deleted")
+
+
+@contextmanager
+def connected(server: str) -> Generator[Client]:
+    """A client of the server; what goes wrong ends the command with one line and exit code 1."""
+    from headwater.platform.client import Client, ClientError, find_token  # noqa: PLC0415  httpx takes 100 ms
+
+    try:
+        with closing(Client(server, find_token())) as client:
+            yield client
+    except ClientError as error:
+        fail(str(error))
+
+
+def fail(message: str, *, code: int = _NOT_REACHED) -> NoReturn:
+    """Ends the command with ``message``."""
+    print(f"headwater: {message}", file=sys.stderr)
+    raise typer.Exit(code)
+
+
+def show_json(value: Any) -> None:
+    """Prints ``value`` for programs."""
+    print(json.dumps(value, indent=2))
+
+
+def _ask(job: str, verb: str, body: Any, server: str, as_json: bool) -> None:
+    with connected(server) as client:
+        shown = client.post(f"/jobs/{client.job_id(job)}/{verb}", body)
+    if as_json:
+        show_json(shown)
+    else:
+        print(f"{shown['id']} is {shown['phase']}" + (f": {shown['reason']}" if shown["reason"] else ""))
+
+
+def _follow(
+    client: Client, job_id: str, task: str | None, tail: int | None, as_json: bool, *, follow: bool = True
+) -> None:
+    with client.stream(f"/jobs/{job_id}/logs", task=task, tail=tail, follow=follow) as events:
+        for _, entry in events:
+            if as_json:
+                print(json.dumps(entry), flush=True)
+            else:
+                print(entry["line"] if task is not None else f"{entry['task']} | {entry['line']}", flush=True)
+
+
+def _watch(client: Client, job_id: str, shown: Any, as_json: bool) -> Any:
+    with client.stream(f"/jobs/{job_id}/stream") as events:
+        if as_json or not sys.stdout.isatty():
+            for kind, entry in events:
+                if as_json:
+                    print(json.dumps({kind: entry}), flush=True)
+                elif kind == "event":
+                    print(f"{_clock(entry['at'])} {entry['text']}", flush=True)
+                shown = entry if kind == "job" else shown
+        else:
+            from rich.live import Live  # noqa: PLC0415  for terminals only
+
+            with Live(_status(shown), console=_console(), auto_refresh=False) as live:
+                for kind, entry in events:
+                    if kind == "job":
+                        shown = entry
+                        live.update(_status(shown), refresh=True)
+                    else:
+                        live.console.print(f"{_clock(entry['at'])} {entry['text']}")
+    return shown
+
+
+def _status(job: Any) -> Table:
+    from rich.table import Table  # noqa: PLC0415  rich takes 50 ms
+    from rich.text import Text  # noqa: PLC0415
+
+    grid = Table.grid(padding=(0, 1))
+    head = Text.assemble((job["id"], "bold"), "  ", _phase(job), f"  {job['reason']}")
+    grid.add_row(head)
+    facts = [
+        f"owner {job['owner']}",
+        f"backend {job['backend']}",
+        f"workers {job['workers']} of {job['workers_range']}",
+    ]
+    facts += [f"{job[name]} {name}" for name in ("restarts", "requeues") if job[name]]
+    grid.add_row(Text(" · ".join(facts), "dim"))
+    if job["first_error"] is not None and job["phase"] == "failed":
+        for line in job["first_error"]["last_lines"][-10:]:
+            grid.add_row(Text(f"  {line}", "red"))
+    table = _table("task", "phase", "host", "attempt", "step", "steps/s", "loss", "reason")
+    for task in job["tasks"]:
+        table.add_row(
+            task["name"], _phase(task), task["host"] or "", str(task["attempt"]), *_progress(task), task["reason"]
+        )
+    grid.add_row(table)
+    return grid
+
+
+def _exit_code(job: Any) -> int:
+    return 0 if job["phase"] == "succeeded" else _JOB_FAILED
+
+
+def _phase(shown: Any) -> Text:
+    from rich.text import Text  # noqa: PLC0415  as above
+
+    return Text(shown["phase"], _COLOURS.get(shown["phase"], ""))
+
+
+def _progress(shown: Any) -> Iterable[str]:
+    speed, loss = shown["steps_per_s"], shown["loss"]
+    yield f"{shown['step']:,}" if shown["step"] is not None else ""
+    yield f"{speed:,.0f}" if speed is not None else ""
+    yield loss if isinstance(loss, str) else f"{loss:.4g}" if loss is not None else ""
+
+
+def _table(*headings: str) -> Table:
+    from rich.table import Table  # noqa: PLC0415  as above
+
+    table = Table(box=None, pad_edge=False)
+    for heading in headings:
+        table.add_column(heading, overflow="fold")
+    return table
+
+
+def _console() -> Console:
+    from rich.console import Console  # noqa: PLC0415  as above
+
+    return Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else _WIDTH_WITHOUT_TERMINAL)
+
+
+def _clock(at: float) -> str:
+    return time.strftime("%H:%M:%S", time.localtime(at))
+
+
+def _seconds(seconds: float) -> str:
+    minutes, seconds = divmod(int(max(0.0, seconds)), 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    if days:
+        return f"{days}d{hours}h"
+    if hours:
+        return f"{hours}h{minutes}m"
+    return f"{minutes}m{seconds}s" if minutes else f"{seconds}s"

@@ -1,0 +1,144 @@
+"""``headwater run --job``: one job file, run on this machine without a server."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import shutil
+import signal
+import tempfile
+from collections.abc import Generator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from types import FrameType
+
+from headwater.cli.launcher.output import Outlet, make_view
+from headwater.platform.backends.local import LocalBackend, LocalSettings
+from headwater.platform.logfiles import Follower
+from headwater.platform.manager import Manager, ManagerSettings
+from headwater.platform.policy import NotPossible
+from headwater.platform.records import JobRecord
+from headwater.platform.spec import JobSpec
+from headwater.platform.states import AskStop, JobPhase
+from headwater.platform.store import Store
+
+_TURN_S = 0.2
+_PENDING_S = 5.0
+
+
+class CannotRun(Exception):
+    """The job cannot be run here; the message says why."""
+
+
+def run_job(spec: JobSpec, *, workers: int | None = None) -> int:
+    """Runs a job until it is over, with what its tasks print shown, and returns the exit code of the command.
+
+    That is 0 for a job that succeeded, the first failed task's own for one that failed, 128 + n after signal n. However
+    this process ends, nothing of the job is left.
+
+    Raises:
+      CannotRun: the job asks for what only a server can do, or for more than there is.
+    """
+    if spec.backend not in (None, "local"):
+        raise CannotRun(f"backend: {spec.backend} needs a server: headwater serve")
+    # What is pending here waits in vain: nothing else will end.
+    deadlines = spec.deadlines.model_copy(update={"pending": _PENDING_S})
+    spec = spec.model_copy(update={"backend": None, "deadlines": deadlines})
+    # Its own messages are shown as notes.
+    logging.getLogger("headwater.platform").addHandler(logging.NullHandler())
+    with tempfile.TemporaryDirectory(prefix="headwater-job-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        store = Store(f"sqlite:///{folder}/job.db")
+        store.open()
+        backend = LocalBackend(LocalSettings(state_dir=folder / "local", outlive=False))
+        with closing(store):
+            manager = Manager(store, [backend], ManagerSettings(data_dir=folder, poll_s=_TURN_S))
+            manager.start()
+            with closing(manager):
+                archive = _archive(spec, manager.settings)
+                try:
+                    record = manager.submit(spec, owner="headwater run", archive=archive, workers=workers)
+                except NotPossible as error:
+                    raise CannotRun(str(error)) from error
+                return _watch(manager, record)
+
+
+def _archive(spec: JobSpec, settings: ManagerSettings) -> str | None:
+    if spec.archive is None:
+        return None
+    try:
+        with open(spec.archive, "rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        settings.archive_path(digest).parent.mkdir(parents=True)
+        shutil.copyfile(spec.archive, settings.archive_path(digest))
+    except OSError as error:
+        raise CannotRun(f"archive: {error}") from error
+    return digest
+
+
+def _watch(manager: Manager, record: JobRecord) -> int:
+    """Shows what the tasks print and what happens to them, until the job is over."""
+    outlet = Outlet(make_view(tuple(record.state.tasks)))
+    followers: dict[str, Follower] = {}
+    seen = change = 0
+    signals: list[int] = []
+    try:
+        with _stop_signals(signals):
+            while True:
+                record = manager.job(record.id)
+                if outlet.lost:
+                    signals.append(signal.SIGPIPE)
+                if len(signals) > 1:  # asked again: the guard ends at once what is left
+                    break
+                if signals and record.state.phase is not JobPhase.ENDING and not record.state.phase.over:
+                    record = manager.ask(record.id, AskStop(signal.Signals(signals[0]).name))
+                more = _show_lines(manager, record, followers, outlet)
+                for event in manager.store.events(job_id=record.id, after=seen):
+                    seen = event.id
+                    outlet.note(event.note.text)
+                outlet.flush()
+                if record.state.phase.over and not more:
+                    break
+                change = manager.store.wait_change(change, 0.0 if more else _TURN_S)
+    finally:
+        outlet.close()
+    return _exit_code(record, signals)
+
+
+def _show_lines(manager: Manager, record: JobRecord, followers: dict[str, Follower], outlet: Outlet) -> bool:
+    more = False
+    for name, task in record.state.tasks.items():
+        if task.label not in followers:
+            followers[task.label] = Follower(manager.settings.log_path(record.id, task.label))
+        lines = followers[task.label].lines()
+        if record.state.phase.over and not lines:
+            lines = followers[task.label].close()
+        for line in lines:
+            outlet.line(name, "stdout", line)
+        more = more or bool(lines)
+    return more
+
+
+def _exit_code(record: JobRecord, signals: list[int]) -> int:
+    if signals:
+        return 128 + signals[0]
+    if record.state.phase is JobPhase.SUCCEEDED:
+        return 0
+    code = record.state.first.code if record.state.first is not None else None
+    return (128 - code if code < 0 else code) if code else 1
+
+
+@contextmanager
+def _stop_signals(received: list[int]) -> Generator[None]:
+    """Notes signals that ask this process to end, instead of ending it."""
+
+    def note(signum: int, _frame: FrameType | None) -> None:
+        received.append(signum)
+
+    handled = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    previous = {signum: signal.signal(signum, note) for signum in handled}
+    try:
+        yield
+    finally:
+        for signum, handler in previous.items():
+            signal.signal(signum, handler)

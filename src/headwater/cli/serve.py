@@ -1,0 +1,123 @@
+"""``headwater serve``, its tokens, and the schema of job files."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from headwater.cli.jobs import DEFAULT_SERVER, JsonOption, ServerOption, connected, fail, show_json
+
+_PORT = 8470
+token = typer.Typer(help="Gives, lists and takes back the tokens of a server.", no_args_is_help=True)
+
+
+def serve(
+    host: Annotated[str, typer.Option(help="The address to listen at.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 for any that is free.")] = _PORT,
+    data_dir: Annotated[
+        Path | None, typer.Option(envvar="HEADWATER_SERVER_DIR", help="Where its database, logs and archives are.")
+    ] = None,
+    database: Annotated[
+        str | None, typer.Option(envvar="HEADWATER_DATABASE", help="Another database, e.g. postgresql+psycopg://...")
+    ] = None,
+    certificate: Annotated[Path | None, typer.Option(help="A PEM file with its certificate chain.")] = None,
+    key: Annotated[Path | None, typer.Option(help="A PEM file with its private key.")] = None,
+    no_auth: Annotated[bool, typer.Option("--no-auth", help="Ask nobody on this machine for a token.")] = False,
+    max_running: Annotated[int, typer.Option(min=0, help="At most so many jobs run at once; 0: no bound.")] = 0,
+    cpus: Annotated[int | None, typer.Option(min=0, help="So many of this machine's cores are for jobs.")] = None,
+    gpus: Annotated[int | None, typer.Option(min=0, help="So many of its GPUs are for jobs.")] = None,
+    log_format: Annotated[str, typer.Option(help="How its own log is written: text or json.")] = "text",
+) -> None:
+    """Runs the server that queues, starts, watches and restarts jobs. They run as the user of this server.
+
+    Running jobs go on when the server ends, however it does, and the next one finds them.
+    """
+    # What a server is made of takes a second to import, which other commands need not wait for.
+    from headwater.platform.backends.local import LocalBackend, LocalSettings  # noqa: PLC0415
+    from headwater.platform.client import default_data_dir  # noqa: PLC0415
+    from headwater.platform.server import ServerError, ServerSettings, serve_forever  # noqa: PLC0415
+    from headwater.platform.store import StoreError  # noqa: PLC0415
+
+    if log_format not in ("text", "json"):
+        fail(f"--log-format must be text or json, but is {log_format!r}", code=2)
+    folder = data_dir or default_data_dir()
+    try:
+        settings = ServerSettings(
+            data_dir=folder,
+            database=database,
+            host=host,
+            port=port,
+            certificate=certificate,
+            key=key,
+            auth=not no_auth,
+            max_running=max_running,
+            log_format=log_format,
+        )
+        local = LocalSettings(state_dir=folder / "local", cpus=cpus, gpus=gpus)
+    except ValueError as error:
+        fail(str(error), code=2)
+    try:
+        serve_forever(settings, [LocalBackend(local)], announce=_announce)
+    except (StoreError, ServerError, OSError) as error:
+        fail(str(error))
+
+
+def schema() -> None:
+    """Prints the JSON schema of job files."""
+    from headwater.platform.spec import job_schema  # noqa: PLC0415  pydantic takes 100 ms
+
+    show_json(job_schema())
+
+
+@token.command("create")
+def create_token(
+    name: Annotated[str, typer.Argument(help="Whose it is, or what for.")],
+    role: Annotated[str, typer.Option(help="What it allows: view, run or admin.")] = "run",
+    days: Annotated[float | None, typer.Option(min=0.001, help="How long it holds; for ever unless given.")] = None,
+    server: ServerOption = DEFAULT_SERVER,
+    as_json: JsonOption = False,
+) -> None:
+    """Gives a new token and prints it; it is never shown again."""
+    if role not in ("view", "run", "admin"):
+        fail(f"--role must be view, run or admin, but is {role!r}", code=2)
+    valid_s = days * 86400 if days is not None else None
+    with connected(server) as client:
+        given = client.post("/tokens", {"name": name, "role": role, "valid_s": valid_s})
+    if as_json:
+        show_json(given)
+    else:
+        print(given["secret"])
+
+
+@token.command("list")
+def list_tokens(server: ServerOption = DEFAULT_SERVER, as_json: JsonOption = False) -> None:
+    """Lists all tokens, without what opens them."""
+    with connected(server) as client:
+        tokens = client.get("/tokens")
+    if as_json:
+        show_json(tokens)
+        return
+    for entry in tokens:
+        print(f"{entry['id']}  {entry['role']:5}  {entry['name']}")
+
+
+@token.command("delete")
+def delete_token(
+    token_id: Annotated[str, typer.Argument(metavar="ID", help="As 'headwater token list' shows it.")],
+    server: ServerOption = DEFAULT_SERVER,
+    as_json: JsonOption = False,
+) -> None:
+    """Takes a token back: from now on it opens nothing."""
+    with connected(server) as client:
+        client.delete(f"/tokens/{token_id}")
+    if as_json:
+        show_json({"deleted": token_id})
+    else:
+        print(f"{token_id} is taken back")
+
+
+def _announce(line: str) -> None:
+    print(line, flush=True, file=sys.stdout)
