@@ -16,7 +16,8 @@ _FAMILIES = (
     "stand_ins", "core", "elementwise", "reductions", "segments", "arrays", "joining", "slices", "indexing",
     "linalg", "nn", "convolution", "blocks", "fourier", "random", "backward", "searching", "strings", "debugging",
     "summaries", "state", "optimizers", "queues", "accumulators", "step_barrier", "consistency", "checkpoint",
-    "readers", "parsing", "image_files", "batching", "control_flow", "tensor_arrays", "datasets",
+    "readers", "parsing", "image_files", "batching", "control_flow", "tensor_arrays", "scans",
+    "tables", "sparse", "datasets",
 )  # fmt: skip
 
 for _family in _FAMILIES:

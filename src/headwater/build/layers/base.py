@@ -112,6 +112,7 @@ class Layer:
         scope = kwargs.pop("_scope", None)
         self._reuse = kwargs.pop("_reuse", None)
         self._activity_regularizer = kwargs.pop("activity_regularizer", None)
+        self._collect_updates = kwargs.pop("_collect_updates", True)
         if kwargs:
             raise TypeError(f"{type(self).__name__} takes no argument {', '.join(sorted(kwargs))}")
         self.trainable = trainable
@@ -283,7 +284,8 @@ class Layer:
             made: Any = update() if callable(update) else update
             op = made if isinstance(made, Operation) else getattr(made, "op", made)
             self._updates.append((op, _listed(inputs)))
-            _collect(GraphKeys.UPDATE_OPS, op)
+            if self._collect_updates:
+                _collect(GraphKeys.UPDATE_OPS, op)
 
     # Calls ---------------------------------------------------------------------------------------------------------
 

@@ -149,6 +149,10 @@ _NAMES = {
     "headwater.build.sparse": """
         SparseTensor SparseTensorValue convert_to_tensor_or_sparse_tensor sparse_placeholder
         sparse_tensor_dense_matmul sparse_tensor_to_dense""",
+    "headwater.build.sparse_changes": """
+        sparse_concat sparse_fill_empty_rows sparse_reduce_sum sparse_reorder sparse_reshape sparse_retain
+        sparse_to_indicator sparse_transpose""",
+    "headwater.build.tables": "string_to_hash_bucket_fast",
     "headwater.build.strings": """
         as_string decode_base64 decode_raw encode_base64 reduce_join regex_replace string_join string_split
         string_strip string_to_number substr""",
@@ -169,8 +173,8 @@ _MODULES = {
     area: f"headwater.compat.tf.{area}"
     for area in (
         "bitwise", "compat", "contrib", "debugging", "dtypes", "errors", "examples", "image", "initializers", "io",
-        "layers", "linalg", "losses", "manip", "math", "nest", "nn", "python_io", "random", "signal",
-        "sparse", "spectral", "strings", "summary", "test", "train", "version",
+        "layers", "linalg", "lookup", "losses", "manip", "math", "metrics", "nest", "nn", "python_io", "random",
+        "signal", "sparse", "spectral", "strings", "summary", "test", "train", "version",
     )
 }  # fmt: skip
 

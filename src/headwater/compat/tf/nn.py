@@ -24,7 +24,13 @@ _NAMES = {
         atrous_conv2d avg_pool1d convolution=convolution_ depth_to_space max_pool1d pool space_to_batch
         space_to_depth""",
     "headwater.build.embedding": "embedding_lookup embedding_lookup_sparse",
+    "headwater.build.sparse_changes": "safe_embedding_lookup_sparse",
     "headwater.build.math": "log_sigmoid sigmoid tanh",
+    "headwater.build.rnn.networks": """
+        bidirectional_dynamic_rnn bidirectional_rnn=static_bidirectional_rnn dynamic_rnn rnn=static_rnn
+        static_bidirectional_rnn static_rnn""",
 }
 
-__getattr__, __dir__ = namespace(__name__, _NAMES)
+_MODULES = {"rnn_cell": "headwater.compat.tf.rnn_cell"}
+
+__getattr__, __dir__ = namespace(__name__, _NAMES, _MODULES)

@@ -22,6 +22,7 @@ _NAMES = {
         cosine_decay cosine_decay_restarts exponential_decay inverse_time_decay linear_cosine_decay natural_exp_decay
         noisy_linear_cosine_decay piecewise_constant piecewise_constant_decay=piecewise_constant polynomial_decay""",
     "headwater.training.moving_averages": "ExponentialMovingAverage",
+    "headwater.training.warm_start": "init_from_checkpoint warm_start",
     "headwater.training.saver": "Saver import_meta_graph",
     "headwater.training.meta_graph": "export_meta_graph",
     "headwater.training.checkpoint_reader": """

@@ -6,7 +6,7 @@ from headwater.compat.names import namespace
 
 _MODULES = {
     area: f"headwater.compat.tf.contrib.{area}"
-    for area in ("data", "deprecated", "framework", "layers", "metrics", "rnn", "slim", "training")
+    for area in ("data", "deprecated", "framework", "layers", "lookup", "metrics", "rnn", "slim", "training")
 }
 
 __getattr__, __dir__ = namespace(__name__, {}, _MODULES)

@@ -1,0 +1,68 @@
+"""``tf.contrib.metrics``: metrics with the predictions first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from headwater.build.losses import confusion_matrix
+from headwater.build.metrics import counts, means, ranking, thresholds
+
+
+def _predictions_first(metric: Callable[..., Any]) -> Callable[..., Any]:
+    """``metric(labels, predictions, …)`` as ``f(predictions, labels, …)``."""
+
+    def function(predictions: Any, labels: Any, *args: Any, **kwargs: Any) -> Any:
+        return metric(labels, predictions, *args, **kwargs)
+
+    function.__doc__ = metric.__doc__
+    return function
+
+
+streaming_accuracy = _predictions_first(means.accuracy)
+streaming_auc = _predictions_first(thresholds.auc)
+streaming_false_negatives = _predictions_first(counts.false_negatives)
+streaming_false_negatives_at_thresholds = _predictions_first(thresholds.false_negatives_at_thresholds)
+streaming_false_positives = _predictions_first(counts.false_positives)
+streaming_false_positives_at_thresholds = _predictions_first(thresholds.false_positives_at_thresholds)
+streaming_mean = means.mean
+streaming_mean_absolute_error = _predictions_first(means.mean_absolute_error)
+streaming_mean_cosine_distance = _predictions_first(means.mean_cosine_distance)
+streaming_mean_iou = _predictions_first(means.mean_iou)
+streaming_mean_relative_error = _predictions_first(means.mean_relative_error)
+streaming_mean_squared_error = _predictions_first(means.mean_squared_error)
+streaming_mean_tensor = means.mean_tensor
+streaming_percentage_less = means.percentage_below
+streaming_precision = _predictions_first(counts.precision)
+streaming_precision_at_thresholds = _predictions_first(thresholds.precision_at_thresholds)
+streaming_recall = _predictions_first(counts.recall)
+streaming_recall_at_thresholds = _predictions_first(thresholds.recall_at_thresholds)
+streaming_root_mean_squared_error = _predictions_first(means.root_mean_squared_error)
+streaming_sensitivity_at_specificity = _predictions_first(thresholds.sensitivity_at_specificity)
+streaming_sparse_precision_at_k = _predictions_first(ranking.precision_at_k)
+streaming_sparse_recall_at_k = _predictions_first(ranking.recall_at_k)
+streaming_specificity_at_sensitivity = _predictions_first(thresholds.specificity_at_sensitivity)
+streaming_true_negatives = _predictions_first(counts.true_negatives)
+streaming_true_negatives_at_thresholds = _predictions_first(thresholds.true_negatives_at_thresholds)
+streaming_true_positives = _predictions_first(counts.true_positives)
+streaming_true_positives_at_thresholds = _predictions_first(thresholds.true_positives_at_thresholds)
+
+__all__ = ["aggregate_metric_map", "aggregate_metrics", "confusion_matrix"]
+
+
+def aggregate_metrics(*value_update_tuples: Any) -> tuple[list[Any], list[Any]]:
+    """The values and the updates of several metrics.
+
+    Raises:
+      ValueError: there are none.
+    """
+    if not value_update_tuples:
+        raise ValueError("Expected at least one value_tensor/update_op pair")
+    values, updates = zip(*value_update_tuples, strict=True)
+    return list(values), list(updates)
+
+
+def aggregate_metric_map(names_to_tuples: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The values and the updates of several metrics, by their names."""
+    values = {name: pair[0] for name, pair in names_to_tuples.items()}
+    return values, {name: pair[1] for name, pair in names_to_tuples.items()}

@@ -1,0 +1,77 @@
+"""``tf.contrib.slim.losses``: losses with the predictions first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headwater.build import weighted_losses
+from headwater.build.weighted_losses import (
+    add_loss,
+    compute_weighted_loss,
+    get_losses,
+    get_regularization_losses,
+    get_total_loss,
+)
+from headwater.graph.operation import Tensor
+
+__all__ = [
+    "absolute_difference", "add_loss", "compute_weighted_loss", "cosine_distance", "get_losses",
+    "get_regularization_losses", "get_total_loss", "hinge_loss", "log_loss", "mean_pairwise_squared_error",
+    "mean_squared_error", "sigmoid_cross_entropy", "softmax_cross_entropy", "sparse_softmax_cross_entropy",
+]  # fmt: skip
+
+
+def absolute_difference(predictions: Any, labels: Any = None, weights: Any = 1.0, scope: str | None = None) -> Tensor:
+    """``tf.losses.absolute_difference``."""
+    return weighted_losses.absolute_difference(labels, predictions, weights, scope)
+
+
+def cosine_distance(
+    predictions: Any, labels: Any = None, axis: int | None = None, weights: Any = 1.0, scope: str | None = None,
+    dim: int | None = None,
+) -> Tensor:  # fmt: skip
+    """``tf.losses.cosine_distance``."""
+    return weighted_losses.cosine_distance(labels, predictions, axis, weights, scope, dim=dim)
+
+
+def hinge_loss(logits: Any, labels: Any = None, scope: str | None = None) -> Tensor:
+    """``tf.losses.hinge_loss`` of each element."""
+    return weighted_losses.hinge_loss(labels, logits, 1.0, scope, None, weighted_losses.Reduction.NONE)
+
+
+def log_loss(
+    predictions: Any, labels: Any = None, weights: Any = 1.0, epsilon: float = 1e-7, scope: str | None = None
+) -> Tensor:
+    """``tf.losses.log_loss``."""
+    return weighted_losses.log_loss(labels, predictions, weights, epsilon, scope)
+
+
+def mean_pairwise_squared_error(
+    predictions: Any, labels: Any = None, weights: Any = 1.0, scope: str | None = None
+) -> Tensor:
+    """``tf.losses.mean_pairwise_squared_error``."""
+    return weighted_losses.mean_pairwise_squared_error(labels, predictions, weights, scope)
+
+
+def mean_squared_error(predictions: Any, labels: Any = None, weights: Any = 1.0, scope: str | None = None) -> Tensor:
+    """``tf.losses.mean_squared_error``."""
+    return weighted_losses.mean_squared_error(labels, predictions, weights, scope)
+
+
+def sigmoid_cross_entropy(
+    logits: Any, multi_class_labels: Any, weights: Any = 1.0, label_smoothing: Any = 0, scope: str | None = None
+) -> Tensor:
+    """``tf.losses.sigmoid_cross_entropy``."""
+    return weighted_losses.sigmoid_cross_entropy(multi_class_labels, logits, weights, label_smoothing, scope)
+
+
+def softmax_cross_entropy(
+    logits: Any, onehot_labels: Any, weights: Any = 1.0, label_smoothing: Any = 0, scope: str | None = None
+) -> Tensor:
+    """``tf.losses.softmax_cross_entropy``."""
+    return weighted_losses.softmax_cross_entropy(onehot_labels, logits, weights, label_smoothing, scope)
+
+
+def sparse_softmax_cross_entropy(logits: Any, labels: Any, weights: Any = 1.0, scope: str | None = None) -> Tensor:
+    """``tf.losses.sparse_softmax_cross_entropy``."""
+    return weighted_losses.sparse_softmax_cross_entropy(labels, logits, weights, scope)

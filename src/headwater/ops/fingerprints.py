@@ -1,0 +1,132 @@
+"""Numbers that stand for text: the 64-bit fingerprint of FarmHash, and others derived from it.
+
+Everything here is arithmetic modulo 2⁶⁴ on little-endian words, as G. Pike's FarmHash defines ``Fingerprint64``. The
+numbers are the same on every machine and in every process: hash buckets of a model rely on it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+
+_MASK = 0xFFFFFFFFFFFFFFFF
+_K0, _K1, _K2 = 0xC3A5C85C97CB3127, 0xB492B66FBE98F273, 0x9AE16A3B2F90404F
+_CAT = 0xC6A4A7935BD1E995
+
+
+def _word(text: bytes, place: int) -> int:
+    return struct.unpack_from("<Q", text, place)[0]
+
+
+def _turned(value: int, by: int) -> int:
+    value &= _MASK
+    return (value >> by | value << (64 - by)) & _MASK
+
+
+def _mixed(value: int) -> int:
+    value &= _MASK
+    return value ^ value >> 47
+
+
+def _pair(first: int, second: int, factor: int) -> int:
+    a = _mixed((first ^ second) * factor)
+    return _mixed((second ^ a) * factor) * factor & _MASK
+
+
+def _short(text: bytes) -> int:
+    size = len(text)
+    factor = _K2 + size * 2
+    if size >= 8:
+        a, b = _word(text, 0) + _K2, _word(text, size - 8)
+        return _pair((_turned(b, 37) * factor + a) & _MASK, (_turned(a, 25) + b) * factor & _MASK, factor)
+    if size >= 4:
+        first, last = struct.unpack_from("<I", text, 0)[0], struct.unpack_from("<I", text, size - 4)[0]
+        return _pair(size + (first << 3) & _MASK, last, factor)
+    if size:
+        y = text[0] + (text[size >> 1] << 8)
+        z = size + (text[-1] << 2)
+        return _mixed(y * _K2 ^ z * _K0) * _K2 & _MASK
+    return _K2
+
+
+def _to_32(text: bytes) -> int:
+    size = len(text)
+    factor = _K2 + size * 2
+    a, b = _word(text, 0) * _K1, _word(text, 8)
+    c, d = _word(text, size - 8) * factor, _word(text, size - 16) * _K2
+    return _pair((_turned(a + b, 43) + _turned(c, 30) + d) & _MASK, (a + _turned(b + _K2, 18) + c) & _MASK, factor)
+
+
+def _to_64(text: bytes) -> int:
+    size = len(text)
+    factor = _K2 + size * 2
+    a, b = _word(text, 0) * _K2, _word(text, 8)
+    c, d = _word(text, size - 8) * factor, _word(text, size - 16) * _K2
+    y = (_turned(a + b, 43) + _turned(c, 30) + d) & _MASK
+    z = _pair(y, (a + _turned(b + _K2, 18) + c) & _MASK, factor)
+    e, f = _word(text, 16) * factor, _word(text, 24)
+    g, h = (y + _word(text, size - 32)) * factor, (z + _word(text, size - 24)) * factor
+    return _pair((_turned(e + f, 43) + _turned(g, 30) + h) & _MASK, (e + _turned(f + a, 18) + g) & _MASK, factor)
+
+
+def _weak(text: bytes, place: int, a: int, b: int) -> tuple[int, int]:
+    w, x, y, z = struct.unpack_from("<4Q", text, place)
+    a += w
+    b = _turned(b + a + z, 21)
+    kept = a
+    a += x + y
+    return (a + z) & _MASK, (b + _turned(a, 44) + kept) & _MASK
+
+
+def _long(text: bytes) -> int:
+    size = len(text)
+    seed = 81
+    x, y = seed, seed * _K1 + 113 & _MASK
+    z = _mixed(y * _K2 + 113) * _K2 & _MASK
+    v, w = (0, 0), (0, 0)
+    x = x * _K2 + _word(text, 0) & _MASK
+    end = (size - 1) // 64 * 64
+    last = size - 64
+    for place in range(0, end, 64):
+        x = _turned(x + y + v[0] + _word(text, place + 8), 37) * _K1 & _MASK
+        y = _turned(y + v[1] + _word(text, place + 48), 42) * _K1 & _MASK
+        x ^= w[1]
+        y = y + v[0] + _word(text, place + 40) & _MASK
+        z = _turned(z + w[0], 33) * _K1 & _MASK
+        v = _weak(text, place, v[1] * _K1, x + w[0])
+        w = _weak(text, place + 32, z + w[1], y + _word(text, place + 16))
+        z, x = x, z
+    factor = _K1 + ((z & 0xFF) << 1)
+    w = (w[0] + (size - 1 & 63), w[1])
+    v = (v[0] + w[0], v[1])
+    w = (w[0] + v[0], w[1])
+    x = _turned(x + y + v[0] + _word(text, last + 8), 37) * factor & _MASK
+    y = _turned(y + v[1] + _word(text, last + 48), 42) * factor & _MASK
+    x ^= w[1] * 9 & _MASK
+    y = y + v[0] * 9 + _word(text, last + 40) & _MASK
+    z = _turned(z + w[0], 33) * factor & _MASK
+    v = _weak(text, last, v[1] * factor, x + w[0])
+    w = _weak(text, last + 32, z + w[1], y + _word(text, last + 16))
+    z, x = x, z
+    first = _pair(v[0], w[0], factor) + _mixed(y) * _K0 + z
+    return _pair(first & _MASK, _pair(v[1], w[1], factor) + x & _MASK, factor)
+
+
+def fingerprint64(text: bytes) -> int:
+    """FarmHash's ``Fingerprint64`` of ``text``: below 2⁶⁴."""
+    size = len(text)
+    return (_short if size <= 16 else _to_32 if size <= 32 else _to_64 if size <= 64 else _long)(text)
+
+
+def concatenated(first: int, second: int) -> int:
+    """The fingerprint of two fingerprints in this order."""
+    result = first ^ _CAT
+    result ^= _mixed(second * _CAT) * _CAT & _MASK
+    result = _mixed(result * _CAT) * _CAT & _MASK
+    return _mixed(result)
+
+
+def keyed(text: bytes, key: tuple[int, int]) -> int:
+    """A number below 2⁶⁴ that nobody can aim at who does not know ``key``."""
+    secret = struct.pack("<2Q", *(part & _MASK for part in key))
+    return int.from_bytes(hashlib.blake2b(text, digest_size=8, key=secret).digest(), "little")
