@@ -6,6 +6,7 @@ import gzip
 import lzma
 import shutil
 import stat
+import sys
 import tarfile
 import zipfile
 import zlib
@@ -98,3 +99,18 @@ def _check_size(archive: Path, size: int, members: int, max_bytes: int, max_memb
         raise ArchiveError(f"{archive} has more than {max_members} members")
     if size > max_bytes:
         raise ArchiveError(f"{archive} would take more than {max_bytes} bytes")
+
+
+def main() -> int:
+    """Unpacks as the command line says, ``ARCHIVE FOLDER``: how a pod gets its program."""
+    archive, folder = map(Path, sys.argv[1:])
+    try:
+        unpack(archive, folder)
+    except ArchiveError as error:
+        print(f"headwater: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

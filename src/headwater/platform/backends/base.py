@@ -346,12 +346,14 @@ class JobOrder:
         ended; the same attempt a second time is the same job, not another one.
       spec: what it is.
       log_dir: a folder on this machine that gets ``<role>-<index>.log`` for each task.
+      archive: a tar or zip file on this machine that is unpacked into the tasks' working folder.
     """
 
     job_id: str
     attempt: int
     spec: JobSpec
     log_dir: Path
+    archive: Path | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

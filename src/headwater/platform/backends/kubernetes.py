@@ -1,0 +1,379 @@
+"""Kubernetes, through its official Python client (extra ``kubernetes``) and an API server from version 1.20 on."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import secrets
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from headwater.cluster.names import TaskName
+from headwater.platform.backends import kubernetes_objects as objects
+from headwater.platform.backends.base import (
+    BackendError,
+    Capacity,
+    Exited,
+    HostCapacity,
+    JobBackend,
+    JobOrder,
+    JobReport,
+    Resources,
+    Running,
+    TaskState,
+)
+from headwater.platform.backends.kubernetes_logs import fetch_log
+
+_DONE = ("Succeeded", "Failed")
+_OUT_OF_MEMORY = "OOMKilled"
+_TAKEN_AWAY = ("Evicted", "Preempting", "NodeLost", "Shutdown", "NodeShutdown", "Terminated")
+_NOT_FOUND, _CONFLICT = 404, 409
+_TIMEOUT_S = 30.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class KubernetesSettings:
+    """Which cluster, and how it is used.
+
+    Attributes:
+      image: the container image of jobs that name none; it must hold Headwater.
+      namespace: where the objects of jobs that name none go.
+      config_file: the file that says how to reach the cluster; what ``kubectl`` uses unless given, or, in a pod, the
+        pod's own account.
+      context: which of that file's contexts; its current one unless given.
+    """
+
+    image: str
+    namespace: str = "default"
+    config_file: Path | None = None
+    context: str | None = None
+
+
+class KubernetesBackend(JobBackend):
+    """Hands jobs to Kubernetes, as `kubernetes_objects` describes them.
+
+    Args:
+      settings: which cluster.
+
+    Raises:
+      BackendError: the client is not installed, or its configuration cannot be used.
+    """
+
+    name = "kubernetes"
+
+    def __init__(self, settings: KubernetesSettings) -> None:
+        self._settings = settings
+        self._client: Any = _client_module()
+        api = self._connect(settings)
+        self._core: Any = self._client.CoreV1Api(api)
+        self._batch: Any = self._client.BatchV1Api(api)
+
+    def capacity(self) -> Capacity:
+        with self._asking("list nodes"):
+            nodes = _decoded(self._core.list_node(**_RAW))["items"]
+        taken: dict[str, list[Mapping[str, Any]]] = {}
+        with contextlib.suppress(BackendError), self._asking("list pods"):  # not everybody may see all pods
+            for pod in _decoded(self._core.list_pod_for_all_namespaces(**_RAW))["items"]:
+                if pod.get("status", {}).get("phase") not in _DONE:
+                    taken.setdefault(pod["spec"].get("nodeName", ""), []).extend(
+                        container.get("resources", {}).get("requests", {}) for container in pod["spec"]["containers"]
+                    )
+        return Capacity(hosts=tuple(_host(node, taken.get(node["metadata"]["name"], [])) for node in nodes))
+
+    def submit_job(self, order: JobOrder) -> str:
+        name = objects.object_name(order.job_id)
+        namespace = order.spec.kubernetes.namespace or self._settings.namespace
+        how = objects.Rendering(
+            name=name,
+            job_id=order.job_id,
+            attempt=order.attempt,
+            image=self._settings.image,
+            namespace=namespace,
+            token=secrets.token_urlsafe(32),
+            archive=order.archive,
+        )
+        try:
+            wanted = objects.job_objects(order.spec, how)
+        except ValueError as error:
+            raise BackendError(str(error)) from error
+        handle = {"name": name, "namespace": namespace, "log_dir": str(order.log_dir.absolute())}
+        self._fence(handle, order.attempt)
+        order.log_dir.mkdir(parents=True, exist_ok=True)
+        handle["chief"] = "yes" if order.spec.counts().get("chief") else ""
+        for one in wanted:
+            self._create(one, namespace)
+        return json.dumps(handle)
+
+    def poll_job(self, handle: str) -> JobReport:
+        fields = json.loads(handle)
+        jobs, pods = self._jobs(fields), self._pods(fields)
+        if not jobs and not pods:
+            return JobReport(phase="lost", reason=f"Kubernetes has no objects of {fields['name']}")
+        self._fetch_logs(fields, pods)
+        tasks: dict[TaskName, TaskState] = {}
+        restarts: dict[TaskName, int] = {}
+        for task in sorted({*jobs, *pods}):
+            latest = pods.get(task, [])[-1:]
+            tasks[task] = _task_state(latest[0]) if latest else Running(waiting="Kubernetes has not made its pod yet")
+            restarts[task] = max(0, len(pods.get(task, [])) - 1)
+        report = _job_report(jobs, tasks, restarts, chief=bool(fields["chief"]))
+        if report.phase in ("succeeded", "failed"):
+            # What still runs has nothing left to do; what has ended stays to be asked about.
+            left = [task for task, job in jobs.items() if _condition(job, "Complete", "Failed") is None]
+            for task in left:
+                self._delete_job(fields, objects.task_name(fields["name"], task))
+        return report
+
+    def stop_job(self, handle: str, *, grace_s: float) -> None:
+        fields = json.loads(handle)
+        for task in self._jobs(fields):
+            self._delete_job(fields, objects.task_name(fields["name"], task), pods="Orphan")
+        with self._asking("end pods"):
+            self._core.delete_collection_namespaced_pod(
+                fields["namespace"],
+                label_selector=f"{objects.LABEL}={fields['name']}",
+                grace_period_seconds=max(1, math.ceil(grace_s)),
+                **_RAW,
+            )
+
+    def delete_job(self, handle: str) -> None:
+        fields = json.loads(handle)
+        for task in self._jobs(fields):
+            self._delete_job(fields, objects.task_name(fields["name"], task))
+        deletions = (
+            self._core.delete_namespaced_service,
+            self._core.delete_namespaced_config_map,
+            self._core.delete_namespaced_secret,
+        )
+        for delete in deletions:
+            with self._asking("delete objects", unless=_NOT_FOUND):
+                delete(fields["name"], fields["namespace"], **_RAW)
+        with self._asking("delete pods"):
+            self._core.delete_collection_namespaced_pod(
+                fields["namespace"], label_selector=f"{objects.LABEL}={fields['name']}", **_RAW
+            )
+
+    def close(self) -> None:
+        self._core.api_client.close()
+
+    def _connect(self, settings: KubernetesSettings) -> Any:
+        from kubernetes import config  # noqa: PLC0415  an extra
+
+        loader: Any = config
+        try:
+            if settings.config_file is None and settings.context is None:
+                with contextlib.suppress(loader.ConfigException):
+                    loader.load_incluster_config()
+                    return self._client.ApiClient()
+            file = None if settings.config_file is None else str(settings.config_file)
+            return loader.new_client_from_config(config_file=file, context=settings.context)
+        except (loader.ConfigException, OSError) as error:
+            raise BackendError(f"Kubernetes cannot be reached: {error}") from error
+
+    def _fence(self, handle: Mapping[str, str], attempt: int) -> None:
+        """Has what is left of earlier attempts deleted; raises while it is not gone."""
+        old = [
+            one
+            for one in [*self._jobs(handle).values(), *(pod for pods in self._pods(handle).values() for pod in pods)]
+            if int(one["metadata"]["labels"].get(objects.ATTEMPT_LABEL, "0")) < attempt
+        ]
+        if old:
+            self.delete_job(json.dumps(dict(handle)))
+            raise BackendError(
+                f"{len(old)} objects of an earlier attempt of {handle['name']} are being deleted", temporary=True
+            )
+
+    def _create(self, wanted: dict[str, Any], namespace: str) -> None:
+        create = {
+            "Secret": self._core.create_namespaced_secret,
+            "ConfigMap": self._core.create_namespaced_config_map,
+            "Service": self._core.create_namespaced_service,
+            "Job": self._batch.create_namespaced_job,
+        }[wanted["kind"]]
+        # What is there already was made by a call whose answer never came.
+        with self._asking(f"create {wanted['kind']} {wanted['metadata']['name']}", unless=_CONFLICT):
+            create(namespace, wanted, **_RAW)
+
+    def _delete_job(self, handle: Mapping[str, str], name: str, *, pods: str = "Background") -> None:
+        with self._asking(f"delete Job {name}", unless=_NOT_FOUND):
+            self._batch.delete_namespaced_job(name, handle["namespace"], propagation_policy=pods, **_RAW)
+
+    def _jobs(self, handle: Mapping[str, str]) -> dict[TaskName, dict[str, Any]]:
+        with self._asking("list Jobs"):
+            found = _decoded(
+                self._batch.list_namespaced_job(
+                    handle["namespace"], label_selector=f"{objects.LABEL}={handle['name']}", **_RAW
+                )
+            )
+        return {_task_of(job): job for job in found["items"]}
+
+    def _pods(self, handle: Mapping[str, str]) -> dict[TaskName, list[dict[str, Any]]]:
+        """The pods of each task, oldest first."""
+        with self._asking("list pods"):
+            found = _decoded(
+                self._core.list_namespaced_pod(
+                    handle["namespace"], label_selector=f"{objects.LABEL}={handle['name']}", **_RAW
+                )
+            )
+        pods: dict[TaskName, list[dict[str, Any]]] = {}
+        for pod in sorted(found["items"], key=lambda pod: pod["metadata"].get("creationTimestamp") or ""):
+            pods.setdefault(_task_of(pod), []).append(pod)
+        return pods
+
+    def _fetch_logs(self, handle: Mapping[str, str], pods: Mapping[TaskName, list[dict[str, Any]]]) -> None:
+        for task, attempts in pods.items():
+            path = Path(handle["log_dir"], f"{task.job}-{task.index}.log")
+            for pod in attempts:
+                if pod.get("status", {}).get("phase") not in ("Running", *_DONE):
+                    continue
+                # A log that cannot be had now, as of a node that is gone, must not hide what became of the task.
+                with contextlib.suppress(BackendError), self._asking("read logs", unless=_NOT_FOUND):
+                    fetch_log(self._core, pod["metadata"]["name"], handle["namespace"], path)
+
+    @contextlib.contextmanager
+    def _asking(self, what: str, unless: int | None = None) -> Generator[None]:
+        """Makes what the client raises a `BackendError`; an answer with status ``unless`` is none."""
+        from urllib3.exceptions import HTTPError  # noqa: PLC0415  comes with the extra
+
+        try:
+            yield
+        except self._client.ApiException as error:
+            if error.status == unless:
+                return
+            temporary = not error.status or error.status >= 500 or error.status in (408, 429)
+            raise BackendError(f"Kubernetes did not {what}: {_message(error)}", temporary=temporary) from error
+        except (HTTPError, OSError) as error:
+            raise BackendError(f"Kubernetes does not answer ({what}): {error}", temporary=True) from error
+
+
+# Answers are read as plain values: the client's own types refuse what a newer or older server adds or leaves out.
+_RAW: dict[str, Any] = {"_preload_content": False, "_request_timeout": _TIMEOUT_S}
+
+
+def _client_module() -> Any:
+    try:
+        from kubernetes import client  # noqa: PLC0415  an extra
+    except ImportError as error:
+        raise BackendError("the Kubernetes client is not installed: pip install 'headwater[kubernetes]'") from error
+    return client
+
+
+def _decoded(response: Any) -> dict[str, Any]:
+    values: dict[str, Any] = json.loads(response.data)
+    return values
+
+
+def _message(error: Any) -> str:
+    try:
+        return f"{json.loads(error.body)['message']} (status {error.status})"
+    except (TypeError, ValueError, KeyError):
+        return f"status {error.status}: {error.reason}"
+
+
+def _task_of(one: Mapping[str, Any]) -> TaskName:
+    labels = one["metadata"]["labels"]
+    return TaskName(labels[objects.ROLE_LABEL], int(labels[objects.INDEX_LABEL]))
+
+
+def _condition(one: Mapping[str, Any], *types: str) -> Mapping[str, Any] | None:
+    for condition in one.get("status", {}).get("conditions") or ():
+        if condition["type"] in types and condition["status"] == "True":
+            found: Mapping[str, Any] = condition
+            return found
+    return None
+
+
+def _job_report(
+    jobs: Mapping[TaskName, Mapping[str, Any]],
+    tasks: Mapping[TaskName, TaskState],
+    restarts: Mapping[TaskName, int],
+    *,
+    chief: bool,
+) -> JobReport:
+    for task, job in jobs.items():
+        failed = _condition(job, "Failed")
+        if failed is not None and task.job != "evaluator":
+            state = tasks[task]
+            cause = state.reason if isinstance(state, Exited) and state.code else failed.get("message", "")
+            reason = f"{task.job} {task.index} failed: {cause or failed.get('reason', 'no reason given')}"
+            return JobReport(phase="failed", reason=reason, tasks=tasks, restarts=restarts)
+    deciding = [task for task in tasks if task.job == "chief" or (task.job == "worker" and not chief)]
+    if deciding and all(task in jobs and _condition(jobs[task], "Complete") is not None for task in deciding):
+        return JobReport(phase="succeeded", tasks=tasks, restarts=restarts)
+    waiting = [(task, state) for task, state in tasks.items() if isinstance(state, Running) and state.waiting]
+    if len(waiting) == len(tasks):
+        task, state = waiting[0]
+        return JobReport(
+            phase="waiting", reason=f"{task.job} {task.index}: {state.waiting}", tasks=tasks, restarts=restarts
+        )
+    return JobReport(phase="running", tasks=tasks, restarts=restarts)
+
+
+def _task_state(pod: Mapping[str, Any]) -> TaskState:
+    status = pod.get("status", {})
+    containers = {one["name"]: one.get("state", {}) for one in status.get("containerStatuses") or ()}
+    ended = containers.get(objects.CONTAINER, {}).get("terminated")
+    stopped = "deletionTimestamp" in pod["metadata"]
+    taken_away = status.get("reason") in _TAKEN_AWAY or _condition(pod, "DisruptionTarget") is not None
+    if ended is not None:
+        code = int(ended["exitCode"])
+        reason = "ran out of memory" if ended.get("reason") == _OUT_OF_MEMORY else f"exit code {code}"
+        return Exited(
+            code=code, reason=reason, stopped=stopped, preempted=taken_away, at=_time(ended.get("finishedAt"))
+        )
+    if status.get("phase") in _DONE:
+        code = 0 if status["phase"] == "Succeeded" else 1
+        reason = status.get("message") or status.get("reason") or status["phase"]
+        return Exited(code=code, reason=reason, stopped=stopped, preempted=taken_away)
+    if status.get("phase") == "Running":
+        return Running(started_at=_time(status.get("startTime")))
+    unscheduled = next(
+        (one for one in status.get("conditions") or () if one["type"] == "PodScheduled" and one["status"] == "False"),
+        None,
+    )
+    if unscheduled is not None:
+        return Running(waiting=unscheduled.get("message") or unscheduled.get("reason") or "not scheduled yet")
+    held = [state["waiting"] for state in containers.values() if "waiting" in state]
+    if held:
+        return Running(waiting=held[0].get("message") or held[0].get("reason") or "its container is being made")
+    return Running(waiting="not scheduled yet")
+
+
+def _time(text: str | None) -> float:
+    return datetime.fromisoformat(text).timestamp() if text else 0.0
+
+
+def _host(node: Mapping[str, Any], taken: list[Mapping[str, Any]]) -> HostCapacity:
+    total = node["status"].get("allocatable", {})
+    gpu = next((name for name in total if name.endswith("/gpu")), "")
+
+    def sum_of(name: str) -> float:
+        return sum(_quantity(asked.get(name, "0")) for asked in taken)
+
+    ready = _condition(node, "Ready") is not None
+    closed = bool(node["spec"].get("unschedulable"))
+    return HostCapacity(
+        host=node["metadata"]["name"],
+        total=Resources(
+            cpus=_quantity(total.get("cpu", "0")),
+            memory_bytes=int(_quantity(total.get("memory", "0"))),
+            gpus=int(_quantity(total.get(gpu, "0"))),
+        ),
+        free=Resources(
+            cpus=max(0.0, _quantity(total.get("cpu", "0")) - sum_of("cpu")),
+            memory_bytes=max(0, int(_quantity(total.get("memory", "0")) - sum_of("memory"))),
+            gpus=max(0, int(_quantity(total.get(gpu, "0")) - sum_of(gpu))),
+        ),
+        problem="" if ready and not closed else "it takes no pods" if closed else "it is not ready",
+    )
+
+
+def _quantity(text: str) -> float:
+    from kubernetes.utils import quantity  # noqa: PLC0415  an extra
+
+    module: Any = quantity
+    return float(module.parse_quantity(text))

@@ -1,0 +1,274 @@
+"""A job as objects of Kubernetes: what ``headwater render`` prints and what the backend submits.
+
+Each task is a Job (``batch/v1``) of one pod, which Kubernetes starts anew when it fails, up to the job's limit. Its pod
+always has the same name behind a headless Service, such as ``worker-0.linear``, so that ``TF_CONFIG`` never changes.
+All of it is there from version 1.20 of Kubernetes on; nothing newer is used.
+
+What ends a job is not among the objects, because Kubernetes has none for it: the ``ps`` tasks end when the backend, or
+whoever applied the objects by hand, deletes them.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from headwater.cluster.names import TaskName
+from headwater.platform.host.gpus import CPU_ONLY
+from headwater.platform.spec import JobSpec, RoleSpec, VolumeSpec
+from headwater.platform.tasks import ELSEWHERE, cluster_of, task_command, task_environment
+
+LABEL = "headwater.dev/job"
+ROLE_LABEL = "headwater.dev/role"
+INDEX_LABEL = "headwater.dev/index"
+ATTEMPT_LABEL = "headwater.dev/attempt"
+#: Each task has a pod, and so an address, of its own: the port can be the same for all.
+PORT = 2222
+CONTAINER = "task"
+#: What an object may hold, less room for what else is in it.
+MAX_ARCHIVE_BYTES = 700_000
+
+_WORK = "/headwater/work"
+_ARCHIVE = "/headwater/archive"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rendering:
+    """What the objects need beside the job itself.
+
+    Attributes:
+      name: the name of the Service, and the beginning of all others.
+      job_id: what tasks are told that their job is.
+      attempt: how often the job has been submitted before.
+      image: the container image of jobs that name none.
+      namespace: where the objects of jobs that name none go; None for whatever is current.
+      token: the secret that the job's tasks share.
+      archive: a file that pods unpack into their working folder; None where the image or a volume has the program.
+    """
+
+    name: str
+    job_id: str
+    attempt: int = 0
+    image: str
+    namespace: str | None = None
+    token: str
+    archive: Path | None = None
+
+
+def object_name(job: str) -> str:
+    """``job`` as a name that a Service may have: begins with a letter, 63 characters at most with what is added."""
+    name = re.sub(r"[^a-z0-9-]+", "-", job.lower()).strip("-")
+    return name if name[:1].isalpha() else f"hw-{name}"
+
+
+def task_name(job: str, task: TaskName) -> str:
+    """The name of a task's Job."""
+    return f"{job}-{task.job}-{task.index}"
+
+
+def tasks_of(spec: JobSpec) -> list[TaskName]:
+    """All tasks of a job, in the order in which they are started."""
+    return [TaskName(role, index) for role, count in spec.counts().items() for index in range(count)]
+
+
+def job_objects(spec: JobSpec, how: Rendering) -> list[dict[str, Any]]:
+    """The objects of a job, in the order in which they are to be made: plain values, as in a manifest.
+
+    Raises:
+      ValueError: the archive is too large for an object.
+    """
+    addresses = {task: f"{task.job}-{task.index}.{how.name}:{PORT}" for task in tasks_of(spec)}
+    cluster = cluster_of(addresses)
+    objects = [_secret(how), _service(how)]
+    if how.archive is not None:
+        objects.insert(1, _archive(how.archive, how))
+    objects += [_task(spec, task, cluster, how) for task in tasks_of(spec)]
+    namespace = spec.kubernetes.namespace or how.namespace
+    for one in objects:
+        if namespace is not None:
+            one["metadata"]["namespace"] = namespace
+        one["metadata"]["labels"] = _labels(how) | one["metadata"].get("labels", {})
+    return objects
+
+
+def to_yaml(objects: list[dict[str, Any]]) -> str:
+    """``objects`` as ``kubectl apply -f -`` takes them."""
+    return yaml.safe_dump_all(objects, sort_keys=False, default_flow_style=False, explicit_start=True)
+
+
+def _labels(how: Rendering) -> dict[str, str]:
+    return {"app.kubernetes.io/name": "headwater", LABEL: how.name, ATTEMPT_LABEL: str(how.attempt)}
+
+
+def _secret(how: Rendering) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": how.name},
+        "type": "Opaque",
+        "stringData": {"token": how.token},
+    }
+
+
+def _archive(path: Path, how: Rendering) -> dict[str, Any]:
+    data = path.read_bytes()
+    if len(data) > MAX_ARCHIVE_BYTES:
+        raise ValueError(
+            f"the archive {path} has {len(data)} bytes, and {MAX_ARCHIVE_BYTES} fit into an object of Kubernetes: "
+            "put the program into the image or a volume, and leave archive out"
+        )
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": how.name},
+        "binaryData": {"archive": base64.b64encode(data).decode()},
+    }
+
+
+def _service(how: Rendering) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": how.name},
+        "spec": {
+            "clusterIP": "None",
+            # Tasks look for each other before they are ready.
+            "publishNotReadyAddresses": True,
+            "selector": {LABEL: how.name},
+            "ports": [{"name": "cluster", "port": PORT, "protocol": "TCP"}],
+        },
+    }
+
+
+def _task(spec: JobSpec, task: TaskName, cluster: Mapping[str, list[str]], how: Rendering) -> dict[str, Any]:
+    labels = {ROLE_LABEL: task.job, INDEX_LABEL: str(task.index)}
+    job: dict[str, Any] = {
+        "completions": 1,
+        "parallelism": 1,
+        "backoffLimit": spec.restart.limit if spec.restart.policy == "on-failure" else 0,
+        "template": {"metadata": {"labels": _labels(how) | labels}, "spec": _pod(spec, task, cluster, how)},
+    }
+    if spec.deadlines.run is not None:
+        job["activeDeadlineSeconds"] = max(1, math.ceil(spec.deadlines.run))
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": task_name(how.name, task), "labels": labels},
+        "spec": job,
+    }
+
+
+def _pod(spec: JobSpec, task: TaskName, cluster: Mapping[str, list[str]], how: Rendering) -> dict[str, Any]:
+    role = _role(spec, task)
+    volumes, mounts = _volumes(spec.kubernetes.volumes)
+    image = spec.kubernetes.image or how.image
+    pulled = {"imagePullPolicy": policy} if (policy := spec.kubernetes.image_pull_policy) else {}
+    container: dict[str, Any] = {
+        "name": CONTAINER,
+        "image": image,
+        **pulled,
+        "command": [_literal(part) for part in task_command(spec, task, cluster, headwater_command=ELSEWHERE)],
+        "env": _environment(spec, task, cluster, how),
+        "ports": [{"name": "cluster", "containerPort": PORT, "protocol": "TCP"}],
+        "resources": _resources(role, spec.kubernetes.gpu_resource),
+        "securityContext": {"allowPrivilegeEscalation": False},
+    }
+    pod: dict[str, Any] = {
+        "hostname": f"{task.job}-{task.index}",
+        "subdomain": how.name,
+        # A pod that failed stays, with its log, and the Job makes another one.
+        "restartPolicy": "Never",
+        "terminationGracePeriodSeconds": math.ceil(spec.deadlines.grace),
+        "containers": [container],
+    }
+    workdir = spec.workdir
+    if how.archive is not None:
+        workdir = f"{_WORK}/{spec.workdir}" if spec.workdir else _WORK
+        volumes += [{"name": "work", "emptyDir": {}}, {"name": "archive", "configMap": {"name": how.name}}]
+        unpacked = {"name": "work", "mountPath": _WORK}
+        pod["initContainers"] = [
+            {
+                "name": "unpack",
+                "image": image,
+                **pulled,
+                "command": ["python", "-m", "headwater.platform.archives", f"{_ARCHIVE}/archive", _WORK],
+                "volumeMounts": [unpacked, {"name": "archive", "mountPath": _ARCHIVE, "readOnly": True}],
+                "securityContext": {"allowPrivilegeEscalation": False},
+            }
+        ]
+        mounts = [*mounts, unpacked]
+    if workdir is not None:
+        container["workingDir"] = workdir
+    if mounts:
+        container["volumeMounts"] = mounts
+    if volumes:
+        pod["volumes"] = volumes
+    if role.node_selector:
+        pod["nodeSelector"] = dict(role.node_selector)
+    if spec.kubernetes.service_account is not None:
+        pod["serviceAccountName"] = spec.kubernetes.service_account
+    else:
+        pod["automountServiceAccountToken"] = False
+    return pod
+
+
+def _role(spec: JobSpec, task: TaskName) -> RoleSpec:
+    return spec.role(task.job)  # pyright: ignore[reportArgumentType]  tasks are made of roles
+
+
+def _environment(
+    spec: JobSpec, task: TaskName, cluster: Mapping[str, list[str]], how: Rendering
+) -> list[dict[str, Any]]:
+    gpus = _role(spec, task).gpus
+    variables = {
+        # A pod may learn the address behind its own name only later, and has one address anyway.
+        "HEADWATER_BIND_HOST": "0.0.0.0",
+        **({} if gpus else CPU_ONLY),
+        **task_environment(spec, task, cluster, job_id=how.job_id, attempt=how.attempt),
+    }
+    token = {"name": "HEADWATER_TOKEN", "valueFrom": {"secretKeyRef": {"name": how.name, "key": "token"}}}
+    given = [{"name": name, "value": _literal(value)} for name, value in variables.items()]
+    return given if "HEADWATER_TOKEN" in variables else [*given, token]
+
+
+def _resources(role: RoleSpec, gpu_resource: str) -> dict[str, Any]:
+    asked: dict[str, Any] = {}
+    if role.cpus:
+        asked["cpu"] = f"{math.ceil(role.cpus * 1000)}m"
+    if role.memory:
+        asked["memory"] = str(role.memory)
+    if role.gpus:
+        asked[gpu_resource] = str(role.gpus)
+    # What is no limit of CPUs lets a task use those that nobody else does.
+    limits = {name: value for name, value in asked.items() if name != "cpu"}
+    return {key: value for key, value in (("requests", asked), ("limits", limits)) if value}
+
+
+def _volumes(specs: list[VolumeSpec]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    volumes: list[dict[str, Any]] = []
+    mounts: list[dict[str, Any]] = []
+    for number, volume in enumerate(specs):
+        name = f"volume-{number}"
+        if volume.claim is not None:
+            source: dict[str, Any] = {
+                "persistentVolumeClaim": {"claimName": volume.claim, "readOnly": volume.read_only}
+            }
+        elif volume.host_path is not None:
+            source = {"hostPath": {"path": volume.host_path}}
+        else:
+            source = {"emptyDir": {}}
+        volumes.append({"name": name, **source})
+        mounts.append({"name": name, "mountPath": volume.path, "readOnly": volume.read_only})
+    return volumes, mounts
+
+
+def _literal(text: str) -> str:
+    """``text`` so that Kubernetes, which replaces ``$(NAME)``, leaves it as it is."""
+    return text.replace("$(", "$$(")

@@ -1,0 +1,195 @@
+"""The Kubernetes backend against an API server that checks what it is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headwater.cluster.names import TaskName
+from headwater.platform.backends.base import BackendError, Exited, JobOrder, Resources, Running
+from headwater.platform.backends.kubernetes import KubernetesBackend, KubernetesSettings
+from headwater.platform.spec import job_from_data
+from tests.support.kubernetes import FakeKubernetes, fake_kubernetes
+
+pytest.importorskip("kubernetes")
+validation = pytest.importorskip("kubernetes_validate")
+
+PS, FIRST, SECOND = TaskName("ps", 0), TaskName("worker", 0), TaskName("worker", 1)
+
+
+def check(one: dict[str, Any]) -> None:
+    validation.validate(one, "1.25.0", strict=True)
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[tuple[FakeKubernetes, KubernetesBackend]]:
+    with fake_kubernetes(tmp_path, check) as (cluster, config):
+        backend = KubernetesBackend(KubernetesSettings(image="headwater:1", config_file=config, namespace="team"))
+        yield cluster, backend
+        backend.close()
+
+
+def order(tmp_path: Path, attempt: int = 0, **fields: Any) -> JobOrder:
+    spec = job_from_data({"name": "linear", "program": "train.py", "ps": 1, "workers": 2, **fields})
+    return JobOrder(job_id="linear-x1", attempt=attempt, spec=spec, log_dir=tmp_path / "logs")
+
+
+Cluster = tuple[FakeKubernetes, KubernetesBackend]
+
+
+def pods(cluster: FakeKubernetes) -> dict[str, str]:
+    """The latest pod of each task."""
+    return {
+        job.removeprefix("linear-x1-"): cluster.pods_of(job)[-1]
+        for job in cluster.names("jobs")
+        if cluster.pods_of(job)
+    }
+
+
+def test_a_job_runs_and_ends_with_its_workers(cluster: Cluster, tmp_path: Path) -> None:
+    fake, backend = cluster
+    handle = backend.submit_job(order(tmp_path))
+    assert fake.names("jobs") == ["linear-x1-ps-0", "linear-x1-worker-0", "linear-x1-worker-1"]
+    report = backend.poll_job(handle)
+    assert report.phase == "waiting"
+    fake.run(*pods(fake).values())
+    report = backend.poll_job(handle)
+    assert report.phase == "running"
+    assert isinstance(report.tasks[PS], Running)
+    assert report.tasks[PS].started_at > 0
+    fake.end(pods(fake)["worker-0"], 0)
+    assert backend.poll_job(handle).phase == "running"
+    fake.end(pods(fake)["worker-1"], 0)
+    assert backend.poll_job(handle).phase == "succeeded"
+    assert fake.names("jobs") == ["linear-x1-worker-0", "linear-x1-worker-1"]
+    assert backend.poll_job(handle).phase == "succeeded"
+    backend.delete_job(handle)
+    assert [fake.names(kind) for kind in ("jobs", "pods", "services", "secrets")] == [[], [], [], []]
+    assert backend.poll_job(handle).phase == "lost"
+    backend.delete_job(handle)
+
+
+def test_the_end_of_the_chief_ends_the_job(cluster: Cluster, tmp_path: Path) -> None:
+    fake, backend = cluster
+    handle = backend.submit_job(order(tmp_path, chief=True))
+    fake.run(*pods(fake).values())
+    fake.end(pods(fake)["chief-0"], 0)
+    assert backend.poll_job(handle).phase == "succeeded"
+    assert fake.names("jobs") == ["linear-x1-chief-0"]
+
+
+def test_a_task_that_waits_says_what_for(cluster: Cluster, tmp_path: Path) -> None:
+    fake, backend = cluster
+    handle = backend.submit_job(order(tmp_path))
+    for pod in pods(fake).values():
+        fake.wait(pod, "0/3 nodes are available: 3 Insufficient nvidia.com/gpu.")
+    report = backend.poll_job(handle)
+    assert (report.phase, "Insufficient nvidia.com/gpu" in report.reason) == ("waiting", True)
+
+
+def test_kubernetes_restarts_a_task_until_its_limit(cluster: Cluster, tmp_path: Path) -> None:
+    fake, backend = cluster
+    handle = backend.submit_job(order(tmp_path, restart={"limit": 1}))
+    fake.run(*pods(fake).values())
+    fake.end(pods(fake)["worker-1"], 3)
+    fake.run(pods(fake)["worker-1"])
+    report = backend.poll_job(handle)
+    assert (report.phase, report.restarts[SECOND], report.restarts[FIRST]) == ("running", 1, 0)
+    fake.end(pods(fake)["worker-1"], 137, reason="OOMKilled")
+    report = backend.poll_job(handle)
+    assert (report.phase, report.reason) == ("failed", "worker 1 failed: ran out of memory")
+    assert isinstance(report.tasks[SECOND], Exited)
+    assert report.tasks[SECOND].code == 137
+    assert fake.names("jobs") == ["linear-x1-worker-1"]
+
+
+def test_a_task_that_was_taken_away_is_not_to_blame(cluster: Cluster, tmp_path: Path) -> None:
+    fake, backend = cluster
+    handle = backend.submit_job(order(tmp_path, restart={"limit": 0}))
+    fake.end(pods(fake)["ps-0"], 143, status_reason="Evicted")
+    ended = backend.poll_job(handle).tasks[PS]
+    assert isinstance(ended, Exited)
+    assert ended.preempted
+
+
+def test_logs_are_fetched_once(cluster: Cluster, tmp_path: Path) -> None:
+    fake, backend = cluster
+    handle = backend.submit_job(order(tmp_path))
+    fake.run(*pods(fake).values())
+    fake.log(pods(fake)["worker-0"], "step 1", "", "  step 2")
+    backend.poll_job(handle)
+    fake.log(pods(fake)["worker-0"], "step 3")
+    backend.poll_job(handle)
+    backend.poll_job(handle)
+    fake.end(pods(fake)["worker-0"], 1)
+    fake.run(pods(fake)["worker-0"])
+    fake.log(pods(fake)["worker-0"], "again")
+    backend.poll_job(handle)
+    assert (tmp_path / "logs/worker-0.log").read_text() == "step 1\n\n  step 2\nstep 3\nagain\n"
+
+
+def test_the_same_attempt_again_makes_nothing_new(cluster: Cluster, tmp_path: Path) -> None:
+    fake, backend = cluster
+    handle = backend.submit_job(order(tmp_path))
+    made = fake.names("pods")
+    assert backend.submit_job(order(tmp_path)) == handle
+    assert fake.names("pods") == made
+
+
+def test_a_further_attempt_waits_until_the_last_is_gone(cluster: Cluster, tmp_path: Path) -> None:
+    fake, backend = cluster
+    backend.submit_job(order(tmp_path))
+    first = set(fake.names("pods"))
+    with pytest.raises(BackendError, match="earlier attempt") as refused:
+        backend.submit_job(order(tmp_path, attempt=1))
+    assert refused.value.temporary
+    backend.submit_job(order(tmp_path, attempt=1))
+    assert not first & set(fake.names("pods"))
+
+
+def test_stop_gives_pods_their_time(cluster: Cluster, tmp_path: Path) -> None:
+    fake, backend = cluster
+    handle = backend.submit_job(order(tmp_path))
+    fake.run(*pods(fake).values())
+    backend.stop_job(handle, grace_s=7.5)
+    asked = [one for one in fake.requests if one.method == "DELETE" and one.path.endswith("/pods")]
+    assert asked[0].query["gracePeriodSeconds"] == "8"
+    assert asked[0].query["labelSelector"] == "headwater.dev/job=linear-x1"
+    assert backend.poll_job(handle).phase == "lost"
+
+
+def test_what_kubernetes_refuses_is_told(cluster: Cluster, tmp_path: Path) -> None:
+    fake, backend = cluster
+    fake.refuse = [403]
+    with pytest.raises(BackendError, match=r"the test refuses this \(status 403\)") as refused:
+        backend.submit_job(order(tmp_path))
+    assert not refused.value.temporary
+    fake.refuse = [503]
+    with pytest.raises(BackendError) as refused:
+        backend.submit_job(order(tmp_path))
+    assert refused.value.temporary
+
+
+def test_a_cluster_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with fake_kubernetes(tmp_path, check) as (_, config):
+        backend = KubernetesBackend(KubernetesSettings(image="i", config_file=config))
+    with pytest.raises(BackendError, match="does not answer") as refused:
+        backend.poll_job('{"name": "x", "namespace": "y", "log_dir": "/z", "chief": ""}')
+    assert refused.value.temporary
+    backend.close()
+    with pytest.raises(BackendError, match="cannot be reached"):
+        KubernetesBackend(KubernetesSettings(image="i", config_file=tmp_path / "missing"))
+
+
+def test_nodes_tell_what_they_have(cluster: Cluster, tmp_path: Path) -> None:
+    fake, backend = cluster
+    fake.add_node("a", **{"cpu": "4", "memory": "8Gi", "nvidia.com/gpu": "2"})
+    asking = {"count": 1, "cpus": 0.5, "memory": "1GiB", "gpus": 1}
+    backend.submit_job(order(tmp_path, ps=0, workers=asking))
+    fake.get("pods", pods(fake)["worker-0"])["spec"]["nodeName"] = "a"
+    (host,) = backend.capacity().hosts
+    assert host.total == Resources(cpus=4, memory_bytes=8 << 30, gpus=2)
+    assert host.free == Resources(cpus=3.5, memory_bytes=7 << 30, gpus=1)
