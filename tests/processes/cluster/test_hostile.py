@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import pickle
+import pickle  # noqa: TID251 - what must not be loaded is made here
 import random
 import struct
 from pathlib import Path
