@@ -13,6 +13,9 @@ _NAMES = {
     "headwater.keras.values": "DistributedValues=PerReplica ReduceOp",
 }
 
-_MODULES = {"experimental": "headwater.compat.tf.distribute_experimental"}
+_MODULES = {
+    "cluster_resolver": "headwater.compat.tf.cluster_resolver",
+    "experimental": "headwater.compat.tf.distribute_experimental",
+}
 
 __getattr__, __dir__ = namespace(__name__, _NAMES, _MODULES)

@@ -1,0 +1,332 @@
+"""Cluster resolvers: what tells a program which cluster it is part of, as which task.
+
+They have the methods of TensorFlow's ``tf.distribute.cluster_resolver``: `cluster_spec`, `master`, `task_type`,
+`task_id`, `num_accelerators`.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from headwater.cluster.config import ClusterConfigError, TaskConfig, check_task, task_config_from_environment
+from headwater.cluster.spec import ClusterSpec
+
+
+class ClusterResolver(ABC):
+    """Says what a cluster is.
+
+    Attributes:
+      task_type: the job of this process; None where nothing says so.
+      task_id: its index within the job; None where nothing says so.
+      environment: a word for where the cluster runs; empty for nowhere in particular.
+      rpc_layer: the protocol that addresses for sessions begin with, such as ``grpc``; None for none.
+    """
+
+    task_type: str | None = None
+    task_id: int | None = None
+    environment: str = ""
+    rpc_layer: str | None = None
+
+    @abstractmethod
+    def cluster_spec(self) -> ClusterSpec:
+        """The cluster as it is now."""
+
+    def master(self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None) -> str:
+        """The target for a session with a task; empty where there is no cluster.
+
+        Args:
+          task_type: the task's job; that of this process when None.
+          task_id: its index; that of this process when None.
+          rpc_layer: the protocol; that of the resolver when None.
+
+        Raises:
+          ClusterConfigError: the cluster has no such task.
+        """
+        spec = self.cluster_spec()
+        job = self.task_type if task_type is None else task_type
+        index = self.task_id if task_id is None else task_id
+        if not spec or job is None or index is None:
+            return ""
+        task = check_task(spec, job, index, type(self).__name__)
+        address = spec.task_address(task.job, task.index)
+        layer = self.rpc_layer if rpc_layer is None else rpc_layer
+        return f"{layer}://{address}" if layer else address
+
+    def num_accelerators(
+        self, task_type: str | None = None, task_id: int | None = None, config_proto: Any = None
+    ) -> dict[str, int]:
+        """How many accelerators of each kind a task has, as far as the resolver was told; empty where it was not."""
+        del task_type, task_id, config_proto
+        return {}
+
+
+class SimpleClusterResolver(ClusterResolver):
+    """A cluster that the program knows.
+
+    Args:
+      cluster_spec: the cluster.
+      master: the target for sessions where no task is asked for.
+      num_accelerators: how many of each kind a task has.
+    """
+
+    def __init__(
+        self, cluster_spec: ClusterSpec, master: str = "", task_type: str | None = None, task_id: int | None = None,
+        environment: str = "", num_accelerators: Mapping[str, int] | None = None, rpc_layer: str | None = None,
+    ) -> None:  # fmt: skip
+        if not isinstance(cluster_spec, ClusterSpec):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError("cluster_spec must be a `tf.train.ClusterSpec`.")
+        self._spec = cluster_spec
+        self._master = master
+        self._accelerators = dict(num_accelerators or {})
+        self.task_type, self.task_id = task_type, task_id
+        self.environment, self.rpc_layer = environment, rpc_layer
+
+    def cluster_spec(self) -> ClusterSpec:
+        return self._spec
+
+    def master(self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None) -> str:
+        if task_type is None or task_id is None:
+            return self._master
+        return super().master(task_type, task_id, rpc_layer)
+
+    def num_accelerators(
+        self, task_type: str | None = None, task_id: int | None = None, config_proto: Any = None
+    ) -> dict[str, int]:
+        return dict(self._accelerators)
+
+
+class TFConfigClusterResolver(ClusterResolver):
+    """The cluster in ``TF_CONFIG``.
+
+    Args:
+      task_type, task_id, rpc_layer, environment: in place of what ``TF_CONFIG`` says.
+
+    Raises:
+      ClusterConfigError: ``TF_CONFIG`` cannot be right; from whatever is asked.
+    """
+
+    def __init__(
+        self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None,
+        environment: str | None = None,
+    ) -> None:  # fmt: skip
+        found = self._read()
+        task = found.task if found else None
+        rest: Mapping[str, Any] = found.rest if found else {}
+        self.task_type = task_type if task_type is not None or task is None else task.job
+        self.task_id = int(task_id) if task_id is not None else None if task is None else task.index
+        self.rpc_layer = rpc_layer if rpc_layer is not None else str(rest.get("rpc_layer", "grpc"))
+        self.environment = environment if environment is not None else str(rest.get("environment", ""))
+
+    def _read(self) -> TaskConfig | None:
+        return task_config_from_environment()
+
+    def cluster_spec(self) -> ClusterSpec:
+        found = self._read()
+        return found.cluster if found else ClusterSpec({})
+
+
+class SlurmClusterResolver(ClusterResolver):
+    """The tasks of a Slurm step, given to jobs in order.
+
+    Slurm numbers a step's tasks node by node; the task with local number n on a node listens at ``port_base`` + n.
+
+    Args:
+      jobs: for each job how many tasks it has, in order; all tasks are workers when None.
+      port_base: the port of the first task on each node.
+      gpus_per_node: GPUs of each node; as many as its tasks need when None.
+      gpus_per_task: GPUs of each task; shared out evenly when None.
+      tasks_per_node: tasks of each node, in order, or of all nodes; what Slurm says when None.
+      auto_set_gpu: set ``CUDA_VISIBLE_DEVICES`` to this task's GPUs.
+      rpc_layer: the protocol of addresses for sessions.
+
+    Raises:
+      ClusterConfigError: a variable of Slurm's is missing or cannot be right, or the jobs have other tasks than the
+        step.
+    """
+
+    def __init__(
+        self, jobs: Mapping[str, int] | None = None, port_base: int = 8888, gpus_per_node: int | None = None,
+        gpus_per_task: int | None = None, tasks_per_node: int | Sequence[int] | None = None, auto_set_gpu: bool = True,
+        rpc_layer: str = "grpc",
+    ) -> None:  # fmt: skip
+        self._rank = _number("SLURM_PROCID")
+        nodes = expand_nodes(_first_set("SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST"))
+        if tasks_per_node is None:
+            counts = expand_counts(_first_set("SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE"))
+        elif isinstance(tasks_per_node, int):
+            counts = [tasks_per_node] * len(nodes)
+        else:
+            counts = list(tasks_per_node)
+        if len(counts) != len(nodes):
+            raise ClusterConfigError(
+                "tasks_per_node", f"names {len(counts)} nodes, but the step has {len(nodes)}: {', '.join(nodes[:8])}"
+            )
+        places = [(node, local) for node, count in zip(nodes, counts, strict=True) for local in range(count)]
+        given = dict(jobs) if jobs is not None else {"worker": len(places)}
+        if sum(given.values()) != len(places):
+            raise ClusterConfigError("jobs", f"have {sum(given.values())} tasks, but the step has {len(places)}")
+        if self._rank >= len(places):
+            raise ClusterConfigError("SLURM_PROCID", f"is {self._rank}, but the step has {len(places)} tasks")
+        addresses = [f"{node}:{port_base + local}" for node, local in places]
+        tasks = [(job, index) for job, count in given.items() for index in range(count)]
+        spec: dict[str, list[str]] = {}
+        for (job, _), address in zip(tasks, addresses, strict=True):
+            spec.setdefault(job, []).append(address)
+        self._spec = ClusterSpec(spec)
+        self.task_type, self.task_id = tasks[self._rank]
+        self.rpc_layer = rpc_layer
+        node, local = places[self._rank]
+        here = counts[nodes.index(node)]
+        self._gpus = gpus_per_task if gpus_per_task is not None else (gpus_per_node or 0) // here
+        if gpus_per_node is not None and self._gpus * here > gpus_per_node:
+            raise ClusterConfigError(
+                "gpus_per_task", f"is {self._gpus}, but node {node} has {here} tasks and {gpus_per_node} GPUs"
+            )
+        if auto_set_gpu and self._gpus:
+            first = local * self._gpus
+            os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, range(first, first + self._gpus)))
+
+    def cluster_spec(self) -> ClusterSpec:
+        return self._spec
+
+    def get_task_info(self) -> tuple[str | None, int | None]:
+        """Job and index of this process."""
+        return self.task_type, self.task_id
+
+    def num_accelerators(
+        self, task_type: str | None = None, task_id: int | None = None, config_proto: Any = None
+    ) -> dict[str, int]:
+        return {"GPU": self._gpus} if self._gpus else {}
+
+
+def _first_set(*names: str) -> str:
+    for name in names:
+        if os.environ.get(name):
+            return os.environ[name]
+    raise ClusterConfigError(names[0], "is not set: is this a task of a Slurm step (srun)?")
+
+
+def _number(name: str) -> int:
+    text = _first_set(name)
+    if not text.isdigit():
+        raise ClusterConfigError(name, f"must be a whole number, not {text!r}")
+    return int(text)
+
+
+def expand_nodes(text: str) -> list[str]:
+    """The names in a node list of Slurm's, such as ``gpu[01-03,7],login``.
+
+    Raises:
+      ClusterConfigError: brackets do not match, or a range is none.
+    """
+    names: list[str] = []
+    for part in _split_outside_brackets(text):
+        head, bracket, rest = part.partition("[")
+        if not bracket:
+            names.append(part)
+            continue
+        inside, closing, tail = rest.partition("]")
+        if not closing:
+            raise ClusterConfigError("node list", f"has a bracket without its other half: {text!r}")
+        for item in inside.split(","):
+            low, dash, high = item.partition("-")
+            if not low.isdigit() or (dash and not high.isdigit()):
+                raise ClusterConfigError("node list", f"has the range {item!r}, which is none: {text!r}")
+            numbers = range(int(low), int(high if dash else low) + 1)
+            for found in expand_nodes(tail) if tail else [""]:
+                names += [f"{head}{number:0{len(low)}d}{found}" for number in numbers]
+    return names
+
+
+def _split_outside_brackets(text: str) -> list[str]:
+    parts, depth = [""], 0
+    for character in text:
+        depth += (character == "[") - (character == "]")
+        if character == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return [part.strip() for part in parts if part.strip()]
+
+
+def expand_counts(text: str) -> list[int]:
+    """The numbers in a list of Slurm's, such as ``2(x3),1``.
+
+    Raises:
+      ClusterConfigError: that is no such list.
+    """
+    counts: list[int] = []
+    for part in text.split(","):
+        number, times, rest = part.strip().partition("(x")
+        repeat = rest.removesuffix(")") if times else "1"
+        if not number.isdigit() or not repeat.isdigit():
+            raise ClusterConfigError(
+                "SLURM_STEP_TASKS_PER_NODE", f"has the part {part!r}, which is no number: {text!r}"
+            )
+        counts += [int(number)] * int(repeat)
+    return counts
+
+
+class KubernetesClusterResolver(ClusterResolver):
+    """The running pods of a Kubernetes cluster, chosen by labels.
+
+    Args:
+      job_to_label_mapping: for each job the label selectors of its pods; ``{"worker": ["job-name=tensorflow"]}`` when
+        None.
+      tf_server_port: the port on which each pod's task listens.
+      rpc_layer: the protocol of addresses for sessions.
+      override_client: a ``kubernetes.client.CoreV1Api``; one of the pod's own cluster, or else of the user's
+        configuration, when None.
+
+    Raises:
+      RuntimeError: from `cluster_spec`: a pod is not running yet, or the package ``kubernetes`` is not installed.
+    """
+
+    def __init__(
+        self, job_to_label_mapping: Mapping[str, Sequence[str]] | None = None, tf_server_port: int = 8470,
+        rpc_layer: str = "grpc", override_client: Any = None,
+    ) -> None:  # fmt: skip
+        self._labels = dict(job_to_label_mapping or {"worker": ["job-name=tensorflow"]})
+        self._port = tf_server_port
+        self._client = override_client
+        self.rpc_layer = rpc_layer
+
+    def _api(self) -> Any:
+        if self._client is None:
+            try:
+                import kubernetes  # noqa: PLC0415 - an optional dependency
+            except ImportError as error:
+                raise RuntimeError(
+                    "KubernetesClusterResolver needs the package kubernetes: pip install kubernetes"
+                ) from error
+            module: Any = kubernetes
+            try:
+                module.config.load_incluster_config()
+            except module.config.ConfigException:
+                module.config.load_kube_config()
+            self._client = module.client.CoreV1Api()
+        return self._client
+
+    def cluster_spec(self) -> ClusterSpec:
+        spec: dict[str, list[str]] = {}
+        for job, selectors in self._labels.items():
+            addresses: list[str] = []
+            for selector in selectors:
+                found = self._api().list_pod_for_all_namespaces(label_selector=selector)
+                for pod in sorted(found.items, key=lambda item: item.metadata.name):
+                    if pod.status.phase != "Running":
+                        raise RuntimeError(
+                            f'Pod "{pod.metadata.name}" of job {job!r} is not running; phase: "{pod.status.phase}"'
+                        )
+                    addresses.append(f"{pod.status.pod_ip}:{self._port}")
+            spec[job] = addresses
+        return ClusterSpec(spec)
+
+    def master(self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None) -> str:
+        """As `ClusterResolver.master`; the first task of the first job where none is asked for."""
+        if task_type is None and task_id is None and self.task_type is None:
+            return super().master(next(iter(self._labels)), 0, rpc_layer)
+        return super().master(task_type, task_id, rpc_layer)
