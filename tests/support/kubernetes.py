@@ -1,7 +1,7 @@
 """An API server of Kubernetes for tests: stores objects, checks what it is sent, and plays what pods go through.
 
 It speaks HTTP as the real one does, as far as the backend asks: create, list, delete and delete a collection, with
-label selectors, and logs of pods. What is created is checked against the published schemas of the version that it plays. It
+label selectors, and logs of pods. What is created is checked against the published schemas of some version. It
 makes a pod for each Job, and a further one when a pod has failed and the Job's limit allows; what a pod does is for the
 test to say.
 """
