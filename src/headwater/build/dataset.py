@@ -53,11 +53,11 @@ class Dataset(plain.Dataset):
 
     @classmethod
     def as_value(cls, value: Any, dtype: DType | None = None) -> Any:
-        if type(value) is list and any(isinstance(item, Tensor) for item in nest.flatten(tuple(value))):  # pyright: ignore[reportUnknownArgumentType]
-            value = convert_to_tensor(value)
+        if _lists_tensors(value):
+            return cls.as_value(convert_to_tensor(value), dtype)
         if not isinstance(value, Tensor):
-            if is_array(value) and value.dtype.kind not in "USO" and dtype is None:
-                return value  # pyright: ignore[reportUnknownVariableType]
+            if dtype is None and is_array(value) and np.asarray(value).dtype.kind not in "USO":
+                return value
             if hasattr(value, "_as_graph_element"):
                 return cls.as_value(convert_to_tensor(value), dtype)
             return to_array(value, dtype)
@@ -141,6 +141,11 @@ class Dataset(plain.Dataset):
         attrs = element_attrs(specs) | {"f": function.attr, "count": len(state)}
         op = get_default_graph().create_op("ReduceDataset", inputs, attrs, name or "ReduceDataset")
         return nest.pack(structure, list(op.outputs))
+
+
+def _lists_tensors(value: Any) -> bool:
+    """Whether ``value`` is a list with tensors in it."""
+    return isinstance(value, list) and any(isinstance(item, Tensor) or _lists_tensors(item) for item in value)  # pyright: ignore[reportUnknownVariableType]
 
 
 def traced(function: Callable[..., Any], inputs: plain.Dataset, kind: str) -> tuple[TracedFunction, Any]:

@@ -54,7 +54,7 @@ class Batch(Wrapper):
         size, drop, inner = known(self.batch_size), known(self.drop_remainder), self.input.cardinality
         if inner == INFINITE:
             return INFINITE
-        if size is None or drop is None or inner == UNKNOWN:
+        if size is None or size < 1 or drop is None or inner == UNKNOWN:
             return UNKNOWN
         return inner // size if drop else -(-inner // size)
 

@@ -90,8 +90,7 @@ def _rebuilt(node: Node, change: Callable[[Node], Node]) -> Node:
     changed: dict[str, Any] = {}
     for name in node.children:
         child: Any = getattr(node, name)
-        several = type(child) is tuple  # pyright: ignore[reportUnknownArgumentType]
-        new: Any = tuple(map(change, child)) if several else change(child)
+        new: Any = tuple(change(item) for item in child) if isinstance(child, tuple) else change(child)  # pyright: ignore
         if new is not child and new != child:
             changed[name] = new
     return replace(node, **changed) if changed else node  # pyright: ignore[reportArgumentType, reportUnknownVariableType]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from headwater.dtypes import DType, as_dtype, float32, from_numpy, to_string_array
+from headwater.dtypes import DType, as_dtype, float32, from_numpy, string, to_string_array
 from headwater.shapes import Dims, TensorShape, as_shape
 
 
@@ -91,6 +91,8 @@ def as_array(value: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:
         elif array.dtype == np.int64 and (not array.size or np.abs(array).max() <= np.iinfo(np.int32).max):
             array = array.astype(np.int32)
     if array.dtype.kind in "USO":
+        if dtype not in (None, string):
+            raise TypeError(f"expected {dtype.name}, got {value!r}")
         return to_string_array(array)
     return array if dtype is None else array.astype(dtype.numpy_dtype, copy=False)
 

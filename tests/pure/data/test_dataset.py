@@ -1,0 +1,263 @@
+"""Datasets of arrays, gone over with ``for``."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from headwater.data.dataset import Dataset
+from headwater.data.options import AutoShardPolicy, Options
+from headwater.data.readers import FixedLengthRecordDataset, TextLineDataset, TFRecordDataset
+from headwater.errors import DataLossError, InvalidArgumentError, NotFoundError
+from headwater.io.tfrecord import TFRecordWriter
+
+
+def numbers(dataset: Any) -> list[Any]:
+    return [element.tolist() for element in dataset]
+
+
+def workers() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name.startswith("headwater-data")]
+
+
+def test_structures_go_through() -> None:
+    dataset = Dataset.from_tensor_slices({"x": np.arange(4.0), "y": (np.arange(4), ["a", "b", "c", "d"])}).batch(3)
+    first, last = list(dataset)
+    assert first["x"].tolist() == [0, 1, 2]
+    assert first["y"][1].tolist() == [b"a", b"b", b"c"]
+    assert last["y"][0].tolist() == [3]
+    assert dataset.element_spec["y"][0].shape.as_list() == [None]
+
+
+def test_batches_have_memory_of_their_own() -> None:
+    data = np.zeros((4, 2))
+    for batch in Dataset.from_tensor_slices(data).batch(2):
+        batch += 1
+    assert (data == 0).all()
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 100])
+@pytest.mark.parametrize("rows", [0, 1, 6, 7, 1000])
+def test_batches_of_any_size(size: int, rows: int) -> None:
+    parts = numbers(Dataset.range(rows).batch(size))
+    assert [n for part in parts for n in part] == list(range(rows))
+    assert all(len(part) == size for part in parts[:-1])
+    assert len(Dataset.range(rows).batch(size)) == len(parts)
+    whole = numbers(Dataset.range(rows).batch(size, drop_remainder=True))
+    assert whole == [part for part in parts if len(part) == size]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 5])
+def test_shards_are_all_elements_once(count: int) -> None:
+    for dataset in (Dataset.range(11), Dataset.range(11).map(lambda n: n)):
+        parts = [numbers(dataset.shard(count, index)) for index in range(count)]
+        assert parts == [list(range(11))[index::count] for index in range(count)]
+
+
+def test_shuffle_is_seeded_and_stays_within_its_buffer() -> None:
+    dataset = Dataset.range(200).shuffle(20, seed=5)
+    first, second = numbers(dataset), numbers(dataset)
+    assert sorted(first) == list(range(200))
+    assert first != second, "another order each time"
+    assert all(value < place + 20 for place, value in enumerate(first))
+    assert numbers(Dataset.range(200).shuffle(20, seed=5)) == first
+    again = Dataset.range(200).shuffle(20, seed=5, reshuffle_each_iteration=False)
+    assert numbers(again) == numbers(again)
+    assert numbers(Dataset.range(200).shuffle(20)) != numbers(Dataset.range(200).shuffle(20))
+    one_by_one = numbers(Dataset.range(200).map(lambda n: n).shuffle(20, seed=5))
+    assert sorted(one_by_one) == list(range(200))
+    assert all(value < place + 20 for place, value in enumerate(one_by_one))
+
+
+def test_functions() -> None:
+    dataset = Dataset.from_tensor_slices((np.arange(5), np.arange(5) * 2)).map(lambda a, b: {"sum": a + b})
+    assert [element["sum"].item() for element in dataset] == [0, 3, 6, 9, 12]
+    assert numbers(Dataset.range(6).filter(lambda n: n % 2 == 1)) == [1, 3, 5]
+    assert numbers(Dataset.range(4).flat_map(lambda n: Dataset.range(n))) == [0, 0, 1, 0, 1, 2]
+    assert numbers(Dataset.range(20).map(lambda n: n * n, num_parallel_calls=4)) == [n * n for n in range(20)]
+    assert Dataset.range(5).reduce(np.int64(0), lambda total, n: total + n) == 10
+    assert numbers(Dataset.range(5).scan(np.int64(0), lambda total, n: (total + n, total + n))) == [0, 1, 3, 6, 10]
+
+
+def test_an_error_says_which_element() -> None:
+    def fail(value: Any) -> Any:
+        if value == 3:
+            raise KeyError("bad")
+        return value
+
+    for calls in (None, 3):
+        found: list[int] = []
+        with pytest.raises(KeyError) as raised:
+            found.extend(element.item() for element in Dataset.range(9).map(fail, num_parallel_calls=calls))
+        assert found == [0, 1, 2]
+        assert "of element 3" in raised.value.__notes__[0]
+    assert not workers()
+
+
+def test_threads_end_with_the_iterator() -> None:
+    def endless() -> Any:
+        while True:
+            yield 1
+
+    dataset = Dataset.from_generator(endless, "int32", []).map(lambda n: n, num_parallel_calls=2).prefetch(4)
+    iterator: Any = iter(dataset.repeat())
+    assert next(iterator) == 1
+    assert workers()
+    iterator.close()
+    assert not workers()
+    for _ in dataset.take(3):
+        break
+    assert not workers()
+
+
+def test_generators_are_closed() -> None:
+    ended = threading.Event()
+
+    def values() -> Any:
+        try:
+            yield from range(100)
+        finally:
+            ended.set()
+
+    for _ in Dataset.from_generator(values, "int32", []):
+        break
+    assert ended.wait(10)
+
+
+@pytest.mark.parametrize(
+    ("values", "types", "shapes", "match"),
+    [
+        ([1, "x"], "int32", [], "converted"),
+        ([[1, 2]], "int32", [3], "shape"),
+        ([(1, 2)], ("int32", "int32", "int32"), None, "structure"),
+    ],
+)
+def test_a_generator_that_breaks_its_promise(values: Any, types: Any, shapes: Any, match: str) -> None:
+    with pytest.raises(TypeError, match=match):
+        list(Dataset.from_generator(lambda: iter(values), types, shapes))
+
+
+def test_cache_reads_once() -> None:
+    calls: list[int] = []
+
+    def note(value: Any) -> Any:
+        calls.append(int(value))
+        return value
+
+    dataset = Dataset.range(3).map(note).cache()
+    calls.clear()
+    assert numbers(dataset.repeat(3)) == [0, 1, 2] * 3
+    assert calls == [0, 1, 2]
+
+
+def test_windows_and_zips() -> None:
+    windows = Dataset.range(5).window(2, drop_remainder=True)
+    assert [[n.item() for n in window] for window in windows] == [[0, 1], [2, 3]]
+    pairs = Dataset.zip((Dataset.range(3), Dataset.range(10).batch(4)))
+    assert [(a.item(), b.tolist()) for a, b in pairs] == [(0, [0, 1, 2, 3]), (1, [4, 5, 6, 7]), (2, [8, 9])]
+    assert len(pairs) == 3
+    assert [index.item() for index, _ in Dataset.range(3).enumerate(7)] == [7, 8, 9]
+
+
+def test_cardinality() -> None:
+    assert Dataset.range(3).repeat().cardinality() == -1
+    assert Dataset.range(3).filter(lambda n: n > 1).cardinality() == -2
+    assert Dataset.range(0).repeat().cardinality() == 0
+    with pytest.raises(TypeError, match="infinite"):
+        len(Dataset.range(3).repeat())
+
+
+# Files ----------------------------------------------------------------------------------------------------------------
+
+
+def records(folder: Path, count: int) -> list[str]:
+    names: list[str] = []
+    for index in range(count):
+        names.append(str(folder / f"part-{index}"))
+        with TFRecordWriter(names[-1]) as writer:
+            writer.write_all([b"%d.%d" % (index, record) for record in range(6)])
+    return names
+
+
+def test_files(tmp_path: Path) -> None:
+    names = records(tmp_path, 2)
+    found = [element.item() for element in TFRecordDataset(names)]
+    assert found == [b"%d.%d" % (index, record) for index in range(2) for record in range(6)]
+    assert sorted(element.item() for element in TFRecordDataset(names, num_parallel_reads=2)) == found
+    (tmp_path / "text").write_bytes(b"one\r\ntwo\n\nlast")
+    assert [line.item() for line in TextLineDataset(str(tmp_path / "text"))] == [b"one", b"two", b"", b"last"]
+    (tmp_path / "fixed").write_bytes(b"Habcdef")
+    fixed = FixedLengthRecordDataset(str(tmp_path / "fixed"), 2, header_bytes=1)
+    assert [record.item() for record in fixed] == [b"ab", b"cd", b"ef"]
+    with pytest.raises(NotFoundError, match="none"):
+        list(TextLineDataset(str(tmp_path / "none")))
+
+
+def test_a_flipped_bit_is_found_with_file_and_place(tmp_path: Path) -> None:
+    (name,) = records(tmp_path, 1)
+    data = bytearray(Path(name).read_bytes())
+    data[2 * 19 + 13] ^= 4
+    Path(name).write_bytes(data)
+    found: list[bytes] = []
+    with pytest.raises(DataLossError, match=rf"{name}: .* at offset 38"):
+        found.extend(element.item() for element in TFRecordDataset(name).map(lambda record: record))
+    assert found == [b"0.0", b"0.1"]
+
+
+# Several workers ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_parts_of_batches_are_together_the_batches(count: int) -> None:
+    dataset = Dataset.range(17).shuffle(17).batch(5).repeat(2)
+    parts = [list(dataset.distributed(count, index, seed=3)) for index in range(count)]
+    together = [np.concatenate(step).tolist() for step in zip(*parts, strict=True)]
+    assert [len(batch) for batch in together] == [5, 5, 5, 2] * 2
+    assert sorted(n for batch in together[:4] for n in batch) == list(range(17))
+    sizes = [[len(part) for part in step] for step in zip(*parts, strict=True)]
+    assert all(max(step) - min(step) <= 1 for step in sizes)
+
+
+def test_by_file_by_element_and_not_at_all(tmp_path: Path) -> None:
+    names = records(tmp_path, 4)
+    for dataset in (
+        TFRecordDataset(names).batch(4),
+        Dataset.list_files(str(tmp_path / "part-*"), shuffle=False).interleave(TFRecordDataset).batch(4),
+    ):
+        parts = [[r for batch in dataset.distributed(2, index) for r in batch] for index in range(2)]
+        assert sorted({r[:1] for r in parts[0]}) == [b"0", b"2"]
+        assert sorted({r[:1] for r in parts[1]}) == [b"1", b"3"]
+        assert all(len(batch) == 2 for batch in dataset.distributed(2, 0))
+    off = Options()
+    off.experimental_distribute.auto_shard_policy = AutoShardPolicy.OFF
+    everything = TFRecordDataset(names).batch(4).with_options(off).distributed(2, 1)
+    assert sum(len(batch) for batch in everything) == 24
+    with pytest.raises(NotFoundError, match="4 file"):
+        TFRecordDataset(names).batch(4).distributed(5, 0, AutoShardPolicy.FILE)
+    hinted = Dataset.range(8).shard(-1, -1).batch(4).distributed(2, 1, AutoShardPolicy.HINT)
+    assert [n for batch in numbers(hinted) for n in batch] == [1, 3, 5, 7]
+
+
+def test_options() -> None:
+    options = Options()
+    options.experimental_distribute.auto_shard = False
+    assert Dataset.range(3).with_options(options).batch(2).options().experimental_distribute.policy == -1
+    with pytest.raises(AttributeError, match="experimental_nonsense"):
+        options.experimental_nonsense = True  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_what_cannot_be() -> None:
+    with pytest.raises(InvalidArgumentError, match="index must be between"):
+        Dataset.range(3).shard(2, 2)
+    with pytest.raises(ValueError, match="scalars"):
+        Dataset.from_tensor_slices(3)
+    with pytest.raises(TypeError, match="different types"):
+        Dataset.range(2).concatenate(Dataset.from_tensors("a"))
+    with pytest.raises(InvalidArgumentError, match="Cannot batch"):
+        list(Dataset.range(1, 3).map(lambda n: np.zeros(int(n))).batch(2))
+    with pytest.raises(InvalidArgumentError, match="batch_size"):
+        list(Dataset.range(3).batch(0))
