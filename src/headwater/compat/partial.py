@@ -13,7 +13,9 @@ PARTIAL: Final[Mapping[str, str]] = {
     "tf.GPUOptions": "may be set, and changes nothing: JAX's own environment variables govern a GPU's memory",
     "tf.GraphOptions": "may be set, and changes nothing: XLA compiles each part of a step",
     "tf.OptimizerOptions": "may be set, and changes nothing",
-    "tf.RunMetadata": "a step fills in `step_stats` only, with an entry for each executable, not each operation",
+    "tf.RunMetadata": (
+        "a step fills in `step_stats` only; operations that XLA fused have one entry, by the name of the last of them"
+    ),
     "tf.RunOptions": "of its fields `timeout_in_ms` and `trace_level` count",
     "tf.depth_to_space": "for channels last only",
     "tf.layers.BatchNormalization": "without `renorm`, `virtual_batch_size` and `adjustment`",

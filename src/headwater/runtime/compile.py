@@ -15,7 +15,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from headwater.errors import FailedPreconditionError, InvalidArgumentError, OpError
+from headwater.errors import FailedPreconditionError, InvalidArgumentError, OpError, UnimplementedError
+from headwater.ops.bodies import call
 from headwater.passes.plan import Compute, Node, VariableInfo
 from headwater.registry import Kind, as_outputs
 from headwater.runtime.devices import is_default, local_device
@@ -23,9 +24,6 @@ from headwater.runtime.resources import Cell, Resources
 
 # Pyright finds the types of these functions of JAX in part only.
 _jax: Any = jax
-
-_MAX_FOLDED = 4096
-_FOLDED_KINDS = "iub"
 
 
 class Executable:
@@ -140,7 +138,8 @@ class Executable:
             state: dict[str, Any] = dict(zip((*self._donated, *self._kept), (*donated, *kept), strict=True))
             values: dict[str, Any] = {**static_values, **dict(zip(dynamic_names, inputs, strict=True))}
             for node in compute.nodes:
-                trace(node, values, state, self._seed, counter)
+                with jax.named_scope(node.name):  # for profiles
+                    trace(node, values, state, self._seed, counter)
             return [state[name] for name in self._written], [values[name] for name in compute.outputs]
 
         # The name shows up in profiles.
@@ -209,13 +208,14 @@ def trace(node: Node, values: dict[str, Any], state: dict[str, Any], seed: int, 
             return
         if definition.kind is Kind.RANDOM:
             result = definition.lower(_key(attrs, seed, node.name, counter), *inputs, **attrs)
-        elif _foldable(inputs):
-            with jax.ensure_compile_time_eval():
-                result = tuple(np.asarray(value) for value in as_outputs(definition.lower(*inputs, **attrs)))
         else:
-            result = definition.lower(*inputs, **attrs)
+            result = call(definition, inputs, attrs)
     except OpError:
         raise
+    except NotImplementedError as error:
+        raise UnimplementedError(
+            None, None, f"{_first_line(error)} [in {node.type} operation {node.name!r}]"
+        ) from error
     except (TypeError, ValueError, IndexError, KeyError, ZeroDivisionError) as error:
         raise InvalidArgumentError(
             None, None, f"{_first_line(error)} [in {node.type} operation {node.name!r}]"
@@ -234,14 +234,6 @@ def _key(attrs: dict[str, Any], seed: int, name: str, counter: Any) -> Any:
         first, second = seed, zlib.crc32(name.encode())
     key = jax.random.fold_in(jax.random.key(first), second & 0xFFFFFFFF)
     return jax.random.fold_in(key, counter)
-
-
-def _foldable(inputs: Sequence[Any]) -> bool:
-    """Whether the operation works on small integers that are known while compiling, and so gives such."""
-    return bool(inputs) and all(
-        isinstance(value, np.ndarray | np.generic) and value.dtype.kind in _FOLDED_KINDS and value.size <= _MAX_FOLDED  # pyright: ignore[reportUnknownMemberType]
-        for value in inputs
-    )
 
 
 def _first_line(error: BaseException) -> str:

@@ -114,15 +114,14 @@ class CompiledPlan:
         return [slots[index] for index in self._fetches]
 
     def _run_traced(self, slots: Slots, step: Step, trace: StepTrace) -> None:
-        tracer = PlanTracer(self.plan, trace)
-        for (action, dead), item in zip(self._actions, self.plan.instructions, strict=True):
-            taken = [slots[self._index[name]] for name in _inputs_of(item) if name in self._index]
-            given = [self._index[name] for name in _outputs_of(item)]
-            act = functools.partial(action, slots, step)
-            tracer.perform(item, act, taken, functools.partial(_values, slots, given))
-            for index in dead:
-                slots[index] = None
-        tracer.finish()
+        with PlanTracer(self.plan, trace) as tracer:
+            for (action, dead), item in zip(self._actions, self.plan.instructions, strict=True):
+                taken = [slots[self._index[name]] for name in _inputs_of(item) if name in self._index]
+                given = [self._index[name] for name in _outputs_of(item)]
+                act = functools.partial(action, slots, step)
+                tracer.perform(item, act, taken, functools.partial(_values, slots, given))
+                for index in dead:
+                    slots[index] = None
 
     def _dead_after(self) -> list[tuple[int, ...]]:
         """For every instruction, the slots that nothing needs after it.

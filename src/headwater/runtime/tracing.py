@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from headwater.passes.plan import Compute, Host, Instruction, Receive, Send, TaskPlan
+from headwater.passes.plan import Compute, Host, Receive, Send, TaskPlan
+from headwater.passes.plan import Instruction as PlanInstruction
 from headwater.runtime.devices import settle
+from headwater.runtime.profile import Instruction, Profile
 from headwater.telemetry.step_stats import EXECUTABLE, Activity, StepTrace
 
 
@@ -21,7 +23,11 @@ class PlanTracer:
     """Performs a plan's instructions and says when each began and ended.
 
     Executables run beside each other, on different devices; none is waited for. A thread for each finds out when it
-    began (its inputs were there, and its device had done what came before) and when it ended.
+    began (its inputs were there, and its device had done what came before) and when it ended. What its operations took
+    is what XLA's profiler says, where nobody else uses that; then the executables stand apart from them, as if their
+    device had a part called ``executables``.
+
+    A context manager: leaving it waits until all has ended.
 
     Args:
       plan: whose instructions they are.
@@ -33,9 +39,56 @@ class PlanTracer:
         self._trace = trace
         self._latest: dict[str, _Watch] = {}
         self._watches: list[_Watch] = []
+        self._profile = Profile()
+        self._nodes = {
+            node.name: (item.device, node)
+            for item in plan.instructions
+            if isinstance(item, Compute)
+            for node in item.nodes
+            if node.type != "Const"
+        }
+
+    def __enter__(self) -> PlanTracer:
+        if self._nodes:
+            self._profile.start()
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        for watch in self._watches:
+            watch.join()
+        known = self._operations(self._profile.stop())
+        for watch in self._watches:
+            device = watch.activity.device + ("/executables" if known else "")
+            self._trace.add(replace(watch.activity, device=device))
+
+    def _operations(self, instructions: Iterable[Instruction]) -> bool:
+        """Adds what the operations inside executables took; says whether there are any."""
+        found: dict[str, list[Instruction]] = {}
+        for each in instructions:
+            name = each.scope
+            while name and name not in self._nodes:
+                name = name.rpartition("/")[0]
+            if name:
+                found.setdefault(name, []).append(each)
+        for name, ran in found.items():
+            device, node = self._nodes[name]
+            start_us = min(each.start_us for each in ran)
+            # Of what ran again and again, as in a loop, the sum.
+            lasted_us = sum(each.end_us - each.start_us for each in ran)
+            self._trace.add(
+                Activity(
+                    device=f"{self._task}/device:{device}",
+                    name=name,
+                    type=node.type,
+                    inputs=node.inputs,
+                    start_us=start_us,
+                    end_us=min(start_us + lasted_us, max(each.end_us for each in ran)),
+                )
+            )
+        return bool(found)
 
     def perform(
-        self, item: Instruction, act: Callable[[], Any], inputs: Sequence[Any], outputs: Callable[[], Sequence[Any]]
+        self, item: PlanInstruction, act: Callable[[], Any], inputs: Sequence[Any], outputs: Callable[[], Sequence[Any]]
     ) -> Any:
         """Does what ``act`` does and gives its result.
 
@@ -56,46 +109,39 @@ class PlanTracer:
         if not isinstance(item, Compute):
             self._trace.add(activity)
             return result
-        watch = _Watch(
-            activity, () if ready else inputs, [*given, *(result or ())], self._latest.get(item.device), self._trace
-        )
+        watch = _Watch(activity, () if ready else inputs, [*given, *(result or ())], self._latest.get(item.device))
         self._latest[item.device] = watch
         self._watches.append(watch)
         return result
 
-    def finish(self) -> None:
-        """Waits until all of it has ended."""
-        for watch in self._watches:
-            watch.join()
-
 
 class _Watch(threading.Thread):
-    """Waits for an executable, and says when it ran."""
+    """Waits for an executable, and finds out when it ran.
+
+    Attributes:
+      activity: what it did; when, after `join`.
+    """
 
     def __init__(
-        self, activity: Activity, inputs: Sequence[Any], outputs: Sequence[Any], before: _Watch | None, trace: StepTrace
+        self, activity: Activity, inputs: Sequence[Any], outputs: Sequence[Any], before: _Watch | None
     ) -> None:
         super().__init__(name=f"watches {activity.name}", daemon=True)
-        self._activity = activity
+        self.activity = activity
         self._inputs = _of_devices(inputs)
         self._outputs = _of_devices(outputs)
         self._before = before
-        self._trace = trace
-        self.end_us = 0
         self.start()
 
     def run(self) -> None:
-        activity = self._activity
-        start_us = activity.start_us
+        start_us = self.activity.start_us
         if self._inputs:
             settle(self._inputs)
             start_us = max(start_us, _now_us())
         if self._before is not None:
             self._before.join()
-            start_us = max(start_us, self._before.end_us)
+            start_us = max(start_us, self._before.activity.end_us)
         settle(self._outputs)
-        self.end_us = max(start_us, _now_us())
-        self._trace.add(replace(activity, start_us=start_us, end_us=self.end_us))
+        self.activity = replace(self.activity, start_us=start_us, end_us=max(start_us, _now_us()))
 
 
 def _of_devices(values: Sequence[Any]) -> list[Any]:
@@ -107,11 +153,11 @@ def _is_ready(value: Any) -> bool:
     return not hasattr(value, "is_ready") or value.is_deleted() or value.is_ready()
 
 
-def _device(item: Instruction) -> str:
+def _device(item: PlanInstruction) -> str:
     return item.device if isinstance(item, Compute) else "CPU:0"
 
 
-def _told(item: Instruction) -> dict[str, Any]:
+def _told(item: PlanInstruction) -> dict[str, Any]:
     match item:
         case Compute():
             name = item.nodes[-1].name if item.nodes else "empty"

@@ -105,8 +105,8 @@ class BaseSession:
           feed_dict: values to use for tensors, whatever computes them otherwise.
           options: a ``RunOptions``; ``timeout_in_ms`` and ``trace_level`` count.
           run_metadata: a ``RunMetadata`` to fill in; left as it is when ``options`` asks for no trace. Of the three
-            levels that trace each means the same: what every task did and when, one entry for each executable and each
-            operation outside of one.
+            levels that trace each means the same: what every task did and when, each executable and each operation;
+            operations that XLA fused are one, by the name of the last of them.
 
         Returns:
           The same structure with NumPy values for tensors and None for operations.

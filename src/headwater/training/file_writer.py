@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final
 
 from headwater.errors import OpError
 from headwater.io.event_file import EventFile
-from headwater.io.files import Path, as_path
+from headwater.io.files import Path, as_path, makedirs
 from headwater.tensorboard_protos import event_pb2, graph_pb2, meta_graph_pb2, summary_pb2
 
 _logger: Final = logging.getLogger(__name__)
@@ -122,7 +122,7 @@ def _close_writers() -> None:
 class FileWriter:
     """Writes summaries, graphs and more into an event file of a folder, which TensorBoard reads.
 
-    The file is made with the first event. Adding never waits for the disk.
+    The folder is made at once, the file with the first event. Adding never waits for the disk.
 
     Args:
       logdir: the folder; it is made if it is missing.
@@ -251,6 +251,7 @@ class FileWriter:
         """Begins another file, after `close`; does nothing when the writer is open."""
         if self._writer is None:
             logdir, suffix = self._logdir, self._suffix
+            makedirs(logdir)
             self._writer = _BackgroundWriter(lambda: EventFile(logdir, suffix), self._max_queue, self._flush_secs)
             self._warned = False
             _open_writers.add(self)

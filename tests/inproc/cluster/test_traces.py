@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import jax
+import numpy as np
 import pytest
 
 from headwater import tf
@@ -20,10 +23,12 @@ def cluster() -> Iterator[MemoryCluster]:
 
 
 def devices(metadata: Any) -> dict[str, list[str]]:
-    return {
-        device.device.removesuffix("/device:CPU:0"): [node.node_name for node in device.node_stats]
-        for device in metadata.step_stats.dev_stats
-    }
+    """What each task did, executables among it or, where they stand apart, beside it."""
+    found: dict[str, list[str]] = {}
+    for device in metadata.step_stats.dev_stats:
+        task = device.device.removesuffix("/executables").removesuffix("/device:CPU:0")
+        found.setdefault(task, []).extend(node.node_name for node in device.node_stats)
+    return found
 
 
 def test_every_task_is_in_the_trace(cluster: MemoryCluster) -> None:
@@ -63,7 +68,7 @@ def test_a_trace_replaces_the_one_before() -> None:
         metadata = tf.RunMetadata()
         session.run(one, options=FULL, run_metadata=metadata)
         session.run(other, options=FULL, run_metadata=metadata)
-        assert devices(metadata) == {"/job:localhost/replica:0/task:0": ["other"]}
+        assert set(devices(metadata)["/job:localhost/replica:0/task:0"]) == {"other"}
 
 
 def test_operations_in_python_have_entries_of_their_own() -> None:
@@ -86,3 +91,45 @@ def test_steps_run_on_after_a_trace() -> None:
             values.append(float(session.run(up, options=FULL, run_metadata=tf.RunMetadata())))
             values.append(float(session.run(up)))
         assert values == [1.0, 2.0, 3.0, 4.0, 5.0]
+
+
+def test_operations_inside_executables_have_entries_of_their_own() -> None:
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = tf.placeholder(tf.float32, [300, 300])
+        with tf.name_scope("scope"):
+            product = tf.matmul(x, x, name="product")
+        again = tf.matmul(product, x, name="again")
+        metadata = tf.RunMetadata()
+        feeds = {x: np.ones([300, 300])}
+        session.run([product, again], feeds, options=FULL, run_metadata=metadata)
+        by_device = {device.device: device.node_stats for device in metadata.step_stats.dev_stats}
+        task = "/job:localhost/replica:0/task:0/device:CPU:0"
+        assert [node.node_name for node in by_device[f"{task}/executables"]] == ["again"]
+        labels = {node.node_name: node.timeline_label for node in by_device[task]}
+        assert labels["scope/product"].startswith("scope/product = MatMul(Placeholder:0")
+        assert "again" in labels
+
+
+def test_beside_another_profile_only_executables_have_entries(tmp_path: Path) -> None:
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = tf.add(tf.placeholder_with_default(1.0, []), 1.0, name="x")
+        session.run(x)
+        metadata = tf.RunMetadata()
+        jax.profiler.start_trace(str(tmp_path))
+        try:
+            session.run(x, options=FULL, run_metadata=metadata)
+        finally:
+            jax.profiler.stop_trace()
+        (device,) = metadata.step_stats.dev_stats
+        assert [node.timeline_label.split("(")[0] for node in device.node_stats] == ["x = Executable"]
+
+
+def test_a_traced_step_that_fails_leaves_no_profile() -> None:
+    with tf.Graph().as_default(), tf.Session() as session:
+        v = tf.Variable(1.0)
+        with pytest.raises(tf.errors.FailedPreconditionError):
+            session.run(v + 1.0, options=FULL, run_metadata=tf.RunMetadata())
+        session.run(v.initializer)
+        metadata = tf.RunMetadata()
+        session.run(tf.matmul([[v]], [[v]], name="m"), options=FULL, run_metadata=metadata)
+        assert any(device.device.endswith("/executables") for device in metadata.step_stats.dev_stats)

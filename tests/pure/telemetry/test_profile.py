@@ -1,0 +1,77 @@
+"""XLA's profiles: which operation each instruction came from, and when it ran."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headwater.io.protos.xla_profile_pb2 import (
+    HloComputationProto,
+    HloInstructionProto,
+    HloModuleProto,
+    HloProto,
+    OpMetadata,
+    XEvent,
+    XEventMetadata,
+    XLine,
+    XPlane,
+    XSpace,
+    XStat,
+    XStatMetadata,
+)
+from headwater.runtime.profile import Instruction, instructions
+
+STATS = {1: "hlo_op", 2: "program_id", 3: "_p", 4: "_c", 5: "dot.1"}
+
+
+def hlo(**scopes: str) -> bytes:
+    found = [HloInstructionProto(name=name, metadata=OpMetadata(op_name=scope)) for name, scope in scopes.items()]
+    module = HloModuleProto(name="jit_f", computations=[HloComputationProto(instructions=found)])
+    return HloProto(hlo_module=module).SerializeToString()
+
+
+def plane(name: str, events: dict[int, str], lines: list[XLine]) -> XPlane:
+    return XPlane(
+        name=name,
+        lines=lines,
+        event_metadata={number: XEventMetadata(name=each) for number, each in events.items()},
+        stat_metadata={number: XStatMetadata(name=each) for number, each in STATS.items()},
+    )
+
+
+def event(number: int, offset_ps: int, duration_ps: int, *stats: XStat) -> XEvent:
+    return XEvent(metadata_id=number, offset_ps=offset_ps, duration_ps=duration_ps, stats=stats)
+
+
+def space(*events: XEvent, names: Any = None) -> XSpace:
+    metadata = XPlane(name="/host:metadata")
+    metadata.event_metadata[7].name = "jit_f(9)"
+    metadata.event_metadata[7].stats.add(bytes_value=hlo(dot="jit(f)/tower/MatMul/dot_general", add="", sub="x"))
+    line = XLine(timestamp_ns=2000, events=events)
+    return XSpace(planes=[metadata, plane("/host:CPU", names or {1: "dot", 2: "end: dot", 3: "python"}, [line])])
+
+
+def stat(number: int, **value: Any) -> XStat:
+    return XStat(metadata_id=number, **value)
+
+
+def test_instructions_have_the_scopes_of_their_operations() -> None:
+    found = space(event(1, 3_000_000, 4_000_000, stat(1, str_value="dot"), stat(2, int64_value=9)))
+    assert list(instructions(found, 100)) == [Instruction(scope="tower/MatMul/dot_general", start_us=105, end_us=109)]
+
+
+def test_one_that_goes_on_after_its_call_ends_later() -> None:
+    begin = event(1, 3_000_000, 10, stat(1, str_value="dot"), stat(2, int64_value=9), stat(3, uint64_value=77))
+    end = event(2, 8_000_000, 10, stat(4, uint64_value=77))
+    (found,) = instructions(space(begin, end), 0)
+    assert (found.start_us, found.end_us) == (5, 10)
+
+
+def test_what_came_from_no_operation_is_passed_over() -> None:
+    others = [
+        event(3, 0, 1),
+        event(1, 0, 1, stat(1, str_value="dot"), stat(2, int64_value=8)),  # of another program
+        event(1, 0, 1, stat(1, str_value="add"), stat(2, int64_value=9)),  # of XLA's own making
+        event(1, 0, 1, stat(1, str_value="sub"), stat(2, int64_value=9)),  # an argument
+        event(1, 0, 1, stat(1, ref_value=5), stat(2, int64_value=9)),
+    ]
+    assert not list(instructions(space(*others), 0))
