@@ -33,9 +33,12 @@ class BlockValues:
         self.specs = [layout.variables[block.variable] for block in self.blocks]
         self.shapes = [block_shape(spec, block) for spec, block in zip(self.specs, self.blocks, strict=True)]
         self.optimized_at = [at for at, spec in enumerate(self.specs) if spec.optimized]
-        self.others_at = [at for at, spec in enumerate(self.specs) if not spec.optimized]
+        self.tables_at = [at for at, spec in enumerate(self.specs) if spec.table]
+        self.others_at = [at for at, spec in enumerate(self.specs) if not spec.optimized and not spec.table]
         self.optimized: list[Any] = []
         self.others: list[Any] = []
+        #: NumPy arrays, whose rows are read and written in place.
+        self.tables: list[Array] = []
 
     def set(self, values: Sequence[Array]) -> None:
         """Takes values of all blocks, in order.
@@ -49,6 +52,7 @@ class BlockValues:
             check(spec.name, value, shape, np.dtype(spec.dtype))
         self.optimized = [jnp.array(values[at]) for at in self.optimized_at]
         self.others = [jnp.array(values[at]) for at in self.others_at]
+        self.tables = [np.array(values[at]) for at in self.tables_at]
 
     def get(self, extras: Sequence[int] | None) -> list[Array]:
         """See `headwater.keras.parameter_server.updater.Updater.values`."""
@@ -57,6 +61,7 @@ class BlockValues:
             return [*optimized, *(np.asarray(self.others[number]) for number in extras)]
         found = dict(zip(self.optimized_at, optimized, strict=True))
         found |= {at: np.asarray(value) for at, value in zip(self.others_at, self.others, strict=True)}
+        found |= {at: table.copy() for at, table in zip(self.tables_at, self.tables, strict=True)}
         return [found[at] for at in range(len(self.blocks))]
 
     def check_gradients(self, gradients: Sequence[Array]) -> None:

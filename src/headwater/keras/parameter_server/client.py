@@ -13,7 +13,7 @@ import numpy as np
 from headwater.consistency import Consistency
 from headwater.errors import AbortedError, DeadlineExceededError, OpError, UnavailableError
 from headwater.keras.parameter_server import protocol
-from headwater.keras.parameter_server.layout import Layout
+from headwater.keras.parameter_server.layout import Block, Layout, VariableSpec, joined
 from headwater.keras.parameter_server.updater import Array
 from headwater.master.protocol import DONE, ERROR, bad_header, raise_error
 from headwater.transport.channel import Channel
@@ -75,11 +75,19 @@ class Snapshot:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Traffic:
-    """What a client has sent and received, in bytes of tensors, and how often it has waited for answers."""
+    """What has travelled between a worker and all ``ps``.
+
+    Attributes:
+      sent_bytes: of tensors.
+      received_bytes: of tensors.
+      round_trips: how often the worker has waited for answers.
+      rows: of tables, that were read.
+    """
 
     sent_bytes: int = 0
     received_bytes: int = 0
     round_trips: int = 0
+    rows: int = 0
 
 
 class ParameterClient:
@@ -93,12 +101,11 @@ class ParameterClient:
       choice: how closely workers keep together.
       links: to every ``ps``, with its name.
       initial: the variables' values, to bring where nobody has any; read when needed.
-      tables: how many tables each ``ps`` has.
     """
 
     def __init__(
         self, name: str, *, worker: str, chief: bool, layout: Layout, choice: Consistency,
-        links: Sequence[tuple[str, ServerLink]], initial: Sequence[Any], tables: int = 0,
+        links: Sequence[tuple[str, ServerLink]], initial: Sequence[Any],
     ) -> None:  # fmt: skip
         self._name = name
         self._worker = worker
@@ -107,15 +114,14 @@ class ParameterClient:
         self._choice = choice
         self._sessions = [_Session(task=task, link=link) for task, link in links]
         self._others = [
-            [block.variable for block in blocks if not layout.variables[block.variable].optimized]
+            [block.variable for block in blocks if _is_added(layout.variables[block.variable])]
             for blocks in layout.blocks
         ]
         self._initial = initial
-        self._tables = tables
         self._initial_state: Callable[[int], Sequence[Array]] | None = None
         self._snapshot: Snapshot | None = None
         self._extras: list[list[int]] = [[] for _ in links]
-        self._traffic = [0, 0, 0]
+        self._traffic = [0, 0, 0, 0]
         #: What the first ``ps`` said: how many trainings are over, the epoch of the present one, a seed.
         self.trainings, self.epoch, self.seed = 0, -1, 0
         #: Whether the values were there when this worker came.
@@ -202,9 +208,17 @@ class ParameterClient:
             [position for position, variable in enumerate(others) if variable in variables] for others in self._others
         ]
 
-    def values(self) -> list[Array]:
-        """The variables' values as they were read last."""
-        return self._layout.join([session.pieces for session in self._sessions])
+    def values(self, *, tables: bool = False) -> list[Array]:
+        """The variables' values as they were read last; of tables nothing unless ``tables`` says so.
+
+        Tables are read with `snapshot` only.
+        """
+        found: list[list[tuple[int, Array]]] = [[] for _ in self._layout.variables]
+        for session, blocks in zip(self._sessions, self._layout.blocks, strict=True):
+            for block, piece in zip(blocks, session.pieces, strict=True):
+                if tables or not self._layout.variables[block.variable].table:
+                    found[block.variable].append((block.start, piece))
+        return [joined(pieces) for pieces in found]
 
     def pull(self, wish: Wish | None = None) -> int:
         """Reads values of all variables, but not the optimizer's state; gives the ticket for ``wish``."""
@@ -224,7 +238,7 @@ class ParameterClient:
 
     def push(
         self, gradients: Sequence[Any], *, changes: Mapping[int, Any] | None = None, weight: float = 1.0,
-        rows: Sequence[Sequence[tuple[Array, Array]]] | None = None, knobs: Sequence[float] = (),
+        rows: Mapping[int, tuple[Array, Array]] | None = None, knobs: Sequence[float] = (),
         wish: Wish | None = None,
     ) -> tuple[int, bool]:  # fmt: skip
         """Brings gradients, waits until this worker may go on, and reads what travels in every step.
@@ -233,7 +247,7 @@ class ParameterClient:
           gradients: by variable; None for those that are not optimized.
           changes: what to add to others, by variable.
           weight: examples behind the gradients.
-          rows: by ``ps``, for each table row numbers and gradients.
+          rows: by variable, for tables: numbers of rows, ascending, and their gradients.
           knobs: see `headwater.keras.parameter_server.updater.Updater.apply`.
           wish: for the next step.
 
@@ -247,20 +261,46 @@ class ParameterClient:
             blocks = self._layout.blocks[index]
             extras = self._extras[index]
             tensors = [block.of(arrays[block.variable]) for block in blocks if arrays[block.variable] is not None]
-            others = [block for block in blocks if not self._layout.variables[block.variable].optimized]
+            others = [block for block in blocks if _is_added(self._layout.variables[block.variable])]
             tensors += [others[position].of(changed[others[position].variable]) for position in extras]
-            for numbers, row_gradients in rows[index] if rows is not None else ():
-                tensors += [numbers, row_gradients]
+            for block in self._tables(index):
+                numbers, row_gradients = (rows or {})[block.variable]
+                within = _within(block, numbers)
+                tensors += [numbers[within] - block.start, row_gradients[within]]
             header = (session.version, float(weight), extras, wish if index == 0 else None, list(knobs))
             frames.append(Frame(protocol.PUSH, header, tensors))
         return self._values(frames, self._extras)
 
-    def rows(self, numbers: Sequence[Sequence[Array]]) -> list[Sequence[Array]]:
-        """By ``ps``, for each table the rows of these numbers."""
-        answers = self._exchange([Frame(protocol.ROWS, (), list(each)) for each in numbers])
+    def rows(self, wanted: Mapping[int, Array]) -> dict[int, Array]:
+        """Reads rows of tables.
+
+        Args:
+          wanted: by variable the numbers of rows, ascending.
+
+        Returns:
+          By variable the rows, in that order.
+        """
+        frames = [Frame(protocol.ROWS, (), numbers) for numbers in self._row_numbers(wanted)]
+        answers = self._exchange(frames)
+        parts: dict[int, list[tuple[int, Array]]] = {variable: [] for variable in wanted}
+        for index, (session, found, frame) in enumerate(zip(self._sessions, answers, frames, strict=True)):
+            answer = self._ask_until(index, frame) if found is None else found
+            blocks = self._tables(index)
+            if len(answer.tensors) != len(blocks):
+                raise bad_header(answer, session.task)
+            for block, rows in zip(blocks, answer.tensors, strict=True):
+                parts[block.variable].append((block.start, rows))
+        self._traffic[3] += sum(len(numbers) for numbers in wanted.values())
+        return {variable: joined(found) for variable, found in parts.items()}
+
+    def _tables(self, index: int) -> list[Block]:
+        return [block for block in self._layout.blocks[index] if self._layout.variables[block.variable].table]
+
+    def _row_numbers(self, wanted: Mapping[int, Array]) -> list[list[Array]]:
+        """By ``ps``, for each of its tables the rows that are there, counted from the first that is there."""
         return [
-            answer.tensors if answer is not None else self._ask(session, Frame(protocol.ROWS, (), list(each))).tensors
-            for session, answer, each in zip(self._sessions, answers, numbers, strict=True)
+            [wanted[part.variable][_within(part, wanted[part.variable])] - part.start for part in self._tables(index)]
+            for index in range(len(self._sessions))
         ]
 
     def assign(self, values: Sequence[Any]) -> None:
@@ -308,7 +348,12 @@ class ParameterClient:
 
     def traffic(self) -> Traffic:
         """What has travelled so far."""
-        return Traffic(sent_bytes=self._traffic[0], received_bytes=self._traffic[1], round_trips=self._traffic[2])
+        return Traffic(
+            sent_bytes=self._traffic[0],
+            received_bytes=self._traffic[1],
+            round_trips=self._traffic[2],
+            rows=self._traffic[3],
+        )
 
     # Frames -----------------------------------------------------------------------------------------------------------
 
@@ -321,15 +366,12 @@ class ParameterClient:
         answers = self._exchange(frames)
         for index, (session, found) in enumerate(zip(self._sessions, answers, strict=True)):
             answer = found
-            while answer is None:
+            if answer is None:
                 wish = frames[index].header[2 if frames[index].kind == protocol.PULL else 3]
                 everything = list(range(len(self._others[index])))
                 applied = applied and frames[index].kind == protocol.PULL
-                try:
-                    answer = self._ask(session, Frame(protocol.PULL, (False, everything, wish)))
-                    extras = [*extras[:index], everything, *extras[index + 1 :]]
-                except (UnavailableError, AbortedError) as error:
-                    self._lost(index, error)
+                answer = self._ask_until(index, Frame(protocol.PULL, (False, everything, wish)))
+                extras = [*extras[:index], everything, *extras[index + 1 :]]
             version, was_applied, its_ticket, _ = _values_header(answer, session.task)
             session.version = version
             self._take_in(index, answer.tensors, extras[index])
@@ -346,7 +388,7 @@ class ParameterClient:
         if not session.pieces:
             session.pieces = [np.empty(0)] * len(blocks)
         optimized = [at for at, block in enumerate(blocks) if self._layout.variables[block.variable].optimized]
-        others = [at for at, block in enumerate(blocks) if not self._layout.variables[block.variable].optimized]
+        others = [at for at, block in enumerate(blocks) if _is_added(self._layout.variables[block.variable])]
         for at, tensor in zip([*optimized, *(others[extra] for extra in extras)], tensors, strict=True):
             session.pieces[at] = tensor
 
@@ -379,6 +421,14 @@ class ParameterClient:
         self._send(session, frame)
         return self._receive(session)
 
+    def _ask_until(self, index: int, frame: Frame) -> Frame:
+        """Asks what a ``ps`` that is started anew can answer just as well, until there is an answer."""
+        while True:
+            try:
+                return self._ask(self._sessions[index], frame)
+            except (UnavailableError, AbortedError) as error:
+                self._lost(index, error)
+
     def _send(self, session: _Session, frame: Frame) -> None:
         if session.channel is None:
             raise UnavailableError(None, None, f"there is no channel to {session.task}")
@@ -402,6 +452,19 @@ class ParameterClient:
             raise bad_header(frame, session.task)
         self._traffic[1] += sum(tensor.nbytes for tensor in frame.tensors)
         return frame
+
+
+def _is_added(spec: VariableSpec) -> bool:
+    """Whether changes are added to it, rather than an optimizer updating it."""
+    return not spec.optimized and not spec.table
+
+
+def _within(block: Block, numbers: Array) -> slice:
+    """Where the rows of ``block`` are among ``numbers``, which ascend."""
+    if block.stop < 0:
+        return slice(0, len(numbers))
+    start, stop = np.searchsorted(numbers, (block.start, block.stop)).tolist()
+    return slice(start, stop)
 
 
 def _values_header(frame: Frame, task: str) -> tuple[int, bool, int, Sequence[str]]:

@@ -61,17 +61,17 @@ def service_of(endpoint: Endpoint) -> ParameterService:
 
 
 def host_parameters(
-    endpoint: Endpoint, name: str, layout: Layout, make_updater: MakeUpdater, choice: Consistency, tables: int = 0
+    endpoint: Endpoint, name: str, layout: Layout, make_updater: MakeUpdater, choice: Consistency
 ) -> HostedParameters:
     """Makes this task, a ``ps``, serve its part of the set ``name``."""
     index = endpoint.members.number
-    parameters = HostedParameters(endpoint.identity.task, index, layout, make_updater(index), choice, tables=tables)
+    parameters = HostedParameters(endpoint.identity.task, index, layout, make_updater(index), choice)
     service_of(endpoint).host(name, parameters)
     return parameters
 
 
 def connect_parameters(
-    endpoint: Endpoint, name: str, layout: Layout, choice: Consistency, initial: Sequence[Any], tables: int = 0
+    endpoint: Endpoint, name: str, layout: Layout, choice: Consistency, initial: Sequence[Any]
 ) -> ParameterClient:
     """A worker's access to the set ``name``; not connected yet."""
     members = endpoint.members
@@ -83,7 +83,6 @@ def connect_parameters(
         choice=choice,
         links=[(str(task), endpoint.link(task)) for task in members.servers],
         initial=initial,
-        tables=tables,
     )
 
 
@@ -95,17 +94,13 @@ class LocalServers:
       layout: what each has.
       make_updater: makes the updater of each.
       choice: how closely workers keep together.
-      tables: how many tables each updater has.
     """
 
-    def __init__(
-        self, name: str, layout: Layout, make_updater: MakeUpdater, choice: Consistency, tables: int = 0
-    ) -> None:
+    def __init__(self, name: str, layout: Layout, make_updater: MakeUpdater, choice: Consistency) -> None:
         self.name = name
         self._layout = layout
         self._make_updater = make_updater
         self._choice = choice
-        self._tables = tables
         self._channels: list[list[Channel]] = [[] for _ in layout.blocks]
         self._threads: list[threading.Thread] = []
         self._services: list[ParameterService] = []
@@ -115,9 +110,7 @@ class LocalServers:
             self.hosts.append(self._host(index))
 
     def _host(self, index: int) -> HostedParameters:
-        host = HostedParameters(
-            f"/job:ps/task:{index}", index, self._layout, self._make_updater(index), self._choice, tables=self._tables
-        )
+        host = HostedParameters(f"/job:ps/task:{index}", index, self._layout, self._make_updater(index), self._choice)
         self._services[index].host(self.name, host)
         return host
 
@@ -135,7 +128,7 @@ class LocalServers:
         ]
         return ParameterClient(
             self.name, worker=f"/job:worker/task:{worker}", chief=worker == 0, layout=self._layout,
-            choice=self._choice, links=links, initial=initial, tables=self._tables,
+            choice=self._choice, links=links, initial=initial,
         )  # fmt: skip
 
     def open(self, index: int) -> Channel:

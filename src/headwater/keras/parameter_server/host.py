@@ -62,21 +62,21 @@ class HostedParameters:
       layout: what every ``ps`` has.
       updater: this task's blocks.
       choice: how closely workers keep together.
-      tables: how many tables the updater has.
       clock: seconds that only grow.
     """
 
     def __init__(
-        self, task: str, index: int, layout: Layout, updater: Updater, choice: Consistency, *, tables: int = 0,
+        self, task: str, index: int, layout: Layout, updater: Updater, choice: Consistency, *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
         self._task = task
         self._layout = layout
         self._updater = updater
         self._clock = clock
-        self._optimized = sum(layout.variables[block.variable].optimized for block in layout.blocks[index])
-        self._others = len(layout.blocks[index]) - self._optimized
-        self._tables = tables
+        specs = [layout.variables[block.variable] for block in layout.blocks[index]]
+        self._blocks = len(specs)
+        self._optimized = sum(spec.optimized for spec in specs)
+        self._tables = sum(spec.table for spec in specs)
         self._changed = threading.Condition()
         self._choice = choice
         # Whether a worker is too far ahead is for one task to say: two might have seen it join at different steps, and
@@ -176,7 +176,7 @@ class HostedParameters:
     # What workers ask for ---------------------------------------------------------------------------------------------
 
     def _fill(self, version: int, tensors: Sequence[Array]) -> Frame:
-        blocks = self._optimized + self._others
+        blocks = self._blocks
         with self._changed:
             # Whoever comes second has nothing to add: the values are there.
             if not self._filled:

@@ -25,12 +25,15 @@ class VariableSpec:
       shape: of the whole.
       dtype: NumPy's name of its elements' type.
       optimized: whether the optimizer updates it. Other variables (moving statistics) take changes by addition.
+      table: whether workers read and update only some of its rows in a step. Such a variable is in parts on all tasks,
+        and is not counted as ``optimized``, though the optimizer updates it.
     """
 
     name: str
     shape: tuple[int, ...]
     dtype: str
     optimized: bool = True
+    table: bool = False
 
     @property
     def nbytes(self) -> int:
@@ -150,10 +153,14 @@ class Layout:
         for blocks, arrays in zip(self.blocks, parts, strict=True):
             for block, array in zip(blocks, arrays, strict=True):
                 found[block.variable].append((block.start, array))
-        return [
-            pieces[0][1] if len(pieces) == 1 else np.concatenate([array for _, array in sorted(pieces, key=_start)])
-            for pieces in found
-        ]
+        return [joined(pieces) for pieces in found]
+
+
+def joined(pieces: Sequence[tuple[int, NDArray[Any]]]) -> NDArray[Any]:
+    """The whole of parts, each with its first row; nothing, where there are none."""
+    if len(pieces) == 1:
+        return pieces[0][1]
+    return np.concatenate([array for _, array in sorted(pieces, key=_start)]) if pieces else np.empty(0)
 
 
 def _start(piece: tuple[int, Any]) -> int:
@@ -189,7 +196,7 @@ def make_layout(variables: Sequence[VariableSpec], tasks: int, partitioner: Part
     blocks: list[list[Block]] = [[] for _ in range(tasks)]
     load = [0] * tasks
     for number, spec in enumerate(variables):
-        parts = partitioner(spec) if partitioner is not None and spec.shape else 1
+        parts = tasks if spec.table else partitioner(spec) if partitioner is not None and spec.shape else 1
         parts = min(parts, tasks, max(1, spec.shape[0] if spec.shape else 1))
         emptiest = sorted(range(tasks), key=lambda task: (load[task], task))[:parts]
         for part, task in enumerate(emptiest):

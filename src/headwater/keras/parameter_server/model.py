@@ -17,13 +17,14 @@ from keras.src.trainers.data_adapters import array_slicing, data_adapter_utils
 
 from headwater.consistency import Consistency, KOfN, Synchronous
 from headwater.keras.parameter_server.batches import Batches, make_batches, share_of
-from headwater.keras.parameter_server.client import ParameterClient
+from headwater.keras.parameter_server.client import ParameterClient, Traffic
 from headwater.keras.parameter_server.cluster import LocalServers, connect_parameters, host_parameters
 from headwater.keras.parameter_server.endpoint import Endpoint
 from headwater.keras.parameter_server.layout import Layout, Partitioner, VariableSpec, make_layout
 from headwater.keras.parameter_server.optimizers import KerasUpdater, join_state, split_state
 from headwater.keras.parameter_server.protocol import TRAINING_OVER, UNKNOWN_STEPS
-from headwater.keras.parameter_server.steps import GradientStep
+from headwater.keras.parameter_server.steps import GradientStep, Split
+from headwater.keras.parameter_server.tables import find_tables
 
 _keras: Any = keras
 _tree: Any = _keras.tree
@@ -56,6 +57,12 @@ class Place(Protocol):
     def partitioner(self) -> Partitioner | None: ...
 
     @property
+    def table_bytes(self) -> int: ...
+
+    @property
+    def exact_tables(self) -> bool: ...
+
+    @property
     def worker(self) -> int: ...
 
     @property
@@ -78,18 +85,27 @@ class ServedModel:
         self.place = place
         self._client: ParameterClient | None = None
         self._step: GradientStep | None = None
+        self._tables: list[Any] | None = None
         self._training = 0
         self._sent_rate: float | None = None
 
     # Where the variables are ------------------------------------------------------------------------------------------
 
     @property
+    def tables(self) -> list[Any]:
+        """The embedding layers whose tables stay on the ``ps``."""
+        if self._tables is None:
+            optimizer = self.model.optimizer
+            # Norms of all parts of a table together are known to workers only.
+            norms = not self._workers_clip and (optimizer.clipnorm or optimizer.global_clipnorm)
+            self._tables = [] if norms else find_tables(self.model, self.place.table_bytes)
+        return self._tables
+
+    @property
     def variables(self) -> list[Any]:
         """The model's variables that the ``ps`` have: all but those of whole numbers, such as seeds, which every worker
         has for itself."""
-        model = self.model
-        others = [v for v in model.non_trainable_variables if _keras.backend.is_float_dtype(v.dtype)]
-        return [*model.trainable_variables, *others]
+        return Split(self.model, self.tables).served
 
     def layout(self) -> Layout:
         """Which ``ps`` has what.
@@ -105,15 +121,21 @@ class ServedModel:
                 f"global_clipnorm needs the gradients of all variables at one place, and with consistency "
                 f"{place.choice} they meet on {servers} ps tasks; use clipnorm, one ps, or 'async'"
             )
-        optimized = len(self.model.trainable_variables)
+        tables = len(self.tables)
+        variables = self.variables
+        optimized = len(self.model.trainable_variables) - tables
         whole = in_rounds and bool(optimizer.clipnorm)
         specs = [
             VariableSpec(
-                name=variable.path, shape=tuple(variable.shape), dtype=variable.dtype, optimized=at < optimized
+                name=variable.path,
+                shape=tuple(variable.shape),
+                dtype=variable.dtype,
+                optimized=at < optimized,
+                table=at >= len(variables) - tables,
             )
-            for at, variable in enumerate(self.variables)
+            for at, variable in enumerate(variables)
         ]
-        constrained = {v.path for v in self.variables if v.constraint is not None}
+        constrained = {v.path for v in variables if v.constraint is not None}
 
         def parts(spec: VariableSpec) -> int:
             partitioner = place.partitioner
@@ -127,7 +149,10 @@ class ServedModel:
         return not isinstance(self.place.choice, Synchronous | KOfN)
 
     def _updater(self, layout: Layout, index: int) -> KerasUpdater:
-        return KerasUpdater(layout, index, self.variables, self.model.optimizer, clips=not self._workers_clip)
+        return KerasUpdater(
+            layout, index, self.variables, self.model.optimizer,
+            clips=not self._workers_clip, exact=self.place.exact_tables,
+        )  # fmt: skip
 
     def _make_client(self) -> ParameterClient:
         layout, place = self.layout(), self.place
@@ -140,9 +165,7 @@ class ServedModel:
         if place.is_chief and int(self.model.optimizer.iterations.value):
             # It was loaded, and goes on where it was.
             client.set_initial_state(
-                lambda index: split_state(
-                    self.model.optimizer, layout, self.variables, index, clips=not self._workers_clip
-                )
+                lambda index: split_state(self.model.optimizer, layout, self.variables, make_updater(index), index)
             )
         return client
 
@@ -172,9 +195,11 @@ class ServedModel:
             self._sent_rate = rate
         else:
             client.pull()
-        for variable, value in zip(self.variables, client.values(), strict=True):
+        variables = self.variables
+        dense = len(variables) if state else len(variables) - len(self.tables)
+        for variable, value in zip(variables[:dense], client.values(tables=state), strict=False):
             variable.assign(value)
-        self._known = [variable._value for variable in self.variables]
+        self._known = [variable._value for variable in variables]
 
     def _bring_changes(self) -> None:
         """What the chief's program did to the variables since they were read goes to the ``ps``."""
@@ -195,6 +220,10 @@ class ServedModel:
             return ()
         self._sent_rate = rate
         return (rate,)
+
+    def traffic(self) -> Traffic:
+        """What has travelled so far."""
+        return self._client.traffic() if self._client is not None else Traffic()
 
     # Training ---------------------------------------------------------------------------------------------------------
 
@@ -258,10 +287,9 @@ class ServedModel:
             self._validate, validation_data, validation_batch_size or batch_size, validation_steps, container
         )
         if self._step is None:
-            self._step = GradientStep(model, clips=self._workers_clip)
-        client.set_extras([
-            len(model.trainable_variables) + at for at in self._step.changing(_padded(batches.first()))
-        ])  # fmt: skip
+            self._step = GradientStep(model, self.tables, clips=self._workers_clip)
+        dense = len(model.trainable_variables) - len(self.tables)
+        client.set_extras([dense + at for at in self._step.changing(_padded(batches.first()))])
         model.stop_training = False
         container.on_train_begin()
         if late:
@@ -287,7 +315,7 @@ class ServedModel:
             model._eval_epoch_iterator = None
         client.finish()
         self._training += 1
-        self.sync(state=chief or bool(model.optimizer.use_ema))
+        self.sync(state=True)
         if epochs > 0:
             model.optimizer.finalize_variable_values(model.trainable_weights)
         container.on_train_end(logs)
@@ -313,14 +341,31 @@ class ServedModel:
                 continue
             container.on_train_batch_begin(ticket)
             data, rows = share_of(batch, index, count)
-            gradients, changes, self._logs = step(client.values(), data)
-            following, _ = client.push(gradients, changes=changes, weight=rows, knobs=self._knobs(), wish=(*wish, -1))
+            following = self._one_step(client, step, data, rows, wish)
             container.on_train_batch_end(ticket, self._logs)
             ticket = following
             if model.stop_training:
                 break
         step.end()
         return ticket == TRAINING_OVER
+
+    def _one_step(
+        self, client: ParameterClient, step: GradientStep, data: Any, rows: int, wish: tuple[int, int, int]
+    ) -> int:
+        """Computes and brings gradients; the ticket for the next step."""
+        variables = client.values()
+        tables = range(len(variables) - len(self.tables), len(variables))
+        wanted = step.wanted(variables[: tables.start], data)
+        read = client.rows(dict(zip(tables, wanted, strict=True))) if wanted else {}
+        gradients, of_rows, changes, self._logs = step(
+            variables[: tables.start], data, wanted, [read[table] for table in tables]
+        )
+        pushed = dict(zip(tables, zip(wanted, of_rows, strict=True), strict=True))
+        others = [None] * (len(variables) - len(gradients))
+        ticket, _ = client.push(
+            [*gradients, *others], changes=changes, weight=rows, rows=pushed, knobs=self._knobs(), wish=(*wish, -1)
+        )
+        return ticket
 
     def _validate(self, data: Any, batch_size: Any, steps: Any, container: Any) -> dict[str, Any]:
         x, y, sample_weight = _utils.unpack_x_y_sample_weight(data)

@@ -16,6 +16,7 @@ import numpy as np
 from headwater.errors import InvalidArgumentError
 from headwater.keras.parameter_server.blocks import BlockValues, fill_state
 from headwater.keras.parameter_server.layout import Layout
+from headwater.keras.parameter_server.table_updates import TableUpdates
 from headwater.keras.parameter_server.updater import Array
 
 _jax: Any = jax
@@ -71,30 +72,43 @@ class KerasUpdater:
       variables: the model's variables, in the layout's order.
       optimizer: the model's.
       clips: see `clone_optimizer`.
+      exact: how tables are updated, see `headwater.keras.parameter_server.table_updates`.
     """
 
-    def __init__(self, layout: Layout, index: int, variables: Sequence[Any], optimizer: Any, *, clips: bool) -> None:
+    def __init__(
+        self, layout: Layout, index: int, variables: Sequence[Any], optimizer: Any, *, clips: bool, exact: bool = False
+    ) -> None:
         self._blocks = BlockValues(layout, index)
-        places = [self._blocks.blocks[at] for at in self._blocks.optimized_at]
-        shapes = [self._blocks.shapes[at] for at in self._blocks.optimized_at]
-        stand_ins = [stand_in(variables[block.variable], shape) for block, shape in zip(places, shapes, strict=True)]
-        self._optimizer = clone_optimizer(optimizer, clips=clips)
-        excluded: set[Any] = getattr(optimizer, "_exclude_from_weight_decay", set())
-        if excluded:
-            self._optimizer.exclude_from_weight_decay(
-                var_list=[
-                    made
-                    for made, block in zip(stand_ins, places, strict=True)
-                    if optimizer._var_key(variables[block.variable]) in excluded
-                ]
-            )
-        self._optimizer.build(stand_ins)
+        self._original = optimizer
+        self._clips = clips
+        self._variables = [variables[block.variable] for block in self._blocks.blocks]
+        optimized = self._blocks.optimized_at
+        self._optimizer = self._build(
+            [self._variables[at] for at in optimized], [self._blocks.shapes[at] for at in optimized]
+        )
         self._state: list[Any] = [variable.value for variable in self._optimizer.variables]
         self._fresh = [np.asarray(value) for value in self._state]
         self._names = [variable.path for variable in self._optimizer.variables]
         rate = getattr(self._optimizer, "_learning_rate", None)
         self._rate_at = next((at for at, made in enumerate(self._optimizer.variables) if made is rate), None)
         self._update: Any = _jax.jit(self._step, donate_argnums=(0, 1))
+        self._tables = [self._table(at, exact) for at in self._blocks.tables_at]
+
+    def _build(self, variables: Sequence[Any], shapes: Sequence[Sequence[int]]) -> Any:
+        """An optimizer like the model's for parts of these shapes."""
+        optimizer = clone_optimizer(self._original, clips=self._clips)
+        stand_ins = [stand_in(variable, shape) for variable, shape in zip(variables, shapes, strict=True)]
+        excluded: set[Any] = getattr(self._original, "_exclude_from_weight_decay", set())
+        if excluded:
+            key = self._original._var_key
+            pairs = zip(stand_ins, variables, strict=True)
+            optimizer.exclude_from_weight_decay(var_list=[made for made, v in pairs if key(v) in excluded])
+        optimizer.build(stand_ins)
+        return optimizer
+
+    def _table(self, at: int, exact: bool) -> TableUpdates:
+        variable, shape = self._variables[at], self._blocks.shapes[at]
+        return TableUpdates(shape, lambda rows: self._build([variable], [(rows, *shape[1:])]), exact=exact)
 
     def _step(self, values: list[Any], state: list[Any], gradients: list[Any]) -> tuple[list[Any], list[Any]]:
         return self._optimizer.stateless_apply(state, gradients, values)
@@ -102,7 +116,14 @@ class KerasUpdater:
     def fill(self, values: Sequence[Array], state: Sequence[Array] | None) -> None:
         self._blocks.set(values)
         like = dict(zip(self._names, self._fresh, strict=True))
-        self._state = fill_state(like, self._fresh if state is None else state)
+        own = len(self._names)
+        self._state = fill_state(like, self._fresh if state is None else state[:own])
+        for table in self._tables:
+            if state is None:
+                table.reset()
+            else:
+                table.fill(state[own : own + len(table.names)])
+                own += len(table.names)
 
     def assign(self, values: Sequence[Array]) -> None:
         self._blocks.set(values)
@@ -111,7 +132,13 @@ class KerasUpdater:
         return self._blocks.get(extras)
 
     def state(self) -> dict[str, Array]:
-        return {name: np.asarray(value) for name, value in zip(self._names, self._state, strict=True)}
+        found = {name: np.asarray(value) for name, value in zip(self._names, self._state, strict=True)}
+        for at, table in zip(self._blocks.tables_at, self._tables, strict=True):
+            for name, value in zip(table.names, table.state, strict=True):
+                # What is not by row, such as the number of updates, each table has for itself.
+                shared = name in self._names
+                found[f"{self._variables[at].path}: {name}" if shared else name] = value.copy()
+        return found
 
     def apply(
         self, gradients: Sequence[Array], changes: Mapping[int, Array], tables: Sequence[tuple[Array, Array]],
@@ -119,14 +146,29 @@ class KerasUpdater:
     ) -> None:  # fmt: skip
         self._blocks.check_gradients(gradients)
         self._blocks.change(changes)
-        if knobs and self._rate_at is not None:
-            rate = self._fresh[self._rate_at]
-            self._state[self._rate_at] = _jax.numpy.asarray(np.asarray(knobs[0], rate.dtype))
+        if knobs:
+            self._set_rate(knobs[0])
         if self._blocks.optimized:
             self._blocks.optimized, self._state = self._update(self._blocks.optimized, self._state, list(gradients))
+        for updates, table, (numbers, rows) in zip(self._tables, self._blocks.tables, tables, strict=True):
+            updates.apply(table, numbers, rows)
+
+    def _set_rate(self, rate: float) -> None:
+        if self._rate_at is not None:
+            dtype = self._fresh[self._rate_at].dtype
+            self._state[self._rate_at] = _jax.numpy.asarray(np.asarray(rate, dtype))
+        for table in self._tables:
+            table.set_rate(rate)
 
     def rows(self, numbers: Sequence[Array]) -> list[Array]:
-        return []
+        found: list[Array] = []
+        for table, wanted in zip(self._blocks.tables, numbers, strict=True):
+            if len(wanted) and not 0 <= int(wanted.min()) <= int(wanted.max()) < len(table):
+                raise InvalidArgumentError(
+                    None, None, f"rows {wanted.min()} to {wanted.max()} were asked for, of a table of {len(table)}"
+                )
+            found.append(table[wanted])
+        return found
 
 
 def join_state(optimizer: Any, layout: Layout, variables: Sequence[Any], states: Sequence[Mapping[str, Array]]) -> None:
@@ -156,12 +198,16 @@ def join_state(optimizer: Any, layout: Layout, variables: Sequence[Any], states:
         slot.assign(value)
 
 
-def split_state(optimizer: Any, layout: Layout, variables: Sequence[Any], index: int, clips: bool) -> list[Array]:
-    """The part of the model's optimizer's state that a ``ps`` has, in its order."""
-    like = KerasUpdater(layout, index, variables, optimizer, clips=clips).state()
+def split_state(
+    optimizer: Any, layout: Layout, variables: Sequence[Any], updater: KerasUpdater, index: int
+) -> list[Array]:
+    """The part of the model's optimizer's state that a ``ps`` has, in the order of its updater."""
+    like = updater.state()
     slots = {slot.path: slot for slot in optimizer.variables}
     found: list[Array] = []
     for name, part in like.items():
+        # Each table counts for itself what all have together here.
+        name = name.rpartition(": ")[2]
         value = np.asarray(slots[name].value) if name in slots else part
         if value.shape != part.shape:
             start = _first_row(layout, variables, slots[name], index)

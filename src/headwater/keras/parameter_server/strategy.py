@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from headwater.consistency import Consistency
+from headwater.keras.parameter_server.client import Traffic
 from headwater.keras.parameter_server.cluster import consistency_of, service_of
 from headwater.keras.parameter_server.endpoint import Endpoint, find_members, process_endpoint
 from headwater.keras.parameter_server.layout import Partitioner
-from headwater.keras.parameter_server.model import serve_model
+from headwater.keras.parameter_server.model import serve_model, served_model
 from headwater.keras.strategy import Strategy
 
 
@@ -25,6 +26,10 @@ class ParameterServerStrategy(Strategy):
       consistency: ``"async"``: every gradient is an update at once. ``"sync"``: an update is the mean of one gradient
         from each worker. ``"k=3"``: it is the mean of the first three. ``"staleness=4"``: like async, but nobody is
         more than four steps ahead of the slowest. Or a choice of `headwater.consistency`.
+      table_bytes: from this size on, in bytes, tables of embedding layers stay on the ``ps``: only the rows that a
+        batch uses travel. See `headwater.keras.parameter_server.tables`.
+      table_updates: ``"lazy"``: the optimizer updates the rows that were used; ``"exact"``: all of the table. See
+        `headwater.keras.parameter_server.table_updates`.
 
     Raises:
       ValueError: the cluster has no ``ps`` or nobody to compute, or the consistency cannot be right.
@@ -37,7 +42,15 @@ class ParameterServerStrategy(Strategy):
         variable_partitioner: Partitioner | None = None,
         *,
         consistency: str | Consistency = "async",
+        table_bytes: int = 1 << 20,
+        table_updates: str = "lazy",
     ) -> None:
+        if table_updates not in ("lazy", "exact"):
+            raise ValueError(f"table_updates must be 'lazy' or 'exact', not {table_updates!r}")
+        if table_bytes < 0:
+            raise ValueError(f"table_bytes must not be negative, but is {table_bytes}")
+        self.table_bytes = table_bytes
+        self.exact_tables = table_updates == "exact"
         members = find_members(cluster_resolver)
         self._resolver = cluster_resolver
         self.workers = len(members.workers) if members else 1
@@ -56,6 +69,11 @@ class ParameterServerStrategy(Strategy):
     @property
     def cluster_resolver(self) -> Any:
         return self._resolver
+
+    def traffic(self, model: Any) -> Traffic:
+        """What has travelled for ``model`` between this worker and all ``ps`` so far."""
+        served = served_model(model)
+        return served.traffic() if served is not None else Traffic()
 
     def adopt(self, model: Any) -> None:
         serve_model(model, self)

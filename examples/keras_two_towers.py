@@ -1,0 +1,67 @@
+"""Two towers with embedding tables of a million rows, which stay on the ``ps``: only the rows of a batch travel.
+
+    headwater run --ps 2 --workers 2 examples/keras_two_towers.py
+
+Every user likes the items of one of 50 groups, and the model learns to find, among the items of a batch, the one that
+each user took. Each worker says how many rows it read in a second, and how many bytes travelled in a step.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+import numpy as np
+
+from headwater.keras import ParameterServerStrategy  # before keras: it chooses the backend
+
+import keras  # isort: skip
+
+parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+parser.add_argument("--users", type=int, default=800_000)
+parser.add_argument("--items", type=int, default=200_000)
+parser.add_argument("--width", type=int, default=32, help="length of an embedding")
+parser.add_argument("--examples", type=int, default=200_000)
+parser.add_argument("--batch", type=int, default=512)
+parser.add_argument("--epochs", type=int, default=2)
+arguments = parser.parse_args()
+
+strategy = ParameterServerStrategy()
+
+
+def tower(rows: int, name: str) -> keras.Model:
+    numbers = keras.Input((), dtype="int32")
+    found = keras.layers.Embedding(rows, arguments.width, name=f"{name}_table")(numbers)
+    return keras.Model(numbers, keras.layers.Dense(arguments.width, name=f"{name}_dense")(found), name=name)
+
+
+with strategy.scope():
+    user, item = keras.Input((), dtype="int32"), keras.Input((), dtype="int32")
+    users, items = tower(arguments.users, "user"), tower(arguments.items, "item")
+    scores = keras.layers.Dot(axes=1)([users(user), items(item)])
+    model = keras.Model([user, item], scores)
+    model.compile(
+        keras.optimizers.Adagrad(0.3), keras.losses.BinaryCrossentropy(from_logits=True), metrics=["accuracy"]
+    )
+
+rng = np.random.default_rng(0)
+# Few users and items make most of the traffic, as in life.
+user_of = (arguments.users * rng.power(0.15, arguments.examples)).astype(np.int32)
+group = user_of % 50
+likes = rng.random(arguments.examples) < 0.5
+item_group = np.where(likes, group, (group + rng.integers(1, 50, arguments.examples)) % 50)
+item_of = (arguments.items // 50 * rng.power(0.3, arguments.examples)).astype(np.int32) * 50 + item_group
+
+before = time.perf_counter()
+history = model.fit(
+    [user_of, item_of.astype(np.int32)], likes.astype(np.float32), batch_size=arguments.batch, epochs=arguments.epochs,
+    verbose=2,
+)  # fmt: skip
+seconds = time.perf_counter() - before
+traffic = strategy.traffic(model)
+steps = traffic.round_trips / 2  # rows are read, gradients are brought
+print(
+    f"worker {strategy.worker}: accuracy {history.history['accuracy'][-1]:.3f}; {traffic.rows / seconds:,.0f} rows/s; "
+    f"{(traffic.sent_bytes + traffic.received_bytes) / steps / 1024:,.0f} KiB in a step, of tables of "
+    f"{4 * arguments.width * (arguments.users + arguments.items) / 2**20:,.0f} MiB"
+)
