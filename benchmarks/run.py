@@ -48,6 +48,7 @@ CASES = (
     Case(name="mlp, 1 ps + 2 workers", program="mlp.py", workers=2, wanted=3),
     Case(name="100 MB, 1 ps + 1 worker", program="large.py", workers=1, wanted=2),
     Case(name="queue of records, examples/s", program="queue_records.py", workers=0, wanted=3),
+    Case(name="tf.data of records, examples/s", program="dataset_records.py", workers=0, wanted=3),
 )
 
 

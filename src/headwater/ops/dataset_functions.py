@@ -207,11 +207,14 @@ class _Planner:
         """Whether a node's outputs are known now."""
         if node.definition.kind is not Kind.PURE or any(name not in self._known for name in node.inputs):
             return False
-        if self._of_text(node):
-            return False
         values = [self._known[name] for name in node.inputs]
-        with jax.ensure_compile_time_eval():
-            results = call(node.definition, values, node.attrs)
+        if self._of_text(node):
+            if node.definition.string_lower is None:
+                return False
+            results = tuple(map(_as_array, as_outputs(node.definition.string_lower(*values, **node.attrs))))
+        else:
+            with jax.ensure_compile_time_eval():
+                results = call(node.definition, values, node.attrs)
         self._known.update((f"{node.name}:{index}", np.asarray(value)) for index, value in enumerate(results))
         return True
 
