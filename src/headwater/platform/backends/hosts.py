@@ -149,18 +149,18 @@ class HostsBackend(TaskBackend):
                 "index": order.task.index,
                 "attempt": order.attempt,
                 "argv": list(order.argv),
-                "env": dict(order.env),
+                "env": {**self._environment(order.job_id), **order.env},
                 "cwd": order.cwd,
                 "address": place.address,
                 "cores": list(place.cores),
                 "gpus": list(place.gpus),
                 "memory_bytes": place.resources.memory_bytes,
                 "log_path": str(order.log_path.absolute()) if connection.local else None,
+                "remember": {} if connection.local else _log_here(order.log_path),
                 "max_log_bytes": order.max_log_bytes,
             },
         )
-        log = {} if connection.local else {"log": str(order.log_path.absolute()), "log_from": _size(order.log_path)}
-        return json.dumps({**handle, **log, "host": place.host, "gpus": list(place.gpus)})
+        return json.dumps({**handle, "host": place.host})
 
     def poll(self, handle: str) -> TaskState:
         fields = json.loads(handle)
@@ -186,6 +186,11 @@ class HostsBackend(TaskBackend):
     def close(self) -> None:
         for connection in self._connections.values():
             connection.close()
+
+    def _environment(self, job_id: str) -> dict[str, str]:
+        """Variables for all tasks of a job, besides those of its orders."""
+        del job_id
+        return {}
 
     def _connection(self, host: str) -> HostConnection:
         connection = self._connections.get(host)
@@ -284,6 +289,11 @@ def _state(answer: Mapping[str, Any]) -> TaskState:
                     gpu_utilization=answer["gpu_utilization"],
                 )
             return Running(started_at=answer.get("started_at", 0.0), progress=progress, usage=usage)
+
+
+def _log_here(path: Path) -> dict[str, Any]:
+    """Where the log of a task elsewhere goes, and where in it that of this attempt begins."""
+    return {"log": str(path.absolute()), "log_from": _size(path)}
 
 
 def _size(path: Path) -> int:

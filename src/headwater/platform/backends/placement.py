@@ -101,10 +101,16 @@ class Ledger:
 
     def capacity(self, problems: Mapping[str, str]) -> tuple[HostCapacity, ...]:
         """All hosts; ``problems`` says by host why nothing can be started there."""
-        return tuple(
+        known = tuple(
             HostCapacity(host=name, total=account.host.total, free=account.free(), problem=problems.get(name, ""))
             for name, account in self._accounts.items()
         )
+        unknown = tuple(
+            HostCapacity(host=name, total=Resources(), free=Resources(), problem=problem)
+            for name, problem in problems.items()
+            if name not in self._accounts
+        )
+        return known + unknown
 
     def place(
         self, job_id: str, requests: Sequence[TaskRequest], *, problems: Mapping[str, str]
@@ -115,11 +121,14 @@ class Ledger:
         needs all of them; tasks without are spread.
 
         Raises:
-          NotEnough: not all can be placed; it is not ``ever`` where they could not be with all hosts empty.
+          NotEnough: not all can be placed; it is not ``ever`` where they could not be with all hosts empty, and there
+            is no host of which nothing is known yet.
         """
         try:
             return self._place(job_id, requests, problems)
         except NotEnough as error:
+            if not problems.keys() <= self._accounts.keys():
+                raise
             empty = Ledger()
             for account in self._accounts.values():
                 empty.set_host(account.host)
@@ -174,7 +183,7 @@ class Ledger:
         return max(able, key=lambda account: (account.free().cpus, -len(account.taken)))
 
     def _shortage(self, request: TaskRequest, problems: Mapping[str, str], *, among: int) -> str:
-        reasons: list[str] = []
+        reasons = [f"{name}: {problem}" for name, problem in problems.items() if name not in self._accounts]
         for name, account in self._accounts.items():
             if name in problems:
                 reasons.append(f"{name}: {problems[name]}")

@@ -22,10 +22,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import headwater
 from headwater.cluster.names import TaskName
 from headwater.cluster.variables import LISTEN_FDS
 from headwater.errors import OpError
@@ -50,6 +51,7 @@ MAX_LOG_PIECE = 256 * 1024
 _OURS = "HEADWATER_"
 _ARCHIVE = "archive"
 _TABLE_AGE_S = 0.5
+_MAIN = str(Path(headwater.__file__).with_name("__main__.py"))
 
 
 class AgentError(Exception):
@@ -99,10 +101,10 @@ class Agent:
         Args:
           order: ``job_id``, ``job`` (the role), ``index``, ``attempt``, ``argv``, ``env``, ``cwd``, ``address``,
             ``cores``, ``gpus``, ``memory_bytes``, ``log_path`` (None for a file among the records),
-            ``max_log_bytes``.
+            ``max_log_bytes``, ``remember`` (what comes back with the handle, also when it is asked for again).
 
         Returns:
-          The handle: ``folder``, ``job_id``, ``job``, ``index``.
+          The handle: ``folder``, and what was to be remembered.
 
         Raises:
           AgentError: no keeper could be started.
@@ -112,10 +114,9 @@ class Agent:
             attempts = self._folder.attempts(job_id, task)
             if max(attempts, default=-1) > attempt:
                 raise AgentError(f"attempt {attempt} of {job_id} {task} was followed by attempt {max(attempts)}")
-            handle = {"job_id": job_id, "job": task.job, "index": task.index}
             same = attempts.get(attempt)
             if same is not None and (same.read("keeper") or same.read("exit")):
-                return handle | {"folder": str(same.path)}
+                return {"folder": str(same.path), **(same.read("order") or {})["remember"]}
             self._fence(job_id, task)
             folder = self._folder.make_attempt(job_id, task, attempt)
             work = self._folder.work(job_id)
@@ -123,7 +124,7 @@ class Agent:
             folder.write(
                 "order",
                 {
-                    "argv": list(order["argv"]),
+                    "argv": _command(order["argv"]),
                     "env": self._environment(order, self._folder.mark(job_id, task)),
                     "cwd": str(work / order["cwd"]),
                     "log_path": order["log_path"] or str(folder.log),
@@ -133,10 +134,11 @@ class Agent:
                     "address": order["address"],
                     "mark": self._folder.mark(job_id, task),
                     "creator": self._creator,
+                    "remember": order["remember"],
                 },
             )
             self._start_keeper(folder)
-        return handle | {"folder": str(folder.path)}
+        return {"folder": str(folder.path), **order["remember"]}
 
     def poll(self, handle: Mapping[str, Any], log_from: int | None = None) -> dict[str, Any]:
         """What has become of a task.
@@ -284,6 +286,11 @@ class Agent:
             "gpu_memory_bytes": use.memory_bytes if use else None,
             "gpu_utilization": use.utilization if use else None,
         }
+
+
+def _command(argv: Sequence[str]) -> list[str]:
+    """``argv``, in which ``headwater`` is this very installation, wherever its command is."""
+    return [sys.executable, _MAIN, *argv[1:]] if argv[0] == "headwater" else list(argv)
 
 
 def _read_log(path: Path, start: int) -> bytes:

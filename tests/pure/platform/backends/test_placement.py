@@ -93,6 +93,14 @@ def test_hosts_with_problems_get_nothing() -> None:
     assert refused.value.ever
 
 
+def test_hosts_of_which_nothing_is_known_yet_may_have_it() -> None:
+    books = ledger(host("a"))
+    with pytest.raises(NotEnough, match="b: no route") as refused:
+        books.place("j", ask(1, gpus=1), problems={"b": "no route"})
+    assert refused.value.ever
+    assert [one.problem for one in books.capacity({"b": "no route"})] == ["", "no route"]
+
+
 def test_labels_choose_hosts() -> None:
     books = ledger(host("a"), host("b", disk="fast"))
     request = TaskRequest(task=TaskName("worker", 0), selector={"disk": "fast"})

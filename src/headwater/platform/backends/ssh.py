@@ -1,0 +1,233 @@
+"""Hosts that are reached over ssh, with nothing on them but Headwater.
+
+The server keeps one connection of the system's ``ssh`` to each host, to an agent there, which is
+`headwater.platform.host.agent`; so whatever ``~/.ssh/config`` says about keys, users, ports and jump hosts holds. The
+tasks' keepers belong to neither: they go on when the connection breaks, and the next connection finds them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import hmac
+import json
+import os
+import secrets
+import selectors
+import shlex
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+from headwater.platform.backends.base import BackendError
+from headwater.platform.backends.hosts import HostsBackend
+
+_READ_SIZE = 1 << 20
+_TOKEN = "HEADWATER_TOKEN"
+# Neither a password nor an unknown host's key can be asked for where nobody sits.
+_OPTIONS = ("-T", "-o", "BatchMode=yes", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SshHost:
+    """One host.
+
+    Attributes:
+      host: what ``ssh`` calls it, such as ``gpu1`` or ``me@gpu1``.
+      address: the name or address at which the other hosts reach it; ``host`` without the user unless given.
+      python: the interpreter there that has Headwater.
+      state_dir: a folder there for records and for the jobs' own folders, on a local disk.
+      options: further arguments of ``ssh``, such as ``-p 2200``.
+      labels: what the selectors of jobs are held against.
+    """
+
+    host: str
+    address: str = ""
+    python: str = "python3"
+    state_dir: str = "~/.headwater"
+    options: tuple[str, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def __post_init__(self) -> None:
+        if not self.host or self.host.startswith("-"):
+            raise ValueError(f"host must be the name of a host, but is {self.host!r}")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SshSettings:
+    """Which hosts, and how they are used.
+
+    Attributes:
+      hosts: the hosts.
+      state_dir: a folder of the server for a secret, from which each job's token is made.
+      call_timeout_s: how long a host has to answer, connecting included, in seconds.
+      retry_s: how long to leave a host alone that could not be reached, in seconds.
+      lost_after_s: how long a host may be silent before its tasks count as lost, in seconds.
+    """
+
+    hosts: tuple[SshHost, ...]
+    state_dir: Path
+    call_timeout_s: float = 20.0
+    retry_s: float = 5.0
+    lost_after_s: float = 120.0
+
+    def __post_init__(self) -> None:
+        if not self.hosts:
+            raise ValueError("hosts must name at least one host")
+        names = [host.host for host in self.hosts]
+        if len(set(names)) < len(names):
+            raise ValueError(f"hosts must name each host once, but are {', '.join(names)}")
+
+
+class SshConnection:
+    """The way to one host's agent; see `HostConnection`."""
+
+    local = False
+
+    def __init__(self, host: SshHost, settings: SshSettings) -> None:
+        self.host = host.host
+        self.address = host.address or host.host.rpartition("@")[2]
+        self.labels = host.labels
+        self._host = host
+        self._settings = settings
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._said: IO[bytes] | None = None
+        self._buffer = b""
+        self._answered_at = time.monotonic()
+        self._failure = ""
+        self._retry_at = 0.0
+
+    def call(self, method: str, **arguments: Any) -> Any:
+        """See `HostConnection`."""
+        with self._lock:
+            began = time.monotonic()
+            if self._failure and began < self._retry_at:
+                raise BackendError(self._failure, temporary=True)
+            try:
+                answer = self._ask({"method": method, "arguments": arguments})
+            except OSError as error:
+                self._failure = f"host {self.host}: {self._last_words() or error}"
+                self._disconnect()
+                # A host that takes long to fail must not hold up the others most of the time.
+                now = time.monotonic()
+                self._retry_at = now + max(self._settings.retry_s, 2 * (now - began))
+                raise BackendError(self._failure, temporary=True) from error
+            self._failure, self._answered_at = "", time.monotonic()
+        if "error" in answer:
+            raise BackendError(f"host {self.host}: {answer['error']}", temporary=answer["kind"] != "AgentError")
+        return answer["result"]
+
+    def silence_s(self) -> float:
+        """See `HostConnection`."""
+        return time.monotonic() - self._answered_at if self._failure else 0.0
+
+    def close(self) -> None:
+        """See `HostConnection`."""
+        with self._lock:
+            self._disconnect()
+
+    def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        deadline = time.monotonic() + self._settings.call_timeout_s
+        if self._process is None:
+            self._connect()
+        assert self._process is not None
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(request).encode() + b"\n")
+        self._process.stdin.flush()
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._process.stdout, selectors.EVENT_READ)
+            while b"\n" not in self._buffer:
+                left = deadline - time.monotonic()
+                if left <= 0 or not selector.select(left):
+                    raise TimeoutError(f"no answer in {self._settings.call_timeout_s:g} s")
+                data = os.read(self._process.stdout.fileno(), _READ_SIZE)
+                if not data:
+                    raise ConnectionError("ssh ended")
+                self._buffer += data
+        line, _, self._buffer = self._buffer.partition(b"\n")
+        try:
+            answer: dict[str, Any] = json.loads(line)
+        except ValueError as error:
+            # Something there, such as a login script, prints what is no answer.
+            raise ConnectionError(f"unexpected output {line[:200]!r}") from error
+        return answer
+
+    def _connect(self) -> None:
+        host = self._host
+        agent = [host.python, "-P", "-m", "headwater.platform.host.agent", host.state_dir]
+        timeout = f"ConnectTimeout={max(1, int(self._settings.call_timeout_s))}"
+        self._buffer = b""
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115  for as long as the connection lasts
+        self._process = subprocess.Popen(
+            ["ssh", *_OPTIONS, "-o", timeout, *host.options, host.host, shlex.join(agent)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._said,
+            # An interrupt at the server's terminal is for the server alone.
+            start_new_session=True,
+        )
+
+    def _last_words(self) -> str:
+        """The last line that ssh, or the host's shell, printed to standard error, when it has ended."""
+        if self._process is None or self._said is None:
+            return ""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(1.0 if self._process.stdout is not None else 0.0)
+        self._said.seek(0)
+        lines = self._said.read().decode(errors="replace").strip().splitlines()
+        return lines[-1] if lines else ""
+
+    def _disconnect(self) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        for pipe in (process.stdin, process.stdout):
+            assert pipe is not None
+            with contextlib.suppress(OSError):  # what could not be sent is lost with the connection
+                pipe.close()
+        try:
+            # The agent ends with its input, and ssh with the agent.
+            process.wait(1.0)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        if self._said is not None:
+            self._said.close()
+            self._said = None
+
+
+class SshBackend(HostsBackend):
+    """Runs tasks on hosts over ssh.
+
+    Args:
+      settings: which hosts.
+    """
+
+    name = "ssh"
+
+    def __init__(self, settings: SshSettings) -> None:
+        super().__init__([SshConnection(host, settings) for host in settings.hosts], lost_after_s=settings.lost_after_s)
+        self._secret = _secret(settings.state_dir / "secret")
+
+    def _environment(self, job_id: str) -> dict[str, str]:
+        # Whoever reaches these hosts reaches their tasks: those of a job share a secret, after every restart the same.
+        return {_TOKEN: hmac.new(self._secret, job_id.encode(), hashlib.sha256).hexdigest()}
+
+
+def _secret(path: Path) -> bytes:
+    """The secret that is kept at ``path``, made where there is none."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with contextlib.suppress(FileExistsError), open(path, "xb", opener=_private) as file:
+        file.write(secrets.token_bytes(32))
+    return path.read_bytes()
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
