@@ -88,11 +88,16 @@ def run(
     log_dir: Annotated[Path | None, typer.Option(help="A folder for each task's output in a file of its own.")] = None,
     env: Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="A variable for all tasks.")] = None,
     grace: Annotated[float, typer.Option(help="Seconds between asking a task to end and killing it.")] = 4.0,
+    restarts: Annotated[
+        int, typer.Option(help="How often all tasks start again when one of a mirrored job is lost.")
+    ] = 3,
 ) -> None:
     """Starts a whole cluster on this machine and runs a program in every task of it.
 
     Every task gets a free port, the cluster in TF_CONFIG, and its output is shown with its name. When the workers are
-    done, the parameter servers are ended. When a task fails, all others are ended, and the exit code is its own.
+    done, the parameter servers are ended. When a task fails, all others are ended, and the exit code is its own. Tasks
+    of a mirrored job, which cannot go on without each other, all start again when one of them is killed or ends with
+    exit code 75, and go on from what they saved last.
     """
     if job is not None:
         if program:
@@ -113,6 +118,7 @@ def run(
             log_dir=log_dir,
             env=dict(_variable(assignment) for assignment in env or ()),
             grace_s=grace,
+            restarts=restarts,
         )
     except (UsageError, ValueError) as error:
         _usage_error("run", str(error))

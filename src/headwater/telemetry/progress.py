@@ -5,7 +5,9 @@ one JSON object of at most `MAX_DATAGRAM` bytes::
 
     {"task": "/job:worker/task:0", "step": 1200, "steps_per_s": 812.5, "loss": 0.031}
 
-``step`` is the global step; ``steps_per_s`` counts the task's own steps. Every field but ``task`` may be missing.
+``step`` is the global step; ``steps_per_s`` counts the task's own steps. ``together`` is true from a task that cannot
+go on without the others, so that all of them are to be started again when one is lost. Every field but ``task`` may be
+missing.
 Reporting never waits and never fails: where nobody listens, or too slowly, the report is dropped.
 """
 
@@ -33,16 +35,24 @@ class Progress:
       step: the global step, None where unknown.
       steps_per_s: steps of this task itself in a second, None where unknown.
       loss: the latest loss, None where unknown.
+      together: True from a task that cannot go on without the others, None where nothing is said of it.
     """
 
     task: str
     step: int | None = None
     steps_per_s: float | None = None
     loss: float | None = None
+    together: bool | None = None
 
     def encode(self) -> bytes:
         """This report as a datagram."""
-        fields = {"task": self.task, "step": self.step, "steps_per_s": self.steps_per_s, "loss": self.loss}
+        fields = {
+            "task": self.task,
+            "step": self.step,
+            "steps_per_s": self.steps_per_s,
+            "loss": self.loss,
+            "together": self.together,
+        }
         return json.dumps({name: value for name, value in fields.items() if value is not None}).encode()
 
     @staticmethod
@@ -64,7 +74,21 @@ class Progress:
             step=step if isinstance(step, int) else None,
             steps_per_s=_number(values.get("steps_per_s")),
             loss=_number(values.get("loss")),
+            together=True if values.get("together") is True else None,
         )
+
+
+def report(progress: Progress) -> None:
+    """Sends one report to the launcher that started this process; to nobody where none did."""
+    address = os.environ.get(STATUS_VARIABLE)
+    if not address:
+        return
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sending:
+        try:
+            sending.sendto(progress.encode(), address)
+        except OSError:
+            # Nobody listens there any more.
+            return
 
 
 class ProgressReporter:

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.cli.launcher.job import (
+    START_AGAIN,
     CouldNotStart,
     Ended,
     Event,
     Interrupted,
     JobState,
+    NeedEachOther,
     OutputLost,
     Phase,
+    Renew,
     Signal,
     Start,
     Tick,
@@ -155,3 +160,58 @@ def test_a_job_is_over_exactly_when_nothing_runs(
         assert {action.task for action in decision.actions if isinstance(action, Signal)} <= state.running
         assert before.failure is None or state.failure == before.failure
     assert (state.exit_code == 0) <= (state.failure is None)
+
+
+def together(**settings: Any) -> JobState:
+    """A job of two workers that have said that they need each other."""
+    begun = begin([FIRST, SECOND], grace_s=4, max_restarts=2).state
+    return replace(decide(begun, NeedEachOther(), 0).state, **settings)
+
+
+def test_tasks_that_need_each_other_all_start_again_when_one_is_killed() -> None:
+    lost = decide(together(), Ended(SECOND, -signal.SIGKILL), 10)
+    assert lost.state.phase is Phase.RESTARTING
+    assert lost.actions == ()  # the other one notices by itself
+    assert "worker 1 is lost (killed by SIGKILL)" in lost.reason
+    again = decide(lost.state, Ended(FIRST, START_AGAIN), 11)
+    assert again.state.phase is Phase.RUNNING
+    assert again.state.running == again.state.working == {FIRST, SECOND}
+    assert again.actions == (Renew(), Start(FIRST), Start(SECOND))
+    assert (again.state.restarts, again.state.failure, again.state.kill_at) == (1, None, None)
+
+
+def test_a_task_that_does_not_notice_is_killed_and_started_again() -> None:
+    lost = decide(together(), Ended(SECOND, -signal.SIGKILL), 10)
+    assert decide(lost.state, Tick(), 13).actions == ()
+    killing = decide(lost.state, Tick(), 14)
+    assert killing.actions == (Signal(FIRST, signal.SIGKILL),)
+    again = decide(killing.state, Ended(FIRST, -signal.SIGKILL), 14)
+    assert again.state.phase is Phase.RUNNING
+
+
+def test_tasks_are_not_started_again_more_often_than_asked_for() -> None:
+    ended = decide(together(restarts=2), Ended(SECOND, -signal.SIGKILL), 10)
+    assert ended.state.phase is Phase.ENDING
+    assert ended.state.exit_code == 128 + signal.SIGKILL
+
+
+def test_a_task_that_failed_by_itself_is_not_started_again() -> None:
+    assert decide(together(), Ended(SECOND, 1), 10).state.phase is Phase.ENDING
+    # Also when the one that it let down is seen to end first.
+    lost = decide(together(), Ended(FIRST, START_AGAIN), 10)
+    over = decide(lost.state, Ended(SECOND, 1), 10)
+    assert (over.state.phase, over.state.exit_code) == (Phase.OVER, 1)
+
+
+def test_a_signal_ends_a_job_that_is_starting_again() -> None:
+    lost = decide(together(), Ended(SECOND, -signal.SIGKILL), 10)
+    ending = decide(lost.state, Interrupted(signal.SIGTERM), 11)
+    assert ending.state.phase is Phase.ENDING
+    assert ending.actions == (Signal(FIRST, signal.SIGTERM),)
+
+
+def test_a_single_task_that_asks_for_it_starts_again_at_once() -> None:
+    begun = begin([FIRST], grace_s=4, max_restarts=1).state
+    again = decide(begun, Ended(FIRST, START_AGAIN), 1)
+    assert again.actions == (Renew(), Start(FIRST))
+    assert decide(again.state, Ended(FIRST, START_AGAIN), 2).state.exit_code == START_AGAIN

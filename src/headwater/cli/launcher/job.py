@@ -4,7 +4,11 @@ The life of a job::
 
     RUNNING --- all workers ended with 0 --------------> ENDING (exit code 0; the ps tasks are told to end)
        |------- a task failed ------------------------> ENDING (its exit code; all others are told to end)
-       `------- interrupted by a signal --------------> ENDING (128 + its number; all are told to end)
+       |------- interrupted by a signal --------------> ENDING (128 + its number; all are told to end)
+       `------- one of tasks that need each other is lost -> RESTARTING (the others notice, and end)
+    RESTARTING - no task runs ------------------------> RUNNING (all are started again)
+       |-------- the grace period is over ------------> RESTARTING (what still runs is killed)
+       `-------- a task failed by itself -------------> ENDING (its exit code)
     ENDING ---- the grace period is over -------------> ENDING (what still runs is killed)
        `------- no task runs -------------------------> OVER
 
@@ -24,6 +28,8 @@ from headwater.platform.host.processes import how_it_ended
 
 PS = "ps"
 CANNOT_START = 127
+#: What a task ends with to be started again (EX_TEMPFAIL).
+START_AGAIN = 75
 
 # How a task ends that was asked to, or killed.
 _AS_ASKED = (0, -signal.SIGTERM, 128 + signal.SIGTERM, -signal.SIGKILL)
@@ -38,6 +44,7 @@ class Phase(Enum):
     """Where a job is in its life."""
 
     RUNNING = "running"
+    RESTARTING = "restarting"
     ENDING = "ending"
     OVER = "over"
 
@@ -70,6 +77,10 @@ class JobState:
       grace_s: seconds between asking a task to end and killing it.
       kill_at: when to kill what still runs, by the caller's clock; None while nothing is to be killed.
       killed: whether that was done.
+      tasks: all tasks, in the order in which they are started.
+      together: whether the tasks have said that they cannot go on without each other.
+      restarts: how often all tasks have been started again.
+      max_restarts: how often that is done at most.
     """
 
     running: frozenset[TaskName]
@@ -80,6 +91,15 @@ class JobState:
     grace_s: float
     kill_at: float | None = None
     killed: bool = False
+    tasks: tuple[TaskName, ...] = ()
+    together: bool = False
+    restarts: int = 0
+    max_restarts: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class NeedEachOther:
+    """A task has said that it cannot go on without the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +135,7 @@ class Tick:
     """Time has passed."""
 
 
-Event = Ended | CouldNotStart | Interrupted | OutputLost | Tick
+Event = NeedEachOther | Ended | CouldNotStart | Interrupted | OutputLost | Tick
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +153,12 @@ class Signal:
     signum: signal.Signals
 
 
-Action = Start | Signal
+@dataclass(frozen=True, slots=True)
+class Renew:
+    """Give every task a fresh socket at which it will listen: the processes of before have taken theirs with them."""
+
+
+Action = Start | Renew | Signal
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,18 +170,28 @@ class Decision:
     reason: str = ""
 
 
-def begin(tasks: Iterable[TaskName], *, grace_s: float) -> Decision:
+def begin(tasks: Iterable[TaskName], *, grace_s: float, max_restarts: int = 0) -> Decision:
     """A job of ``tasks``, all to be started."""
     order = tuple(tasks)
     state = JobState(
-        running=frozenset(order), working=frozenset(task for task in order if task.job != PS), grace_s=grace_s
+        running=frozenset(order),
+        working=_working(order),
+        grace_s=grace_s,
+        tasks=order,
+        max_restarts=max_restarts,
     )
     return Decision(state, tuple(Start(task) for task in order))
+
+
+def _working(tasks: Iterable[TaskName]) -> frozenset[TaskName]:
+    return frozenset(task for task in tasks if task.job != PS)
 
 
 def decide(state: JobState, event: Event, now: float) -> Decision:
     """What ``event`` at time ``now`` (seconds) leads to."""
     match event:
+        case NeedEachOther():
+            return Decision(replace(state, together=True))
         case Ended(task, returncode):
             return _ended(state, task, _failure(task, returncode), returncode, now)
         case CouldNotStart(task, error):
@@ -166,7 +201,7 @@ def decide(state: JobState, event: Event, now: float) -> Decision:
             return _interrupted(state, signum, now)
         case OutputLost():
             # That the terminal is gone is also how a hangup shows that is being handled already.
-            return _interrupted(state, signal.SIGPIPE, now) if state.phase is Phase.RUNNING else Decision(state)
+            return _interrupted(state, signal.SIGPIPE, now) if state.phase is not Phase.ENDING else Decision(state)
         case Tick():
             if state.kill_at is None or now < state.kill_at:
                 return Decision(state)
@@ -177,13 +212,23 @@ def _ended(state: JobState, task: TaskName, failure: Failure | None, returncode:
     state = replace(state, running=state.running - {task}, working=state.working - {task})
     decision = Decision(state)
     if state.phase is Phase.RUNNING:
-        if failure is not None:
+        if failure is not None and _can_restart(state, returncode):
+            decision = _restart(state, task, failure, now)
+        elif failure is not None:
             state = replace(state, failure=failure)
             decision = _end(
                 state, failure.exit_code, f"{label(task)} failed ({failure.reason}): ending the others", now
             )
         elif not state.working:
             decision = _end(state, 0, "all workers are done", now)
+    elif state.phase is Phase.RESTARTING:
+        if failure is not None and not _lost(returncode):
+            # What has failed by itself would fail again. It may be seen to end after those that it let down.
+            state = replace(state, failure=failure)
+            reason = f"{label(task)} failed ({failure.reason}): not starting again"
+            decision = _end(state, failure.exit_code, reason, now)
+        elif not state.running:
+            return _start_again(state)
     elif failure is not None and state.exit_code == 0 and returncode not in _AS_ASKED:
         # Asked to end after the work was done, and failed at that by itself.
         decision = Decision(replace(state, failure=failure, exit_code=failure.exit_code))
@@ -192,8 +237,38 @@ def _ended(state: JobState, task: TaskName, failure: Failure | None, returncode:
     return decision
 
 
+def _lost(returncode: int) -> bool:
+    """Whether a task that ended so was taken away, or asks to be started again."""
+    return returncode < 0 or returncode in (START_AGAIN, 128 + signal.SIGTERM, 128 + signal.SIGKILL)
+
+
+def _can_restart(state: JobState, returncode: int) -> bool:
+    return _lost(returncode) and (state.together or returncode == START_AGAIN) and state.restarts < state.max_restarts
+
+
+def _restart(state: JobState, task: TaskName, failure: Failure, now: float) -> Decision:
+    number = state.restarts + 1
+    state = replace(state, phase=Phase.RESTARTING, restarts=number, kill_at=now + state.grace_s)
+    reason = (
+        f"{label(task)} is lost ({failure.reason}): all tasks start again from what was saved last, "
+        f"for time {number} of at most {state.max_restarts}"
+    )
+    if not state.running:
+        return replace(_start_again(state), reason=reason)
+    # They are not told to end: a task that is lost lets down those that need it, and what they save then is whole.
+    return Decision(state, (), reason)
+
+
+def _start_again(state: JobState) -> Decision:
+    tasks = state.tasks
+    state = replace(
+        state, phase=Phase.RUNNING, running=frozenset(tasks), working=_working(tasks), kill_at=None, killed=False
+    )
+    return Decision(state, (Renew(), *(Start(task) for task in tasks)), "starting all tasks again")
+
+
 def _interrupted(state: JobState, signum: signal.Signals, now: float) -> Decision:
-    if state.phase is Phase.RUNNING:
+    if state.phase in (Phase.RUNNING, Phase.RESTARTING):
         return _end(state, 128 + signum, f"interrupted by {signum.name}", now)
     if state.killed:
         return Decision(state)

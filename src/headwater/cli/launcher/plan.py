@@ -37,6 +37,7 @@ class LaunchSettings:
       log_dir: where each task's output is written to a file of its own; None for nowhere.
       env: variables for the tasks, besides those of the launcher's own environment.
       grace_s: seconds between asking a task to end and killing it.
+      restarts: how often all tasks are started again when one is lost of those that cannot go on without each other.
     """
 
     invocation: Invocation
@@ -47,6 +48,7 @@ class LaunchSettings:
     log_dir: Path | None = None
     env: Mapping[str, str] = field(default_factory=dict[str, str])
     grace_s: float = 4.0
+    restarts: int = 3
 
     def __post_init__(self) -> None:
         if self.ps < 0:
@@ -59,6 +61,8 @@ class LaunchSettings:
             raise ValueError("--chief cannot be used with --flags, which has no flag for a chief's address")
         if self.grace_s < 0:
             raise ValueError(f"--grace must not be negative, but is {self.grace_s:g}")
+        if self.restarts < 0:
+            raise ValueError(f"--restarts must not be negative, but is {self.restarts}")
 
     @property
     def tasks(self) -> tuple[TaskName, ...]:

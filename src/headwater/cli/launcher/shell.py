@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -30,8 +30,10 @@ from headwater.cli.launcher.job import (
     Event,
     Interrupted,
     JobState,
+    NeedEachOther,
     OutputLost,
     Phase,
+    Renew,
     Signal,
     Start,
     Tick,
@@ -92,7 +94,6 @@ def launch(settings: LaunchSettings) -> int:
 def _prepare(settings: LaunchSettings, logs: Mapping[TaskName, TaskLog], outlet: Outlet) -> Generator[_Shell]:
     """A job that is ready to run. Afterwards nothing of it is left but what its processes wrote."""
     with ExitStack() as stack:
-        sockets = {task: stack.enter_context(reserve_address()) for task in settings.tasks}
         folder = tempfile.mkdtemp(prefix="headwater-run-")
         job_id = secrets.token_hex(8)
         stack.enter_context(_guard(job_id, folder))
@@ -100,15 +101,20 @@ def _prepare(settings: LaunchSettings, logs: Mapping[TaskName, TaskLog], outlet:
         status_socket = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
         status_socket.setblocking(False)
         status_socket.bind(status_address)
-        plans = plan_tasks(
-            settings,
-            sockets,
-            job_id=job_id,
-            status_address=status_address,
-            base_env=os.environ,
-            gpus=find_gpus(os.environ),
-        )
-        shell = _Shell(plans, sockets, status_socket, logs, outlet, grace_s=settings.grace_s)
+
+        def prepare_tasks() -> tuple[Sequence[TaskPlan], Mapping[TaskName, socket.socket]]:
+            sockets = {task: stack.enter_context(reserve_address()) for task in settings.tasks}
+            plans = plan_tasks(
+                settings,
+                sockets,
+                job_id=job_id,
+                status_address=status_address,
+                base_env=os.environ,
+                gpus=find_gpus(os.environ),
+            )
+            return plans, sockets
+
+        shell = _Shell(settings, prepare_tasks, status_socket, logs, outlet)
         # A launcher that fails must not leave tasks to a guard that could be killed, too.
         stack.callback(shell.kill)
         yield shell
@@ -117,16 +123,14 @@ def _prepare(settings: LaunchSettings, logs: Mapping[TaskName, TaskLog], outlet:
 class _Shell:
     def __init__(
         self,
-        plans: Sequence[TaskPlan],
-        sockets: Mapping[TaskName, socket.socket],
+        settings: LaunchSettings,
+        prepare_tasks: Callable[[], tuple[Sequence[TaskPlan], Mapping[TaskName, socket.socket]]],
         status_socket: socket.socket,
         logs: Mapping[TaskName, TaskLog],
         outlet: Outlet,
-        *,
-        grace_s: float,
     ) -> None:
-        self._plans = {plan.task: plan for plan in plans}
-        self._sockets = sockets
+        self._prepare_tasks = prepare_tasks
+        self._renew()
         self._status_socket = status_socket
         self._logs = logs
         self._outlet = outlet
@@ -135,7 +139,11 @@ class _Shell:
         self._selector = selectors.DefaultSelector()
         self._board = StatusBoard(tuple(self._plans), time.monotonic())
         self._events: list[Event] = []
-        self._decision: Decision = begin(self._plans, grace_s=grace_s)
+        self._decision: Decision = begin(self._plans, grace_s=settings.grace_s, max_restarts=settings.restarts)
+
+    def _renew(self) -> None:
+        plans, self._sockets = self._prepare_tasks()
+        self._plans = {plan.task: plan for plan in plans}
 
     @property
     def _state(self) -> JobState:
@@ -207,6 +215,11 @@ class _Shell:
             match action:
                 case Start(task):
                     self._start(task)
+                case Renew():
+                    # What the processes of before had to say has been shown.
+                    for pipe in list(self._pipes.values()):
+                        self._close_pipe(pipe)
+                    self._renew()
                 case Signal(task, signum):
                     self._signal(task, signum)
 
@@ -268,6 +281,8 @@ class _Shell:
         progress = Progress.decode(datagram)
         if progress is not None:
             self._board.report(progress, time.monotonic())
+            if progress.together and not self._state.together:
+                self._handle(NeedEachOther())
 
     def _drain(self, pipe: _Pipe) -> None:
         """Reads what a process that has ended left in the pipe, and not what others still add to it."""

@@ -17,7 +17,7 @@ from keras.src.trainers.data_adapters import array_slicing, data_adapter_utils
 from headwater.data.options import AutoShardPolicy
 from headwater.keras.mirrored.callbacks import Mirror, Preempted, SavesProgress, prepare_callbacks
 from headwater.keras.mirrored.shards import Shards, Share, shards_of
-from headwater.keras.mirrored.steps import Replicas, State, TrainStep, rows_of
+from headwater.keras.mirrored.steps import Replicas, State, TrainStep, loss_totals, rows_of, sums_its_loss
 
 _jax: Any = jax
 _slicing: Any = array_slicing
@@ -116,6 +116,7 @@ class MirroredModel:
             )
         share = self._share(self._agreed_seed())
         self._data = shards_of(share, x, y, sample_weight, batch_size, steps_per_epoch, shuffle, class_weight)
+        self._settle(self._data)
         validation: Any = None
         if validation_data is not None:
             inputs, targets, weights = _utils.unpack_x_y_sample_weight(validation_data)
@@ -381,6 +382,11 @@ class MirroredModel:
         seed = np.asarray([np.random.randint(1 << 31)], np.int64)
         return int(self.replicas.broadcast([seed], "seed")[0][0])
 
+    def _settle(self, data: Shards) -> None:
+        count = np.asarray(-1 if data.count is None else data.count, np.int64)
+        counts = [int(part[0]) for part in self.replicas.gather([count], "number of batches")]
+        data.settle([None if count < 0 else count for count in counts])
+
     def _verbose(self, verbose: Any) -> Any:
         return 0 if verbose == "auto" and not self.is_chief else verbose
 
@@ -389,9 +395,13 @@ class MirroredModel:
         values = [np.asarray(variable.value) for variable in variables]
         vector = np.concatenate([np.ravel(value).astype(np.float64) for value in values] or [np.zeros(0)])
         total = self.replicas.add_up(vector, "metrics of an evaluation")
+        sums = loss_totals(self.model) if sums_its_loss(self.model) else []
         at = 0
-        for variable, value in zip(variables, values, strict=True):
-            variable.assign(total[at : at + value.size].reshape(value.shape).astype(value.dtype))
+        for number, (variable, value) in enumerate(zip(variables, values, strict=True)):
+            found = total[at : at + value.size].reshape(value.shape)
+            # Each process has seen its part of each sum.
+            found = found * self.replicas.processes if number in sums else found
+            variable.assign(found.astype(value.dtype))
             at += value.size
 
     def _averaged(self, logs: dict[str, Any]) -> dict[str, Any]:

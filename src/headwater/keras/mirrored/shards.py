@@ -6,7 +6,7 @@ and takes its rows of each, so that together they make the very steps that one p
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -71,6 +71,11 @@ class Shards(_base):
         self.share = share
         self._turn = 0
         self._skip_batches = 0
+        self._alike = True
+
+    def settle(self, counts: Sequence[int | None]) -> None:
+        """Hears how many batches each process has."""
+        self._alike = len(set(counts)) == 1
 
     def restart(self, share: Share, *, epochs: int, steps_per_epoch: int | None) -> None:
         """Goes on where a run of `fit` was after ``epochs`` epochs.
@@ -94,32 +99,29 @@ class Shards(_base):
         self._turn, self._skip_batches = turn, at
 
     def get_jax_iterator(self) -> Iterator[Any]:
+        # Nothing happens before the first batch is taken: Keras's loops also make iterators that they never use.
         skip, self._skip_batches = self._skip_batches, 0
-        differs = self.may_differ and self.share.count > 1
-        batches = self._endless() if differs else self.batches()
+        batches = self.batches()
         self._turn += 1
-        return islice(batches, skip, None)
+        yield from islice(batches, skip, None)
+        while self.num_batches is None and self.share.count > 1:
+            yield NOTHING
 
     def get_numpy_iterator(self) -> Iterator[Any]:
         return self.get_jax_iterator()
-
-    def _endless(self) -> Iterator[Any]:
-        yield from self.batches()
-        while True:
-            yield NOTHING
 
     def batches(self) -> Iterator[Any]:
         """This process's share of each batch."""
         raise NotImplementedError
 
     @property
-    def may_differ(self) -> bool:
-        """Whether processes may have different numbers of batches."""
-        return self.num_batches is None
+    def count(self) -> int | None:
+        """How many batches this process has; None where that is unknown, or there is no end."""
+        raise NotImplementedError
 
     @property
     def num_batches(self) -> int | None:
-        raise NotImplementedError
+        return self.count if self._alike else None
 
     @property
     def batch_size(self) -> int | None:
@@ -166,7 +168,7 @@ class ArrayShards(Shards):
             yield _tree.tree_map(lambda leaf, chosen=chosen: leaf.convert_to_numpy(leaf[chosen]), self._sliceable)
 
     @property
-    def num_batches(self) -> int:
+    def count(self) -> int:
         return -(-self._rows // self._batch)
 
     @property
@@ -194,7 +196,7 @@ class DatasetShards(Shards):
         return iter(self._adapter.get_jax_iterator())
 
     @property
-    def num_batches(self) -> int | None:
+    def count(self) -> int | None:
         return self._adapter.num_batches
 
 
@@ -214,7 +216,7 @@ class OtherShards(Shards):
         return map(self.share.of_batch, self._adapter.get_jax_iterator())
 
     @property
-    def num_batches(self) -> int | None:
+    def count(self) -> int | None:
         return self._adapter.num_batches
 
     @property

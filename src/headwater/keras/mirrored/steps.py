@@ -96,6 +96,7 @@ class TrainStep:
         self._apply: Any = _jax.jit(self.apply, donate_argnums=(0, 1, 2, 3)) if compiled else self.apply
         self._floating: list[int] = []
         self._counted: list[int] = []
+        self._sums: list[int] = []
         self._seeds = {index for index, variable in enumerate(model.non_trainable_variables) if _is_seed(variable)}
         self._layout: Layout | None = None
 
@@ -118,13 +119,15 @@ class TrainStep:
     def _make_layout(self, trainable: Any, others: Any, metrics: Any) -> Layout:
         self._floating = [index for index, value in enumerate(others) if _is_floating(value)]
         self._counted = [index for index in range(len(others)) if index not in self._floating]
+        summed = sums_its_loss(self._model)
+        self._sums = loss_totals(self._model) if summed else []
         wide = any(np.dtype(value.dtype) == np.float64 for value in trainable)
         self._layout = Layout(
             gradients=shapes_of(trainable),
             floating=shapes_of([others[index] for index in self._floating]),
             counted=shapes_of([others[index] for index in self._counted]),
             metrics=shapes_of(metrics),
-            summed_loss=sums_its_loss(self._model),
+            summed_loss=summed,
             dtype=np.dtype(np.float64 if wide else np.float32),
         )
         return self._layout
@@ -142,10 +145,14 @@ class TrainStep:
                 f"{type(model).__name__}.train_step must call self.optimizer.stateless_apply once for a mirrored "
                 f"strategy to share its gradients, but called it {len(recorded)} times"
             )
-        _, after, _, changes = state
+        _, after, _, changed = state
+        changes = list(changed)
         own = [name for name in logs if name not in self._results(metrics)]
         if own != list(layout.logs):
             layout = self._layout = replace(layout, logs=tuple(own))
+        for index in self._sums:
+            # Kept as the loss times the rows of the batch; of the whole batch both are known after the exchange.
+            changes[index] = changes[index] / rows_of(batch)
         return layout.pack(
             rows_of(batch),
             wish,
@@ -168,6 +175,8 @@ class TrainStep:
             next_others[index] = value.astype(others[index].dtype)
         for index, value in zip(self._counted, counted, strict=True):
             next_others[index] = _changed(others[index], value)
+        for index in self._sums:
+            changes[index] = changes[index] * total[-3]
         metrics = [_changed(old, change) for old, change in zip(metrics, changes, strict=True)]
         results = {**self._results(metrics), **dict(zip(layout.logs, logs, strict=True))}
         return results, (trainable, next_others, optimizer, metrics)
@@ -209,6 +218,13 @@ def sums_its_loss(model: Any) -> bool:
             "this model has some of both"
         )
     return ways == {True}
+
+
+def loss_totals(model: Any) -> list[int]:
+    """Which of the metrics' variables hold the total of a loss."""
+    trackers = [model._loss_tracker, *(model._compile_loss.metrics if model._compile_loss is not None else ())]
+    totals = {id(tracker.total) for tracker in trackers}
+    return [index for index, variable in enumerate(model.metrics_variables) if id(variable) in totals]
 
 
 def _is_floating(value: Any) -> bool:

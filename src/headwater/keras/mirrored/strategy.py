@@ -21,6 +21,7 @@ from headwater.keras.mirrored.cores import take_share
 from headwater.keras.mirrored.group import Group, members_of
 from headwater.keras.mirrored.replicas import GroupReplicas, LocalReplicas
 from headwater.keras.strategy import InputContext, Strategy
+from headwater.telemetry.progress import Progress, report
 
 _jax: Any = jax
 
@@ -158,6 +159,8 @@ class MultiWorkerMirroredStrategy(_Mirrors):
             super().__init__(LocalReplicas([local_device(name) for name in names]), names)
             return
         take_share(members, rank)
+        # If one is lost, whoever has started us starts all of us again.
+        report(Progress(task=str(members[rank].task), together=True))
         self._group = Group(members, rank)
         atexit.register(self._group.close)
         _end_with_exit_codes()
