@@ -222,7 +222,7 @@ def _failed(state: JobState, task: TaskState, fault: Fault, now: float) -> Decis
         return Decision(state.with_task(task), (note, Note("restarting", f"{task.label}: {again}", task.label)))
     state = replace(state, restarts=restarts + 1, not_before=now + pause)
     decision = _end(state, JobPhase.RESTARTING, f"{fault}; {again} of all tasks", now)
-    return Decision(decision.state, (note, *decision.notes))
+    return Decision(decision.state, (note, Note("restarting", f"all tasks: {again}"), *decision.notes))
 
 
 def _lost(state: JobState, task: TaskState, reason: str, now: float) -> Decision:

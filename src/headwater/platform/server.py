@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import signal
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import Literal
 
 import uvicorn
@@ -138,7 +141,8 @@ def serve_forever(
                 server_header=False,
             )
             try:
-                _Server(config, platform).run(sockets=[listening])
+                with _own_signals():
+                    _Server(config, platform).run(sockets=[listening])
             except OSError as error:  # of the certificate or its key: the socket is there already
                 raise ServerError(f"{settings.certificate}, {settings.key}: {error}") from error
     finally:
@@ -158,6 +162,21 @@ class _Server(uvicorn.Server):
         """Called by uvicorn once a signal has asked for the end."""
         self._platform.feed.close()
         await super().shutdown(sockets)
+
+
+@contextmanager
+def _own_signals() -> Generator[None]:
+    """uvicorn sends itself anew the signals that ended it; what they do then must not be to end this process at once."""
+
+    def nothing(_signum: int, _frame: FrameType | None) -> None:
+        """All is done once uvicorn returns."""
+
+    previous = {signum: signal.signal(signum, nothing) for signum in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for signum, handler in previous.items():
+            signal.signal(signum, handler)
 
 
 def _listen(settings: ServerSettings) -> socket.socket:

@@ -1,0 +1,295 @@
+"""The API against its own description, and what it refuses. No job runs here: the manager is not started."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import socket
+import tarfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import schemathesis
+import uvicorn
+from fastapi import FastAPI
+from hypothesis import HealthCheck, given, settings
+from hypothesis.errors import Unsatisfiable
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from headwater.platform.app import MAX_BODY, create_app
+from headwater.platform.auth import Auth
+from headwater.platform.backends.local import LocalBackend, LocalSettings
+from headwater.platform.manager import Manager, ManagerSettings
+from headwater.platform.records import TokenRole
+from headwater.platform.service import Platform
+from headwater.platform.store import Store
+
+CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
+JOB = {"name": "linear", "command": ["true"]}
+
+
+class Api:
+    """An application that a thread serves, and clients for each role."""
+
+    def __init__(self, folder: Path, *, auth: bool = True, **bounds: Any) -> None:
+        self.store = Store(f"sqlite:///{folder}/jobs.db")
+        self.store.open()
+        backend = LocalBackend(LocalSettings(state_dir=folder / "local"))
+        self.manager = Manager(self.store, [backend], ManagerSettings(data_dir=folder))
+        self.auth = Auth(self.store, required=auth)
+        self.platform = Platform(self.manager, self.auth, **bounds)
+        self.app: FastAPI = create_app(self.platform)
+        self.secrets = {role: self.auth.give_token(role, role)[1] for role in ("view", "run", "admin")}
+        listening = socket.create_server(("127.0.0.1", 0))
+        self.address = f"http://localhost:{listening.getsockname()[1]}"
+        self._server = uvicorn.Server(uvicorn.Config(self.app, log_config=None, lifespan="on"))
+        self._thread = threading.Thread(target=self._server.run, args=([listening],))
+        self._thread.start()
+        self._clients: list[httpx.Client] = []
+
+    def client(self, role: TokenRole | None = "run") -> httpx.Client:
+        headers = {"Authorization": f"Bearer {self.secrets[role]}"} if role is not None else {}
+        client = httpx.Client(base_url=f"{self.address}/api/v1", headers=headers, trust_env=False, timeout=60.0)
+        self._clients.append(client)
+        return client
+
+    def close(self) -> None:
+        for client in self._clients:
+            client.close()
+        self._server.should_exit = True
+        self._thread.join()
+        self.manager.close()
+        self.store.close()
+
+
+@pytest.fixture
+def api(tmp_path: Path) -> Iterator[Api]:
+    api = Api(tmp_path)
+    yield api
+    api.close()
+
+
+@pytest.mark.parametrize("mode", list(schemathesis.GenerationMode))
+def test_the_api_keeps_to_its_description(tmp_path: Path, mode: schemathesis.GenerationMode) -> None:
+    api = Api(tmp_path, per_s=1e9, burst=10**9)
+    job_id = api.client().post("/jobs", json=JOB).json()["id"]
+    headers = {"Authorization": f"Bearer {api.secrets['admin']}"}
+    schema = schemathesis.openapi.from_url(f"{api.address}/api/v1/openapi.json")
+    # Streams of events have no end while jobs are not over.
+    operations = [found.ok() for found in schema.exclude(path_regex="(stream|/logs)$").get_all_operations()]
+    assert len(operations) > 15
+    seen: set[str] = set()
+    try:
+        for operation in operations:
+            # A job that is there in place of any that is not, where the method does not take it away.
+            known = "{job_id}" in operation.path and operation.method != "delete"
+            paths = {"job_id": job_id} if known and mode is schemathesis.GenerationMode.POSITIVE else {}
+
+            @settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+            @given(case=operation.as_strategy(generation_mode=mode, path_parameters=paths or None))
+            def check(case: schemathesis.Case) -> None:
+                response = case.call(headers=headers)
+                case.validate_response(response, checks=CHECKS)
+                seen.add(f"{case.method} {case.operation.path}")
+
+            # What has no parameters cannot be given wrong ones.
+            with contextlib.suppress(Unsatisfiable):
+                check()
+    finally:
+        api.close()
+    assert len(seen) > 10
+
+
+def test_nothing_is_told_without_a_token(api: Api) -> None:
+    client = api.client(None)
+    assert client.get("/health").json()["status"] == "ok"
+    paths = api.app.openapi()["paths"]
+    for path, operations in paths.items():
+        if path.endswith("/health"):
+            continue
+        filled = path.replace("{job_id}", "a").replace("{task}", "ps-0").replace("{token_id}", "0" * 16)
+        for method in operations:
+            refused = client.request(method, f"{api.address}{filled}")
+            assert refused.status_code == 401, (method, path)
+            assert refused.headers["www-authenticate"] == "Bearer"
+            assert "Authorization: Bearer TOKEN" in refused.json()["message"]
+
+
+def test_roles(api: Api) -> None:
+    assert api.client("view").post("/jobs", json=JOB).status_code == 403
+    job = api.client("run").post("/jobs", json=JOB).json()
+    assert api.client("view").get(f"/jobs/{job['id']}").json()["owner"] == "run"
+    assert api.client("run").get("/tokens").status_code == 403
+    admin = api.client("admin")
+    given_token = admin.post("/tokens", json={"name": "eve", "role": "view"}).json()
+    eve = {"Authorization": f"Bearer {given_token['secret']}"}
+    assert api.client(None).get("/me", headers=eve).json() == {"name": "eve", "role": "view"}
+    assert given_token["secret"] not in admin.get("/tokens").text
+    assert admin.delete(f"/tokens/{given_token['id']}").status_code == 204
+    assert api.client(None).get("/me", headers=eve).status_code == 401
+
+
+def test_wrong_tokens_are_soon_too_many(api: Api) -> None:
+    client = api.client(None)
+    wrong = {"Authorization": "Bearer hw_wrong"}
+    answers = [client.get("/jobs", headers=wrong).status_code for _ in range(25)]
+    assert (answers[0], answers[-1]) == (401, 429)
+    # Whoever tries from there has to wait, too, with whatever token.
+    assert api.client("admin").get("/jobs").status_code == 429
+
+
+def test_a_client_may_not_ask_too_often(tmp_path: Path) -> None:
+    api = Api(tmp_path, per_s=0.001, burst=3)
+    answers = [api.client().get("/jobs") for _ in range(4)]
+    assert [answer.status_code for answer in answers] == [200, 200, 200, 429]
+    assert int(answers[-1].headers["retry-after"]) > 0
+    assert api.client("view").get("/jobs").status_code == 200
+    api.close()
+
+
+def test_a_job_by_its_file(api: Api) -> None:
+    client = api.client()
+    text = "name: linear\nprogram: train.py\nworkdir: /srv\nworkers: 2:4\n"
+    job = client.post("/jobs?workers=3", content=text, headers={"content-type": "application/yaml"}).json()
+    assert (job["phase"], job["workers"], job["workers_range"]) == ("queued", 3, "2:4")
+    assert job["spec"] == {"name": "linear", "program": "train.py", "workdir": "/srv", "workers": {"count": "2:4"}}
+    assert [task["name"] for task in job["tasks"]] == ["worker-0", "worker-1", "worker-2"]
+    assert client.get("/jobs").json()["jobs"][0]["id"] == job["id"]
+    events = client.get(f"/jobs/{job['id']}/events").json()
+    assert [(event["kind"], event["text"]) for event in events] == [("queued", "submitted by run")]
+    assert client.get(f"/jobs/{job['id']}/logs/worker-0").json()["text"] == ""
+    assert client.get(f"/jobs/{job['id']}/logs/worker-9").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("name: A\nprogram: x\n", "job.yaml:1: name: "),
+        ("name: a\nprogram: x\nworkdir: here\n", "workdir: must be an absolute path"),
+        ("name: a\nprogram: x\narchive: here.tar\n", "archive: must be handed in first"),
+    ],
+)
+def test_a_wrong_job_is_refused_with_its_fields(api: Api, text: str, message: str) -> None:
+    refused = api.client().post("/jobs", content=text)
+    assert refused.status_code == 422
+    assert message in refused.json()["message"]
+    assert refused.json()["problems"][0]["field"] in message
+
+
+def test_what_is_not_text(api: Api) -> None:
+    assert api.client().post("/jobs", content=b"\xff\xfe").status_code == 400
+
+
+def test_checking_a_file_submits_nothing(api: Api) -> None:
+    client = api.client("view")
+    assert client.post("/validate", content="name: a\nprogram: b\nps: x").json()["error"]["problems"][0]["line"] == 3
+    assert client.post("/validate", json=JOB).json() == {"ok": True, "error": None, "spec": JOB}
+    assert client.get("/jobs").json()["jobs"] == []
+
+
+def test_stop_restart_scale_and_delete(api: Api) -> None:
+    client = api.client()
+    job_id = client.post("/jobs", json={**JOB, "workers": "1:3"}).json()["id"]
+    assert client.post(f"/jobs/{job_id}/scale", json={"workers": 2}).json()["workers"] == 2
+    out_of_range = client.post(f"/jobs/{job_id}/scale", json={"workers": 9})
+    assert (out_of_range.status_code, "within 1:3" in out_of_range.text) == (409, True)
+    refused = client.delete(f"/jobs/{job_id}")
+    assert (refused.status_code, refused.json()["message"]) == (409, "the job is queued: stop it first")
+    assert client.post(f"/jobs/{job_id}/stop").json()["phase"] == "stopped"
+    assert client.post(f"/jobs/{job_id}/restart").json()["phase"] == "queued"
+    assert client.post(f"/jobs/{job_id}/stop").json()["reason"] == "stopped by run"
+    assert client.delete(f"/jobs/{job_id}").status_code == 204
+    assert client.get(f"/jobs/{job_id}").status_code == 404
+
+
+def test_archives(api: Api) -> None:
+    client = api.client()
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
+        archive.addfile(tarfile.TarInfo("empty"))
+    digest = client.put("/archives", content=buffer.getvalue()).json()["digest"]
+    job = client.post(f"/jobs?archive={digest}", json={**JOB, "workdir": "inner"})
+    assert job.status_code == 201
+    assert client.post(f"/jobs?archive={'0' * 64}", json=JOB).status_code == 404
+    assert client.post(f"/jobs?archive={digest}", json={**JOB, "workdir": "a/../.."}).status_code == 422
+    assert client.put("/archives", content=b"#!/bin/sh").status_code == 422
+
+
+def test_what_is_too_large(tmp_path: Path) -> None:
+    api = Api(tmp_path, max_archive_bytes=1000)
+    client = api.client()
+    assert client.put("/archives", content=b"PK\x03\x04" + bytes(1000)).status_code == 413
+    assert list((tmp_path / "archives").iterdir()) == []
+    assert client.post("/jobs", content=b"#" * (MAX_BODY + 1)).status_code == 413
+
+    def in_parts() -> Iterator[bytes]:
+        for _ in range(3):
+            yield b"#" * (MAX_BODY // 2)
+
+    assert client.post("/jobs", content=in_parts()).status_code == 413
+    api.close()
+
+
+def test_other_sites_cannot_make_a_browser_ask(tmp_path: Path) -> None:
+    api = Api(tmp_path, auth=False)
+    client = api.client(None)
+    assert client.post("/jobs", json=JOB).status_code == 201
+    for headers in ({"origin": "http://evil.example"}, {"sec-fetch-site": "cross-site"}):
+        assert client.post("/jobs", json=JOB, headers=headers).status_code == 403
+    assert client.get("/jobs", headers={"host": "evil.example"}).status_code == 400
+    assert client.post("/jobs", json=JOB, headers={"origin": api.address}).status_code == 201
+    api.close()
+
+
+def test_a_session_needs_its_csrf_secret(api: Api) -> None:
+    opened = api.auth.open_session(api.secrets["run"])
+    assert opened is not None
+    client = api.client(None)
+    client.cookies.set("headwater_session", opened.secret)
+    assert client.get("/me").json()["role"] == "run"
+    assert client.post("/jobs", json=JOB).status_code == 401
+    assert client.post("/jobs", json=JOB, headers={"x-csrf-token": opened.csrf}).status_code == 201
+
+
+def test_a_stream_of_a_job_ends_with_it(api: Api) -> None:
+    client = api.client()
+    job_id = client.post("/jobs", json=JOB).json()["id"]
+    client.post(f"/jobs/{job_id}/stop")
+    lines = client.get(f"/jobs/{job_id}/stream").text.splitlines()
+    jobs = [json.loads(line.removeprefix("data: ")) for line in lines if '"workers_range"' in line]
+    texts = [json.loads(line.removeprefix("data: "))["text"] for line in lines if '"kind"' in line]
+    assert jobs[-1]["phase"] == "stopped"
+    assert texts == ["submitted by run", "run asked to stop it", "stopped by run"]
+    log = api.platform.settings.log_path(job_id, "worker-0")
+    log.parent.mkdir(parents=True)
+    log.write_bytes(b"one\ntwo\nthree")
+    shown = client.get(f"/jobs/{job_id}/logs?tail=2").text
+    assert [json.loads(line[6:])["line"] for line in shown.splitlines() if line.startswith("data: ")] == [
+        "two",
+        "three",
+    ]
+    part = client.get(f"/jobs/{job_id}/logs/worker-0?offset=4&limit=4").json()
+    assert (part["text"], part["offset"], part["next_offset"], part["size"]) == ("two\n", 4, 8, 13)
+    assert client.get(f"/jobs/{job_id}/logs/worker-0?tail=1").json()["text"] == "three"
+    assert client.get(f"/jobs/{job_id}/logs/worker-0?offset=-5").json()["text"] == "three"
+    seen = client.get(f"/jobs/{job_id}/stream", headers={"last-event-id": "2"}).text
+    assert "submitted by run" not in seen
+    assert "stopped by run" in seen
+
+
+def test_machines_and_the_schema(api: Api) -> None:
+    client = api.client("view")
+    (host,) = client.get("/hosts").json()
+    assert (host["backend"], host["host"], host["problem"]) == ("local", "local", "")
+    assert host["total"]["cpus"] >= 1
+    assert client.get("/schema").json()["required"] == ["name"]

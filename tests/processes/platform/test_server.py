@@ -1,0 +1,246 @@
+"""Whole servers: jobs at once, crashes of tasks and of the server, preemption, waiting for resources, scaling."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.support.platform import HEADWATER, server, shell_job
+from tests.support.processes import Process
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+# A parameter server waits to be ended, all others run what follows.
+PS_WAITS = 'case "$TF_CONFIG" in *\'"type": "ps"\'*) exec sleep 1000;; esac; '
+
+
+def fifo(tmp_path: Path, name: str = "gate") -> Path:
+    path = tmp_path / name
+    os.mkfifo(path)
+    return path
+
+
+def open_gate(path: Path) -> None:
+    path.write_text("go\n")
+
+
+def test_twenty_jobs_at_once(tmp_path: Path) -> None:
+    gate = fifo(tmp_path)
+    with server(tmp_path) as running:
+        # Opened for reading and writing: no task waits for another one to open it.
+        script = f'exec 3<>{gate}; echo "$TF_CONFIG"; read line <&3; echo done'
+        ids = [running.submit(script, name=f"job-{number}", workers=2) for number in range(20)]
+        for job_id in ids:
+            running.until(job_id, lambda job: job["tasks_running"] == 2)
+        views = [running.job(job_id) for job_id in ids]
+        addresses = [task["address"] for view in views for task in view["tasks"]]
+        assert len(set(addresses)) == 40
+        open_gate_all = os.open(gate, os.O_RDWR)
+        os.write(open_gate_all, b"go\n" * 40)
+        assert {running.over(job_id)["phase"] for job_id in ids} == {"succeeded"}
+        os.close(open_gate_all)
+        config = json.loads(running.log(ids[7], "worker-1")[0])
+        assert config["task"] == {"type": "worker", "index": 1}
+        assert config["cluster"]["worker"] == [task["address"] for task in views[7]["tasks"]]
+
+
+def test_a_killed_server_finds_its_jobs_again(tmp_path: Path) -> None:
+    gates = [fifo(tmp_path, name) for name in ("a", "b")]
+    with server(tmp_path, "--max-running", "2") as running:
+        goes_on = running.submit(f"echo started; read line < {gates[0]}; echo $line")
+        ends_meanwhile = running.submit(f"echo started; read line < {gates[1]}; exit 0")
+        waits = running.submit("echo ran")
+        for job_id in (goes_on, ends_meanwhile):
+            running.wait_log(job_id, "worker-0", "started")
+        running.until(waits, lambda job: "2 jobs run already" in job["reason"])
+        running.kill()
+        open_gate(gates[1])
+        running.start()
+        assert running.over(ends_meanwhile)["phase"] == "succeeded"
+        assert running.over(waits)["phase"] == "succeeded"
+        open_gate(gates[0])
+        assert running.over(goes_on)["phase"] == "succeeded"
+        # Nothing was started twice.
+        assert running.log(goes_on, "worker-0") == ["started", "go"]
+        assert running.log(ends_meanwhile, "worker-0") == ["started"]
+        assert running.log(waits, "worker-0") == ["ran"]
+        assert [job["tasks"][0]["attempt"] for job in map(running.job, (goes_on, ends_meanwhile, waits))] == [0, 0, 0]
+
+
+def test_a_crash_loop_ends_with_the_first_error(tmp_path: Path) -> None:
+    script = 'echo "error number $HEADWATER_ATTEMPT"; exit $((HEADWATER_ATTEMPT + 3))'
+    with server(tmp_path) as running:
+        job_id = running.submit(script, restart={"limit": 2, "backoff": "50ms"})
+        job = running.over(job_id)
+        assert job["phase"] == "failed"
+        assert job["reason"] == "worker-0 failed: exit code 3: error number 0 (after 2 restarts)"
+        assert job["first_error"]["last_lines"] == ["error number 0"]
+        pauses = [line for line in running.events(job_id) if "restart 1 of 2" in line or "restart 2 of 2" in line]
+        assert ["after 0.05 s" in pauses[0], "after 0.1 s" in pauses[1]] == [True, True]
+        lives = running.client.get(f"/jobs/{job_id}/attempts")
+        assert [(life["attempt"], life["code"]) for life in lives] == [(2, 5), (1, 4), (0, 3)]
+
+
+def test_a_preempted_job_saves_and_goes_on(tmp_path: Path) -> None:
+    saved = tmp_path / "saved"
+    script = f"""
+        if [ -e {saved} ]; then echo "goes on after $(cat {saved})"; exit 0; fi
+        trap 'echo step 41 > {saved}; exit 143' TERM
+        echo $$ > {tmp_path}/pid; echo ready; while true; do read line < {fifo(tmp_path)}; done 2>/dev/null
+    """
+    with server(tmp_path) as running:
+        job_id = running.submit(script)
+        running.wait_log(job_id, "worker-0", "ready")
+        os.kill(int((tmp_path / "pid").read_text()), signal.SIGTERM)
+        job = running.over(job_id)
+        assert (job["phase"], job["requeues"], job["restarts"]) == ("succeeded", 1, 0)
+        assert running.log(job_id, "worker-0") == ["ready", "goes on after step 41"]
+        assert any("goes back to the queue" in line for line in running.events(job_id))
+
+
+def test_more_than_there_is_is_pending_with_the_reason(tmp_path: Path) -> None:
+    with server(tmp_path) as running:
+        job_id = running.submit("true", workers={"cpus": 9999}, deadlines={"pending": "300ms"})
+        job = running.over(job_id)
+        assert job["phase"] == "failed"
+        assert "still pending after 0.3 s" in job["reason"]
+        assert "9999" in job["reason"]
+        assert any(line.startswith("pending: ") for line in running.events(job_id))
+
+
+def test_scaling_and_the_end_of_ps(tmp_path: Path) -> None:
+    gate = fifo(tmp_path)
+    with server(tmp_path) as running:
+        script = PS_WAITS + f"echo here; exec 3<>{gate}; read line <&3"
+        job_id = running.submit(script, ps=1, workers="1:3")
+        running.wait_log(job_id, "worker-0", "here")
+        running.client.post(f"/jobs/{job_id}/scale", {"workers": 3})
+        for task in ("worker-1", "worker-2"):
+            running.until(job_id, lambda job, name=task: name in [task["name"] for task in job["tasks"]])
+            running.wait_log(job_id, task, "here")
+        running.client.post(f"/jobs/{job_id}/scale", {"workers": 2})
+        running.until(
+            job_id, lambda job: {task["name"]: task["phase"] for task in job["tasks"]}["worker-2"] == "stopped"
+        )
+        descriptor = os.open(gate, os.O_RDWR)
+        os.write(descriptor, b"go\n" * 2)
+        job = running.over(job_id)
+        os.close(descriptor)
+        phases = {task["name"]: task["phase"] for task in job["tasks"]}
+        assert phases == {"ps-0": "stopped", "worker-0": "succeeded", "worker-1": "succeeded", "worker-2": "stopped"}
+        assert job["phase"] == "succeeded"
+
+
+def test_a_task_that_makes_no_progress_is_restarted(tmp_path: Path) -> None:
+    with server(tmp_path) as running:
+        script = "if [ $HEADWATER_ATTEMPT = 1 ]; then exit 0; fi; exec sleep 1000"
+        job_id = running.submit(script, deadlines={"progress": "200ms"}, restart={"backoff": "10ms"})
+        assert running.over(job_id)["phase"] == "succeeded"
+        assert any("no progress since its start" in line for line in running.events(job_id))
+
+
+def test_a_killed_task_of_a_mirrored_job_restarts_all(tmp_path: Path) -> None:
+    gate = fifo(tmp_path)
+    script = f"""
+        if [ $HEADWATER_ATTEMPT = 1 ]; then echo again; exit 0; fi
+        case "$TF_CONFIG" in *'"index": 1'*) read line < {gate}; kill -9 $$;; esac
+        exec sleep 1000
+    """
+    with server(tmp_path) as running:
+        job_id = running.submit(script, workers=2, restart={"backoff": "10ms"})
+        running.until(job_id, lambda job: job["tasks_running"] == 2)
+        open_gate(gate)
+        job = running.over(job_id)
+        assert (job["phase"], job["restarts"]) == ("succeeded", 1)
+        assert [running.log(job_id, f"worker-{index}") for index in (0, 1)] == [["again"], ["again"]]
+
+
+def test_real_training_with_the_commands(tmp_path: Path) -> None:
+    """The linear example as a job, handled by commands alone; its progress arrives."""
+    job_file = tmp_path / "job.yaml"
+    job_file.write_text(
+        f"""
+        name: linear
+        program: {REPOSITORY / "examples" / "linear.py"}
+        args: [--steps=3000, "--logdir={{log_dir}}"]
+        flags: true
+        ps: 1
+        workers: 2
+        log_dir: {tmp_path}/logs
+        """
+    )
+    with server(tmp_path) as running:
+        environ = {**os.environ, "HEADWATER_SERVER": running.address, "HEADWATER_TOKEN": running.token}
+
+        def command(*arguments: str) -> str:
+            return subprocess.run(
+                [*HEADWATER, *arguments], env=environ, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
+                check=True,
+            ).stdout  # fmt: skip
+
+        output = command("submit", str(job_file), "--follow")
+        job_id = output.splitlines()[0]
+        assert "worker-0 | " in output
+        shown = json.loads(command("status", "linear", "--json"))
+        assert (shown["id"], shown["phase"]) == (job_id, "succeeded")
+        assert shown["step"] > 0
+        assert list((tmp_path / "logs").glob("model.ckpt*"))
+        assert json.loads(command("jobs", "--all", "--json"))[0]["id"] == job_id
+        assert command("logs", job_id, "ps-0", "--tail", "0") == ""
+        assert "is deleted" in command("delete", job_id)
+
+
+def run_job(tmp_path: Path, script: str, **fields: object) -> Process:
+    path = tmp_path / "job.yaml"
+    path.write_text(json.dumps(shell_job(script, **fields)))
+    return Process([*HEADWATER, "run", "--job", str(path)], dict(os.environ))
+
+
+def test_a_job_without_a_server(tmp_path: Path) -> None:
+    output = run_job(tmp_path, PS_WAITS + "echo hello", ps=1, workers=2).succeeds()
+    assert "[worker 0] hello" in output
+    assert "[worker 1] hello" in output
+    failed = run_job(tmp_path, "echo boom; exit 7", restart={"policy": "never"})
+    assert failed.ends() == 7
+    assert "worker-0 failed: exit code 7: boom" in failed.output
+
+
+@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGKILL])
+def test_nothing_is_left_of_a_job_without_a_server(tmp_path: Path, signum: signal.Signals) -> None:
+    gate = fifo(tmp_path)
+    # The gate's end is noticed when the last process that holds it open for writing is gone.
+    running = run_job(tmp_path, f"exec 3>{gate}; (sleep 1000 &); echo ready; exec sleep 1000", workers=1)
+    with gate.open() as reading:
+        running.wait_for("ready")
+        os.kill(running.pid, signum)
+        assert reading.read() == ""
+    assert running.ends() == (143 if signum == signal.SIGTERM else -signal.SIGKILL)
+
+
+def test_what_is_wrong_with_a_job_file_is_one_line_each(tmp_path: Path) -> None:
+    path = tmp_path / "job.yaml"
+    path.write_text("name: A\nprogram: x\nworker: 2\n")
+    failed = Process([*HEADWATER, "submit", str(path)], dict(os.environ))
+    assert failed.ends() == 2
+    assert f"{path}:1: name: " in failed.output
+    assert f"{path}:3: worker: is no field of a job" in failed.output
+
+
+def test_two_servers_on_the_same_data(tmp_path: Path) -> None:
+    with server(tmp_path) as running:
+        other = Process([*HEADWATER, "serve", "--port", "0", "--data-dir", str(running.data_dir)], dict(os.environ))
+        assert other.ends() == 1
+        assert "another server uses" in other.output
+        assert running.stop() == 0
+        running.start()
+
+
+def test_no_server(tmp_path: Path) -> None:
+    environ = {**os.environ, "HEADWATER_SERVER": "http://127.0.0.1:1", "HEADWATER_SERVER_DIR": str(tmp_path)}
+    failed = Process([*HEADWATER, "jobs"], environ)
+    assert failed.ends() == 1
+    assert "the server at http://127.0.0.1:1 does not answer" in failed.output

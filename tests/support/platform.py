@@ -1,0 +1,113 @@
+"""Servers of the platform in tests: processes of their own, and jobs of tiny shell programs."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from headwater.platform.client import Client
+from tests.support.processes import Process
+
+HEADWATER = (sys.executable, "-u", "-m", "headwater")
+
+
+class Server:
+    """``headwater serve`` on a free port, with a client; it can be killed and started anew on the same data.
+
+    Args:
+      folder: for its data.
+      options: for the command.
+    """
+
+    def __init__(self, folder: Path, options: Sequence[str] = ()) -> None:
+        self.data_dir = folder / "data"
+        self._options = options
+        self.start()
+
+    def start(self) -> None:
+        """Starts it, after its end."""
+        command = [*HEADWATER, "serve", "--port", "0", "--data-dir", str(self.data_dir), *self._options]
+        self.process = Process(command, dict(os.environ))
+        self.address = self.process.wait_for(r"serves at (\S+)")[1]
+        self.process.wait_for("startup complete")
+        self.token = (self.data_dir / "admin.token").read_text().strip()
+        self.client = Client(self.address, self.token)
+
+    def kill(self) -> None:
+        """SIGKILL, and waits for the end."""
+        self.client.close()
+        self.process.kill()
+
+    def stop(self) -> int:
+        """SIGTERM, and waits for the end; gives the exit code."""
+        self.client.close()
+        return self.process.terminate()
+
+    def submit(self, script: str, **fields: Any) -> str:
+        """Submits a job whose tasks run a shell script; gives its id."""
+        return str(self.client.post("/jobs", shell_job(script, **fields))["id"])
+
+    def job(self, job_id: str) -> Any:
+        """A job as it is now."""
+        return self.client.get(f"/jobs/{job_id}")
+
+    def until(self, job_id: str, met: Callable[[Any], bool]) -> Any:
+        """Waits until a job is as wanted; AssertionError when it is over before."""
+        job = None
+        with self.client.stream(f"/jobs/{job_id}/stream") as events:
+            for kind, entry in events:
+                if kind == "job":
+                    job = entry
+                    if met(job):
+                        return job
+        raise AssertionError(f"the job is over: {job}")
+
+    def over(self, job_id: str) -> Any:
+        """Waits until a job is over."""
+        return self.until(job_id, lambda job: job["phase"] in ("succeeded", "failed", "stopped"))
+
+    def log(self, job_id: str, task: str) -> list[str]:
+        """The lines that a task has printed."""
+        return str(self.client.get(f"/jobs/{job_id}/logs/{task}")["text"]).splitlines()
+
+    def wait_log(self, job_id: str, task: str, line: str) -> None:
+        """Waits until a task has printed ``line``."""
+        with self.client.stream(f"/jobs/{job_id}/logs", task=task) as lines:
+            for _, entry in lines:
+                if entry["line"] == line:
+                    return
+        raise AssertionError(f"{task} never printed {line!r}: {self.log(job_id, task)}")
+
+    def events(self, job_id: str) -> list[str]:
+        """What happened to a job, each as ``kind: text``."""
+        return [f"{event['kind']}: {event['text']}" for event in self.client.get(f"/jobs/{job_id}/events")]
+
+    def end_all(self) -> None:
+        """Stops all jobs and waits for their ends, so that no test leaves a process behind."""
+        jobs = self.client.get("/jobs", live=True)["jobs"]
+        for job in jobs:
+            if job["phase"] != "ending":
+                self.client.post(f"/jobs/{job['id']}/stop")
+        for job in jobs:
+            self.over(job["id"])
+
+
+def shell_job(script: str, **fields: Any) -> dict[str, Any]:
+    """A job file whose tasks run a shell script."""
+    deadlines: Mapping[str, Any] = {"grace": 1, **fields.pop("deadlines", {})}
+    return {"name": "test", "command": ["sh", "-c", script], "deadlines": deadlines, **fields}
+
+
+@contextmanager
+def server(folder: Path, *options: str) -> Iterator[Server]:
+    """A server for the length of a test."""
+    running = Server(folder, options)
+    try:
+        yield running
+        running.end_all()
+    finally:
+        running.kill()
