@@ -17,7 +17,10 @@ def _running(make):
     def case(tf):
         with tempfile.TemporaryDirectory() as folder:
             dataset = make(tf, folder)
-            static = [str(tf.compat.v1.data.get_output_types(dataset)), str(tf.compat.v1.data.get_output_shapes(dataset))]
+            static = [
+                str(tf.compat.v1.data.get_output_types(dataset)),
+                str(tf.compat.v1.data.get_output_shapes(dataset)),
+            ]
             return [static, _all(tf, dataset)]
 
     return case
@@ -106,33 +109,57 @@ def _pipelines():
         "map_pair": lambda tf, _: data(tf).range(3).map(lambda a: (a, (a + 1, "t"))),
         "map_constant": lambda tf, _: data(tf).range(3).map(lambda a: 7),
         "map_captured": lambda tf, _: _captured(tf),
-        "map_text": lambda tf, _: data(tf).from_tensor_slices(["1,2", "3,4"]).map(
-            lambda line: tf.io.decode_csv(line, [[0], [0.0]])),
-        "map_cond": lambda tf, _: data(tf).range(5).map(
-            lambda a: tf.cond(tf.equal(a % 2, 0), lambda: a * 10, lambda: -a)),
-        "map_while": lambda tf, _: data(tf).range(4).map(
-            lambda a: tf.while_loop(lambda i, s: i < a, lambda i, s: (i + 1, s + i), (tf.constant(0, tf.int64), a))[1]),
-        "map_py_func": lambda tf, _: data(tf).range(3).map(
-            lambda a: tf.compat.v1.py_func(lambda v: v * 10, [a], tf.int64)),
-        "map_error": lambda tf, _: data(tf).range(5).map(
-            lambda a: tf.strings.to_number(tf.gather(["1", "2", "x", "4", "5"], a))),
-        "map_fails_check": lambda tf, _: data(tf).range(5).map(
-            lambda a: tf.debugging.check_numerics(1.0 / tf.cast(3 - a, tf.float32), "bad")),
+        "map_text": lambda tf, _: (
+            data(tf).from_tensor_slices(["1,2", "3,4"]).map(lambda line: tf.io.decode_csv(line, [[0], [0.0]]))
+        ),
+        "map_cond": lambda tf, _: (
+            data(tf).range(5).map(lambda a: tf.cond(tf.equal(a % 2, 0), lambda: a * 10, lambda: -a))
+        ),
+        "map_while": lambda tf, _: (
+            data(tf)
+            .range(4)
+            .map(
+                lambda a: tf.while_loop(lambda i, s: i < a, lambda i, s: (i + 1, s + i), (tf.constant(0, tf.int64), a))[
+                    1
+                ]
+            )
+        ),
+        "map_py_func": lambda tf, _: (
+            data(tf).range(3).map(lambda a: tf.compat.v1.py_func(lambda v: v * 10, [a], tf.int64))
+        ),
+        "map_error": lambda tf, _: (
+            data(tf).range(5).map(lambda a: tf.strings.to_number(tf.gather(["1", "2", "x", "4", "5"], a)))
+        ),
+        "map_fails_check": lambda tf, _: (
+            data(tf).range(5).map(lambda a: tf.debugging.check_numerics(1.0 / tf.cast(3 - a, tf.float32), "bad"))
+        ),
         "filter": lambda tf, _: data(tf).range(10).filter(lambda a: tf.equal(a % 3, 0)),
         "filter_pairs": lambda tf, _: data(tf).from_tensor_slices((x, np.arange(7))).filter(lambda a, b: b > 4),
         "flat_map": lambda tf, _: data(tf).range(4).flat_map(lambda a: data(tf).range(a)),
-        "flat_map_tensors": lambda tf, _: data(tf).from_tensor_slices(x).flat_map(
-            lambda row: data(tf).from_tensor_slices(row).map(lambda v: v + row[0])),
-        "interleave": lambda tf, _: data(tf).range(1, 6).interleave(
-            lambda a: data(tf).from_tensors(a).repeat(a), cycle_length=2, block_length=2),
-        "interleave_short": lambda tf, _: data(tf).range(1, 4).interleave(
-            lambda a: data(tf).from_tensors(a).repeat(3), cycle_length=3, block_length=1),
+        "flat_map_tensors": lambda tf, _: (
+            data(tf)
+            .from_tensor_slices(x)
+            .flat_map(lambda row: data(tf).from_tensor_slices(row).map(lambda v: v + row[0]))
+        ),
+        "interleave": lambda tf, _: (
+            data(tf)
+            .range(1, 6)
+            .interleave(lambda a: data(tf).from_tensors(a).repeat(a), cycle_length=2, block_length=2)
+        ),
+        "interleave_short": lambda tf, _: (
+            data(tf)
+            .range(1, 4)
+            .interleave(lambda a: data(tf).from_tensors(a).repeat(3), cycle_length=3, block_length=1)
+        ),
         "zip": lambda tf, _: data(tf).zip((data(tf).range(3), data(tf).from_tensor_slices(x).batch(2))),
         "zip_dict": lambda tf, _: data(tf).zip({"b": data(tf).range(2), "a": data(tf).range(5, 9)}),
-        "concatenate": lambda tf, _: data(tf).from_tensor_slices(x).batch(4).concatenate(
-            data(tf).from_tensor_slices(x).batch(5)),
+        "concatenate": lambda tf, _: (
+            data(tf).from_tensor_slices(x).batch(4).concatenate(data(tf).from_tensor_slices(x).batch(5))
+        ),
         "padded": lambda tf, _: ragged(tf).padded_batch(2, padded_shapes=[None]),
-        "padded_fixed": lambda tf, _: ragged(tf).padded_batch(3, padded_shapes=[6], padding_values=tf.constant(-1, tf.int64)),
+        "padded_fixed": lambda tf, _: ragged(tf).padded_batch(
+            3, padded_shapes=[6], padding_values=tf.constant(-1, tf.int64)
+        ),
         "padded_too_small": lambda tf, _: ragged(tf).padded_batch(3, padded_shapes=[2]),
         "padded_pairs": lambda tf, _: ragged(tf).map(lambda a: (a, "s")).padded_batch(2, ([-1], [])),
         "batch_uneven": lambda tf, _: ragged(tf).batch(2),
@@ -144,32 +171,54 @@ def _pipelines():
         "enumerate": lambda tf, _: data(tf).from_tensor_slices(["a", "b"]).enumerate(5),
         "shuffled_sorted": lambda tf, _: data(tf).range(6).shuffle(3, seed=1).batch(6).map(lambda a: tf.sort(a)),
         "shuffle_one": lambda tf, _: data(tf).range(5).shuffle(1),
-        "scan": lambda tf, _: data(tf).range(5).apply(
-            tf.data.experimental.scan(tf.constant(0, tf.int64), lambda s, a: (s + a, s * a))),
+        "scan": lambda tf, _: (
+            data(tf).range(5).apply(tf.data.experimental.scan(tf.constant(0, tf.int64), lambda s, a: (s + a, s * a)))
+        ),
         "take_while": lambda tf, _: data(tf).range(9).apply(tf.data.experimental.take_while(lambda a: a < 4)),
-        "ignore_errors": lambda tf, _: data(tf).from_tensor_slices(["1", "x", "3"]).map(
-            tf.strings.to_number).apply(tf.data.experimental.ignore_errors()),
+        "ignore_errors": lambda tf, _: (
+            data(tf)
+            .from_tensor_slices(["1", "x", "3"])
+            .map(tf.strings.to_number)
+            .apply(tf.data.experimental.ignore_errors())
+        ),
         "map_and_batch": lambda tf, _: data(tf).range(5).apply(tf.data.experimental.map_and_batch(lambda a: a + 1, 2)),
         "choose": lambda tf, _: tf.data.experimental.choose_from_datasets(
             [data(tf).from_tensors("a").repeat(), data(tf).from_tensors("b").repeat(2)],
-            data(tf).from_tensor_slices(np.array([0, 1, 1, 1, 0], np.int64))),
+            data(tf).from_tensor_slices(np.array([0, 1, 1, 1, 0], np.int64)),
+        ),
         "generator": lambda tf, _: data(tf).from_generator(
-            lambda: iter([(1, [2.0]), (3, [4.0, 5.0])]), (tf.int32, tf.float32), ([], [None])),
+            lambda: iter([(1, [2.0]), (3, [4.0, 5.0])]), (tf.int32, tf.float32), ([], [None])
+        ),
         "generator_args": lambda tf, _: data(tf).from_generator(lambda n: iter(range(n)), tf.int64, [], args=(3,)),
         "lines": lambda tf, folder: tf.data.TextLineDataset(_files(tf, folder)),
-        "lines_interleaved": lambda tf, folder: data(tf).from_tensor_slices(_files(tf, folder)).interleave(
-            lambda name: tf.data.TextLineDataset(name).skip(0), cycle_length=3),
-        "lines_flat": lambda tf, folder: data(tf).list_files(_files(tf, folder), shuffle=False).flat_map(
-            tf.data.TextLineDataset),
+        "lines_interleaved": lambda tf, folder: (
+            data(tf)
+            .from_tensor_slices(_files(tf, folder))
+            .interleave(lambda name: tf.data.TextLineDataset(name).skip(0), cycle_length=3)
+        ),
+        "lines_flat": lambda tf, folder: (
+            data(tf).list_files(_files(tf, folder), shuffle=False).flat_map(tf.data.TextLineDataset)
+        ),
         "no_file": lambda tf, folder: tf.data.TextLineDataset(os.path.join(folder, "none")),
         "records": lambda tf, folder: tf.data.TFRecordDataset(_records(tf, folder)).map(lambda r: _parsed(tf, r)),
-        "records_batched": lambda tf, folder: tf.data.TFRecordDataset([_records(tf, folder)] * 2).map(
-            lambda r: _parsed(tf, r)).filter(lambda e: e["y"] > 1).map(lambda e: (e["x"] * 2, e["y"])).batch(4),
-        "records_parsed_in_batches": lambda tf, folder: tf.data.TFRecordDataset(_records(tf, folder)).batch(2).map(
-            lambda r: tf.io.parse_example(r, {"y": tf.io.FixedLenFeature([], tf.int64)})),
-        "cut_records": lambda tf, folder: tf.data.TFRecordDataset(_cut(_records(tf, folder))).map(lambda r: _parsed(tf, r)),
+        "records_batched": lambda tf, folder: (
+            tf.data.TFRecordDataset([_records(tf, folder)] * 2)
+            .map(lambda r: _parsed(tf, r))
+            .filter(lambda e: e["y"] > 1)
+            .map(lambda e: (e["x"] * 2, e["y"]))
+            .batch(4)
+        ),
+        "records_parsed_in_batches": lambda tf, folder: (
+            tf.data.TFRecordDataset(_records(tf, folder))
+            .batch(2)
+            .map(lambda r: tf.io.parse_example(r, {"y": tf.io.FixedLenFeature([], tf.int64)}))
+        ),
+        "cut_records": lambda tf, folder: tf.data.TFRecordDataset(_cut(_records(tf, folder))).map(
+            lambda r: _parsed(tf, r)
+        ),
         "fixed_length": lambda tf, folder: tf.data.FixedLengthRecordDataset(
-            _bytes(folder, b"HHabcdefF"), 3, header_bytes=2, footer_bytes=1),
+            _bytes(folder, b"HHabcdefF"), 3, header_bytes=2, footer_bytes=1
+        ),
         "fixed_length_excess": lambda tf, folder: tf.data.FixedLengthRecordDataset(_bytes(folder, b"abcdefg"), 3),
     }
 
