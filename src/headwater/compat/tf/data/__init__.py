@@ -10,7 +10,7 @@ _NAMES = {
         get_output_types make_initializable_iterator make_one_shot_iterator""",
     "headwater.build.iterators": "Iterator",
     "headwater.data.node": "INFINITE_CARDINALITY=INFINITE UNKNOWN_CARDINALITY=UNKNOWN",
-    "headwater.data.options": "Options ThreadingOptions",
+    "headwater.data.options": "Options",
     "headwater.data.prefetch": "AUTOTUNE",
 }
 
