@@ -16,6 +16,7 @@ if os.environ.setdefault(_BACKEND, "jax") != "jax":
     raise ImportError(f"{_BACKEND} is {os.environ[_BACKEND]!r}, but Headwater runs Keras on JAX: set it to 'jax'")
 
 _NAMES = {
+    "ClusterCoordinator": "coordinator",
     "InputContext": "strategy",
     "OneDeviceStrategy": "strategy",
     "ParameterServerStrategy": "parameter_server.strategy",

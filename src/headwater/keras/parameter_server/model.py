@@ -169,17 +169,13 @@ class ServedModel:
             )
         return client
 
-    def serve(self) -> None:
-        """On a ``ps``: serves until the job is over.
-
-        Raises:
-          SystemExit: then.
-        """
+    def host(self) -> None:
+        """On a ``ps``: answers for this model from now on."""
         endpoint = self.place.endpoint
         assert endpoint is not None
+        self._build_optimizer()
         layout = self.layout()
         host_parameters(endpoint, self.model.name, layout, functools.partial(self._updater, layout), self.place.choice)
-        endpoint.join()
 
     # Values -----------------------------------------------------------------------------------------------------------
 
@@ -225,6 +221,49 @@ class ServedModel:
         """What has travelled so far."""
         return self._client.traffic() if self._client is not None else Traffic()
 
+    def train_on_batch(
+        self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None, return_dict: bool = False
+    ) -> Any:
+        """`keras.Model.train_on_batch` on parameter servers: reads values, computes gradients, brings them.
+
+        All of the batch is this worker's. The model's own variables stay as they are; see `sync`.
+        """
+        model = self.model
+        if class_weight is not None:
+            sample_weight = _utils.class_weight_to_sample_weights(y, class_weight)
+        data, rows = share_of((x, y) if sample_weight is None else (x, y, sample_weight), 0, 1)
+        model._symbolic_build(data_batch=_padded(data))
+        client = self.connect()
+        step = self._make_step(data)
+        model.reset_metrics()
+        step.begin()
+        self._one_step(client, step, data, rows, None)
+        step.end()
+        logs = {name: float(value) for name, value in self._logs.items()}
+        return logs if return_dict else model._flatten_metrics_in_order(logs)
+
+    def connect(self) -> ParameterClient:
+        """A worker's access to the values, made at the first call."""
+        if self._client is None:
+            self._build_optimizer()
+            self._client = self._make_client()
+            self._client.connect()
+            self._client.pull()
+        return self._client
+
+    def _build_optimizer(self) -> None:
+        if not self.model.optimizer.built:
+            self.model.optimizer.build(self.model.trainable_variables)
+
+    def _make_step(self, batch: Any) -> GradientStep:
+        """The step, made at the first call, when `_client` is there."""
+        assert self._client is not None
+        if self._step is None:
+            self._step = GradientStep(self.model, self.tables, clips=self._workers_clip)
+            dense = len(self.model.trainable_variables) - len(self.tables)
+            self._client.set_extras([dense + at for at in self._step.changing(_padded(batch))])
+        return self._step
+
     # Training ---------------------------------------------------------------------------------------------------------
 
     def fit(
@@ -267,7 +306,8 @@ class ServedModel:
         model._symbolic_build(data_batch=_padded(batches.first()))
         endpoint = self.place.endpoint
         if endpoint is not None and endpoint.members.is_server:
-            self.serve()
+            self.host()
+            endpoint.join()
         chief = self.place.is_chief
         if self._client is None:
             self._client = self._make_client()
@@ -286,10 +326,7 @@ class ServedModel:
         validation = functools.partial(
             self._validate, validation_data, validation_batch_size or batch_size, validation_steps, container
         )
-        if self._step is None:
-            self._step = GradientStep(model, self.tables, clips=self._workers_clip)
-        dense = len(model.trainable_variables) - len(self.tables)
-        client.set_extras([dense + at for at in self._step.changing(_padded(batches.first()))])
+        self._make_step(batches.first())
         model.stop_training = False
         container.on_train_begin()
         if late:
@@ -350,7 +387,7 @@ class ServedModel:
         return ticket == TRAINING_OVER
 
     def _one_step(
-        self, client: ParameterClient, step: GradientStep, data: Any, rows: int, wish: tuple[int, int, int]
+        self, client: ParameterClient, step: GradientStep, data: Any, rows: int, wish: tuple[int, int, int] | None
     ) -> int:
         """Computes and brings gradients; the ticket for the next step."""
         variables = client.values()
@@ -363,8 +400,9 @@ class ServedModel:
         pushed = dict(zip(tables, zip(wanted, of_rows, strict=True), strict=True))
         others = [None] * (len(variables) - len(gradients))
         ticket, _ = client.push(
-            [*gradients, *others], changes=changes, weight=rows, rows=pushed, knobs=self._knobs(), wish=(*wish, -1)
-        )
+            [*gradients, *others], changes=changes, weight=rows, rows=pushed, knobs=self._knobs(),
+            wish=None if wish is None else (*wish, -1),
+        )  # fmt: skip
         return ticket
 
     def _validate(self, data: Any, batch_size: Any, steps: Any, container: Any) -> dict[str, Any]:
@@ -427,6 +465,7 @@ def serve_model(model: Any, place: Place) -> None:
         # Not by Keras's own __setattr__, which would look for layers in them.
         object.__setattr__(model, _MODEL, served)
         object.__setattr__(model, "fit", served.fit)
+        object.__setattr__(model, "train_on_batch", served.train_on_batch)
 
 
 def served_model(model: Any) -> ServedModel | None:

@@ -9,7 +9,7 @@ from headwater.keras.parameter_server.client import Traffic
 from headwater.keras.parameter_server.cluster import consistency_of, service_of
 from headwater.keras.parameter_server.endpoint import Endpoint, find_members, process_endpoint
 from headwater.keras.parameter_server.layout import Partitioner
-from headwater.keras.parameter_server.model import serve_model, served_model
+from headwater.keras.parameter_server.model import ServedModel, serve_model, served_model
 from headwater.keras.strategy import Strategy
 
 
@@ -53,6 +53,7 @@ class ParameterServerStrategy(Strategy):
         self.exact_tables = table_updates == "exact"
         members = find_members(cluster_resolver)
         self._resolver = cluster_resolver
+        self._models: list[Any] = []
         self.workers = len(members.workers) if members else 1
         self.worker = members.number if members and not members.is_server else 0
         self.partitioner = variable_partitioner
@@ -77,3 +78,25 @@ class ParameterServerStrategy(Strategy):
 
     def adopt(self, model: Any) -> None:
         serve_model(model, self)
+        if model not in self._models:
+            self._models.append(model)
+
+    def connect_models(self) -> None:
+        """On the chief: brings every model's values to the ``ps``."""
+        for served in self._served():
+            served.connect()
+
+    def sync_models(self) -> None:
+        """Gives every model the values that the ``ps`` have now."""
+        for served in self._served():
+            served.sync(state=True)
+
+    def _served(self) -> list[ServedModel]:
+        """Those that were made and compiled in the scope so far, and can be trained."""
+        ready = [model for model in self._models if getattr(model, "optimizer", None) is not None and model.built]
+        return [served for model in ready if (served := served_model(model)) is not None]
+
+    def serve_models(self) -> None:
+        """On a ``ps``: has every model serve that was made and compiled in the scope so far."""
+        for served in self._served():
+            served.host()

@@ -1,0 +1,362 @@
+"""`ClusterCoordinator`: one task says what all workers do.
+
+Every task runs the same program. The chief goes through all of it. A ``ps`` stays in the constructor and serves. A
+worker goes as far as the first `ClusterCoordinator.schedule`, `join` or `fetch`: by then it has made the same models
+and registered the same functions, and from there on it calls them when the chief says so. Functions do not travel, only
+their names and arguments.
+
+::
+
+    coordinator = ClusterCoordinator(strategy)          # after the models
+
+    @coordinator.register
+    def step(iterator):
+        return model.train_on_batch(*next(iterator))
+
+    batches = iter(coordinator.create_per_worker_dataset(make_dataset))
+    losses = [coordinator.schedule(step, args=(batches,)) for _ in range(1000)]
+    coordinator.join()
+    print(coordinator.fetch(losses[-1]))
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import jax
+
+from headwater.errors import CancelledError, OpError, UnavailableError
+from headwater.keras.coordinator_values import PerWorker, decode, encode
+from headwater.keras.coordinator_worker import CALL, CALLS, END, CallServer, Registry, name_of
+from headwater.keras.parameter_server.endpoint import PeerLink
+from headwater.keras.parameter_server.strategy import ParameterServerStrategy
+from headwater.master.protocol import DONE, ERROR, bad_header, raise_error
+from headwater.transport.channel import Channel, memory_pair
+from headwater.transport.frames import Frame
+
+_log = logging.getLogger("headwater")
+_tree: Any = jax.tree_util
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class RemoteValue:
+    """The result of a function that was scheduled."""
+
+    def __init__(self) -> None:
+        self._done = threading.Event()
+        self._value: Any = None
+        self._error: OpError | None = None
+
+    def fetch(self) -> Any:
+        """The value, as soon as it is there.
+
+        Raises:
+          OpError: the function failed, or was given up (`CancelledError`) because another one had.
+        """
+        self._done.wait()
+        if self._error is not None:
+            raise self._error
+        return self._value
+
+    def get(self) -> Any:
+        """The same as `fetch`."""
+        return self.fetch()
+
+    def settle(self, value: Any, error: OpError | None = None) -> None:
+        """Gives it its value, or what went wrong."""
+        self._value, self._error = value, error
+        self._done.set()
+
+
+class PerWorkerDataset:
+    """A dataset that each worker makes for itself; `iter` gives what stands for an iterator over each."""
+
+    def __init__(self, number: int) -> None:
+        self.reference = PerWorker(number)
+        self._iterators = 0
+
+    def __iter__(self) -> PerWorkerIterator:
+        self._iterators += 1
+        return PerWorkerIterator(PerWorker(self.reference.dataset, self._iterators - 1))
+
+
+class PerWorkerIterator:
+    """Stands for each worker's iterator, as an argument of scheduled functions."""
+
+    def __init__(self, reference: PerWorker) -> None:
+        self.reference = reference
+
+    def __iter__(self) -> PerWorkerIterator:
+        return self
+
+    def __next__(self) -> Any:
+        raise TypeError("the batches of a per-worker dataset are on the workers: give its iterator to schedule()")
+
+
+class _Call:
+    def __init__(self, name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+        self.name = name
+        self.args = tuple(args)
+        self.kwargs = kwargs
+        self.result = RemoteValue()
+
+
+class ClusterCoordinator:
+    """Has functions called by whichever worker is free.
+
+    A function that was with a worker when that was lost is given to another one: it may run twice in part. Without a
+    cluster, a thread of this process is the only worker.
+
+    Args:
+      strategy: whose workers; on a ``ps`` its models are served from here on.
+
+    Raises:
+      SystemExit: on a ``ps``, when the job is over.
+    """
+
+    def __init__(self, strategy: ParameterServerStrategy) -> None:
+        self._strategy = strategy
+        self._registry = Registry()
+        self._changed = threading.Condition()
+        self._queue: deque[_Call] = deque()
+        self._running = 0
+        self._error: OpError | None = None
+        self._ended = False
+        self._connected = 0
+        self._server: CallServer | None = None
+        endpoint = strategy.endpoint
+        if endpoint is not None and endpoint.members.is_server:
+            strategy.serve_models()
+            endpoint.join()
+        if endpoint is not None and not endpoint.members.is_chief:
+            self._server = CallServer(endpoint.identity.task, self._registry)
+            endpoint.add_service(CALLS, self._server.serve)
+            return
+        strategy.connect_models()
+        others = endpoint.members.workers[1:] if endpoint is not None else []
+        for task in others:
+            assert endpoint is not None
+            self._start(str(task), endpoint.link(task))
+        if not others:
+            self._start("this process", _Within(self._registry))
+        atexit.register(self.close)
+
+    def _start(self, task: str, link: PeerLink | _Within) -> None:
+        threading.Thread(target=self._work, args=(task, link), name=f"calls of {task}", daemon=True).start()
+
+    @property
+    def strategy(self) -> ParameterServerStrategy:
+        """The strategy."""
+        return self._strategy
+
+    def register(self, function: F) -> F:
+        """Makes ``function`` one that workers can be told to call. What is given to `schedule` is registered by that,
+        but workers stop at the first `schedule`; so functions that come later have to be registered before."""
+        self._registry.add(function)
+        return function
+
+    def create_per_worker_dataset(self, dataset_fn: Callable[[], Any]) -> PerWorkerDataset:
+        """A dataset that each worker makes with ``dataset_fn`` when it first needs it; anew, when it was restarted."""
+        return PerWorkerDataset(self._registry.add_dataset(dataset_fn))
+
+    def schedule(self, fn: Callable[..., Any], args: Sequence[Any] = (), kwargs: Any = None) -> RemoteValue:
+        """Has ``fn`` called by some worker, some time; does not wait.
+
+        Args:
+          fn: a function of the program.
+          args: numbers, text, arrays, structures of these, per-worker datasets and iterators, and remote values, for
+            which their values are given.
+          kwargs: like ``args``, by name.
+
+        Raises:
+          OpError: a function that was scheduled before failed.
+          SystemExit: on a worker, where this serves, when the coordinator has ended.
+        """
+        self._registry.add(fn)
+        self._serve_here()
+        call = _Call(name_of(fn), args or (), dict(kwargs or {}))
+        with self._changed:
+            self._raise_error()
+            self._queue.append(call)
+            self._changed.notify_all()
+        return call.result
+
+    def join(self) -> None:
+        """Waits until all that was scheduled is done; then the strategy's models have the values that the ``ps`` have.
+
+        Raises:
+          OpError: one of the functions failed; those that were not begun then are given up.
+        """
+        self._serve_here()
+        with self._changed:
+            self._changed.wait_for(lambda: not self._queue and not self._running)
+            self._raise_error()
+        self._strategy.sync_models()
+
+    def done(self) -> bool:
+        """Whether all that was scheduled is done; raises as `join` does."""
+        self._serve_here()
+        with self._changed:
+            self._raise_error()
+            return not self._queue and not self._running
+
+    def fetch(self, val: Any) -> Any:
+        """``val`` with the values of all remote values in it, when they are there; raises as `RemoteValue.fetch`."""
+        self._serve_here()
+        return _tree.tree_map(
+            lambda leaf: leaf.fetch() if isinstance(leaf, RemoteValue) else leaf, val, is_leaf=lambda leaf: leaf is None
+        )
+
+    def close(self) -> None:
+        """Lets the workers' programs end. Happens by itself when the process ends."""
+        atexit.unregister(self.close)
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: not self._connected)
+
+    def _serve_here(self) -> None:
+        if self._server is not None:
+            self._server.run()
+
+    def _raise_error(self) -> None:
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise error
+
+    # A worker's thread ------------------------------------------------------------------------------------------------
+
+    def _work(self, task: str, link: PeerLink | _Within) -> None:
+        while True:
+            try:
+                link.wait()
+                channel = link.take()
+            except OpError as error:
+                # Not at all there before the deadline; others do what there is to do.
+                _log.warning("%s takes no part: %s", task, error.message)
+                return
+            with self._changed:
+                self._connected += 1
+            over = self._converse(task, channel)
+            link.give_back(channel, False)
+            with self._changed:
+                self._connected -= 1
+                self._changed.notify_all()
+            if over:
+                return
+
+    def _converse(self, task: str, channel: Channel) -> bool:
+        """Makes calls on a channel; whether that was all, rather than the end of the channel."""
+        call: _Call | None = None
+        try:
+            channel.send(Frame(CALLS))
+            while (call := self._next()) is not None:
+                try:
+                    self._finish(call, self._ask(channel, call), None)
+                except UnavailableError:
+                    raise
+                except OpError as error:
+                    self._finish(call, None, error)
+            channel.send(Frame(END))
+            channel.recv()
+        except UnavailableError as error:
+            if call is not None:
+                _log.warning("%s was lost with %s, which another worker does now: %s", task, call.name, error.message)
+                self._again(call)
+            return self._ended
+        except OpError as error:
+            _log.debug("%s did not hear the end: %s", task, error.message)
+        return True
+
+    def _next(self) -> _Call | None:
+        """The next call to make; None at the end."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._queue or self._ended)
+            if not self._queue:
+                return None
+            self._running += 1
+            return self._queue.popleft()
+
+    def _again(self, call: _Call) -> None:
+        with self._changed:
+            self._running -= 1
+            self._queue.appendleft(call)
+            self._changed.notify_all()
+
+    def _finish(self, call: _Call, value: Any, error: OpError | None) -> None:
+        call.result.settle(value, error)
+        with self._changed:
+            self._running -= 1
+            if error is not None and self._error is None:
+                self._error = error
+                given_up = CancelledError(None, None, f"{call.name}, scheduled before, failed: {error.message}")
+                while self._queue:
+                    self._queue.popleft().result.settle(None, given_up)
+            self._changed.notify_all()
+
+    @staticmethod
+    def _ask(channel: Channel, call: _Call) -> Any:
+        arrays: list[Any] = []
+        structure = encode((_plain(call.args), _plain(call.kwargs)), arrays)
+        channel.send(Frame(CALL, (call.name, structure), arrays))
+        answer = channel.recv()
+        if answer.kind == ERROR:
+            raise_error(answer, channel.peer)
+        match answer.kind, answer.header:
+            case int(kind), (result,) if kind == DONE:
+                return decode(result, answer.tensors, _nowhere)
+            case _:
+                raise bad_header(answer, channel.peer)
+
+
+def _plain(value: Any) -> Any:
+    """``value`` with references in the place of per-worker values, and values in that of remote ones."""
+    if isinstance(value, RemoteValue):
+        return value.fetch()
+    if isinstance(value, (PerWorkerDataset, PerWorkerIterator)):
+        return value.reference
+    if isinstance(value, (list, tuple)):
+        items: Any = value  # pyright: ignore[reportUnknownVariableType]
+        return type(items)(_plain(item) for item in items)
+    if isinstance(value, dict):
+        pairs: Any = value  # pyright: ignore[reportUnknownVariableType]
+        return {key: _plain(item) for key, item in pairs.items()}
+    return value
+
+
+def _nowhere(what: PerWorker) -> Any:
+    raise CancelledError(None, None, f"dataset {what.dataset} is on the worker that made it")
+
+
+class _Within:
+    """A worker within this process."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._server = CallServer("/job:worker/task:0", registry)
+
+    def wait(self, deadline_s: float | None = None) -> None:
+        del deadline_s
+
+    def take(self) -> Channel:
+        ours, theirs = memory_pair(("this process", "the coordinator"))
+        self._server.start()
+        threading.Thread(target=self._serve, args=(theirs,), daemon=True).start()
+        return ours
+
+    def _serve(self, channel: Channel) -> None:
+        try:
+            self._server.serve(channel, channel.recv())
+        except (UnavailableError, CancelledError):
+            return
+        finally:
+            channel.close()
+
+    def give_back(self, channel: Channel, usable: bool) -> None:
+        del usable
+        channel.close()

@@ -1,0 +1,93 @@
+"""Arguments and results of functions that a coordinator has workers call: plain values and arrays, nothing that runs.
+
+A structure of None, bool, int, float, str, bytes, lists, tuples, dicts and arrays becomes a value for a frame's header
+and a list of arrays::
+
+    array n                 {"array": n}
+    tuple                   {"tuple": [...]}
+    dict                    {"dict": [[key, value], ...]}
+    what each worker has    {"worker's": [dataset, iterator]}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import numpy as np
+
+from headwater.errors import InvalidArgumentError
+
+_PLAIN = (bool, int, float, str, bytes, type(None))
+
+
+class PerWorker:
+    """Something that each worker makes and has for itself.
+
+    Attributes:
+      dataset: number of the dataset, in the order in which the program made them.
+      iterator: number of an iterator over it; -1 for the dataset.
+    """
+
+    def __init__(self, dataset: int, iterator: int = -1) -> None:
+        self.dataset = dataset
+        self.iterator = iterator
+
+
+def encode(value: Any, arrays: list[Any]) -> Any:
+    """A value for a frame's header; arrays are appended to ``arrays``.
+
+    Raises:
+      InvalidArgumentError: a part of it is of a kind that cannot travel.
+    """
+    if isinstance(value, _PLAIN):
+        return value
+    if isinstance(value, PerWorker):
+        return {"worker's": [value.dataset, value.iterator]}
+    if isinstance(value, list):
+        return [encode(item, arrays) for item in cast("list[Any]", value)]
+    if isinstance(value, tuple):
+        return {"tuple": [encode(item, arrays) for item in cast("tuple[Any, ...]", value)]}
+    if isinstance(value, dict):
+        items = cast("dict[Any, Any]", value).items()
+        return {"dict": [[encode(key, arrays), encode(item, arrays)] for key, item in items]}
+    if hasattr(value, "__array__") or isinstance(value, np.generic):
+        arrays.append(np.asarray(value))
+        return {"array": len(arrays) - 1}
+    raise InvalidArgumentError(
+        None,
+        None,
+        f"a {type(value).__name__} cannot travel between tasks: numbers, text, arrays and structures of them can",
+    )
+
+
+def decode(value: Any, arrays: Sequence[Any], local: Callable[[PerWorker], Any]) -> Any:
+    """What `encode` was given.
+
+    Args:
+      value: from a header.
+      arrays: of the same frame.
+      local: gives what this worker has.
+
+    Raises:
+      InvalidArgumentError: it is not what `encode` gives.
+    """
+
+    def inner(item: Any) -> Any:
+        return decode(item, arrays, local)
+
+    match value:
+        case tuple() | list():
+            return [inner(item) for item in cast("Sequence[Any]", value)]
+        case {"array": int(number)} if 0 <= number < len(arrays):
+            return arrays[number]
+        case {"tuple": items}:
+            return tuple(inner(item) for item in items)
+        case {"dict": items}:
+            return {inner(key): inner(item) for key, item in items}
+        case {"worker's": (int(dataset), int(iterator))}:
+            return local(PerWorker(dataset, iterator))
+        case None | bool() | int() | float() | str() | bytes():
+            return value
+        case _:
+            raise InvalidArgumentError(None, None, f"no value of a call looks like {str(value)[:80]}")

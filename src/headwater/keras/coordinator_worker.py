@@ -1,0 +1,154 @@
+"""A worker's end of a coordinator: functions by name, called one after the other.
+
+Only functions that the worker's own program has registered can be called. Frames, after CALLS of the coordinator::
+
+    CALLS   ()                          the channel is for calls
+    CALL    (function, arguments)       arrays of the arguments; answered by DONE (result) with its arrays, or by ERROR
+    END     ()                          there will be no more calls; the worker's program may end
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from queue import SimpleQueue
+from typing import Any, Final, NoReturn
+
+from headwater.errors import CancelledError, NotFoundError, OpError, OutOfRangeError, UnavailableError, UnknownError
+from headwater.keras.coordinator_values import PerWorker, decode, encode
+from headwater.master.protocol import DONE, bad_header, error_frame
+from headwater.transport.channel import Channel
+from headwater.transport.frames import Frame
+
+CALLS: Final = 96
+CALL: Final = 97
+END: Final = 98
+
+_log = logging.getLogger("headwater")
+
+
+class Registry:
+    """What a program has for a coordinator: functions by name, and functions that make datasets, by number."""
+
+    def __init__(self) -> None:
+        self._functions: dict[str, Callable[..., Any]] = {}
+        self._datasets: list[Callable[[], Any]] = []
+
+    def add(self, function: Callable[..., Any]) -> str:
+        """Registers a function; its name is that of its module and its own."""
+        name = name_of(function)
+        self._functions[name] = function
+        return name
+
+    def add_dataset(self, make: Callable[[], Any]) -> int:
+        """Registers what makes a dataset; its number."""
+        self._datasets.append(make)
+        return len(self._datasets) - 1
+
+    def find(self, name: str) -> Callable[..., Any]:
+        """A registered function.
+
+        Raises:
+          NotFoundError: there is none of that name.
+        """
+        if name not in self._functions:
+            raise NotFoundError(
+                None, None, f"this worker's program has not registered {name!r} before it began to serve; put "
+                "@coordinator.register before the function, above the first schedule()",
+            )  # fmt: skip
+        return self._functions[name]
+
+    def dataset(self, number: int) -> Any:
+        """Makes a dataset.
+
+        Raises:
+          NotFoundError: there is none of that number.
+        """
+        if not 0 <= number < len(self._datasets):
+            raise NotFoundError(None, None, f"this worker's program has made no dataset {number}")
+        return self._datasets[number]()
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    """What a function is called on every task."""
+    inner: Any = getattr(function, "__wrapped__", function)
+    return f"{inner.__module__}.{inner.__qualname__}"
+
+
+class CallServer:
+    """Calls functions for a coordinator.
+
+    Args:
+      task: this task's name.
+      registry: what may be called.
+    """
+
+    def __init__(self, task: str, registry: Registry) -> None:
+        self._task = task
+        self._registry = registry
+        self._ready = threading.Event()
+        self._over: SimpleQueue[None] = SimpleQueue()
+        self._datasets: dict[int, Any] = {}
+        self._iterators: dict[tuple[int, int], Iterator[Any]] = {}
+
+    def run(self) -> NoReturn:
+        """Serves until the coordinator has ended.
+
+        Raises:
+          SystemExit: then.
+        """
+        self.start()
+        self._over.get()
+        raise SystemExit(0)
+
+    def start(self) -> None:
+        """Answers from now on: the program has registered its functions."""
+        self._ready.set()
+
+    def serve(self, channel: Channel, first: Frame) -> None:
+        """Answers the calls of a channel."""
+        del first
+        # The program registers functions up to the line where it begins to serve.
+        self._ready.wait()
+        # Another life of the coordinator counts its iterators anew.
+        self._datasets, self._iterators = {}, {}
+        while True:
+            frame = channel.recv()
+            if frame.kind == END:
+                channel.send(Frame(DONE))
+                self._over.put(None)
+                return
+            channel.send(self._call(channel, frame))
+
+    def _call(self, channel: Channel, frame: Frame) -> Frame:
+        match frame.kind, frame.header:
+            case int(kind), (str(name), arguments) if kind == CALL:
+                pass
+            case _:
+                raise bad_header(frame, channel.peer)
+        try:
+            function = self._registry.find(name)
+            args, kwargs = decode(arguments, frame.tensors, self._local)
+            arrays: list[Any] = []
+            return Frame(DONE, (encode(function(*args, **kwargs), arrays),), arrays)
+        except StopIteration:
+            return error_frame(0, OutOfRangeError(None, None, f"a dataset ended in {name}"), self._task)
+        except UnavailableError as error:
+            # Not of this worker, which is there: the coordinator must not take it for lost.
+            return error_frame(0, UnknownError(None, None, f"in {name}: {error.message}"), self._task)
+        except (OpError, CancelledError) as error:
+            return error_frame(0, error, self._task)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the coordinator must hear of it
+            _log.exception("%s: %s failed", self._task, name)
+            return error_frame(0, UnknownError(None, None, f"{type(error).__name__} in {name}: {error}"), self._task)
+
+    def _local(self, what: PerWorker) -> Any:
+        if what.dataset not in self._datasets:
+            self._datasets[what.dataset] = self._registry.dataset(what.dataset)
+        if what.iterator < 0:
+            return self._datasets[what.dataset]
+        key = (what.dataset, what.iterator)
+        if key not in self._iterators:
+            self._iterators[key] = iter(self._datasets[what.dataset])
+        return self._iterators[key]
