@@ -27,7 +27,11 @@ if [ ! -x "$dir/bin/python" ]; then
     fi
 fi
 
+# pip takes a quarter of an hour to find versions that fit together, uv seconds.
 uv=$(command -v "$dir/bin/uv" || command -v uv || true)
+if [ -z "$uv" ] && "$dir/bin/python" -m pip install --quiet --disable-pip-version-check uv; then
+    uv=$dir/bin/uv
+fi
 if [ -n "$uv" ] && "$uv" pip install --quiet --python "$dir/bin/python" --editable '.[dev,keras]'; then
     exit 0
 fi
