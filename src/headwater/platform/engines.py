@@ -33,7 +33,9 @@ _GONE = ("succeeded", "failed", "lost")
 def advance(
     record: JobRecord,
     backend: JobBackend,
+    *,
     log_dir: Path,
+    archive: Path | None,
     now: float,
     store: Callable[[JobRecord, tuple[Note, ...]], None],
 ) -> JobRecord:
@@ -43,6 +45,7 @@ def advance(
       record: the job as it was.
       backend: the engine.
       log_dir: a folder for what tasks print.
+      archive: what is unpacked into the tasks' working folder; None for nothing.
       now: in seconds since 1970.
       store: stores what was decided, before and after it is done.
 
@@ -53,7 +56,7 @@ def advance(
     state = record.state
     if record.handle is None:
         due = state.phase is JobPhase.RUNNING or (state.phase is JobPhase.QUEUED and now >= state.not_before)
-        return _submit(record, backend, log_dir, now, store) if due else record
+        return _submit(record, backend, log_dir=log_dir, archive=archive, now=now, store=store) if due else record
     if state.phase.over:
         return record
     if state.phase is JobPhase.ENDING:
@@ -109,14 +112,20 @@ def with_count(spec: JobSpec, workers: int) -> JobSpec:
 def _submit(
     record: JobRecord,
     backend: JobBackend,
+    *,
     log_dir: Path,
+    archive: Path | None,
     now: float,
     store: Callable[[JobRecord, tuple[Note, ...]], None],
 ) -> JobRecord:
     state = record.state
     log_dir.mkdir(parents=True, exist_ok=True)
     order = JobOrder(
-        job_id=record.id, attempt=state.attempt, spec=with_count(state.spec, state.workers), log_dir=log_dir
+        job_id=record.id,
+        attempt=state.attempt,
+        spec=with_count(state.spec, state.workers),
+        log_dir=log_dir,
+        archive=archive,
     )
     try:
         handle = backend.submit_job(order)

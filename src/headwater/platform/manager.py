@@ -21,22 +21,17 @@ from headwater.platform import policy
 from headwater.platform.backends.base import (
     Backend,
     BackendError,
-    Exited,
     JobBackend,
-    Lost,
     NotEnough,
     Place,
-    Resources,
-    Running,
     TaskBackend,
     TaskOrder,
-    TaskRequest,
-    Usage,
 )
 from headwater.platform.engines import advance
+from headwater.platform.looking import Sampler, ended_attempt, look
 from headwater.platform.policy import NotPossible
 from headwater.platform.records import Attempt, JobRecord, Sample
-from headwater.platform.spec import JobSpec, Role
+from headwater.platform.spec import JobSpec
 from headwater.platform.states import (
     AskRestart,
     AskScale,
@@ -49,21 +44,18 @@ from headwater.platform.states import (
     Note,
     NotPlaced,
     Placed,
-    Progressed,
     Started,
     TaskPhase,
     TaskState,
     Tick,
 )
 from headwater.platform.store import Store
-from headwater.platform.tasks import ELSEWHERE, HERE, cluster_of, task_command, task_environment
+from headwater.platform.tasks import task_order, task_requests
 
 _log = logging.getLogger(__name__)
 
 Wish = AskStop | AskRestart | AskScale
 _ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"
-# Of a task's progress at most about a thousand samples for each tenfold of its time are kept.
-_SAMPLES = 1000
 _PROGRESS_SAVE_S = 2.0
 
 
@@ -131,7 +123,7 @@ class Manager:
         self._lock = threading.RLock()
         self._records: dict[str, JobRecord] = {}
         self._stopped: set[tuple[str, TaskName, int]] = set()
-        self._sampled: dict[tuple[str, TaskName], float] = {}
+        self._sampler = Sampler(settings.sample_s)
         self._saved_at: dict[str, float] = {}
         self._wake = threading.Event()
         self._closing = False
@@ -139,9 +131,7 @@ class Manager:
 
     def start(self) -> None:
         """Finds the jobs again that ran before, and begins to look after all of them."""
-        with self._lock:
-            for record in self.store.jobs(live=True):
-                self._records[record.id] = self._adopt(record)
+        self.adopt()
         self._thread = threading.Thread(target=self._loop, name="headwater-manager", daemon=True)
         self._thread.start()
 
@@ -186,11 +176,9 @@ class Manager:
         """
         with self._lock:
             record = self.job(job_id)
-            if isinstance(wish, AskScale) and record.handle is not None and record.state.phase is JobPhase.RUNNING:
+            if isinstance(wish, AskScale) and record.handle is not None:
                 # An engine takes a job with its number of workers: another number is another submission.
-                policy.decide(record.state, wish, self._clock())
-                record = record.with_state(replace(record.state, workers=wish.workers, fixed=True))
-                wish = AskRestart(wish.by)
+                wish = replace(wish, anew=True)
             record = self._decide(record, wish)
         self._wake.set()
         return record
@@ -235,14 +223,24 @@ class Manager:
         """The jobs that are not over, in the order in which they are placed."""
         return sorted(self._records.values(), key=lambda record: (-record.state.spec.priority, record.state.queued_at))
 
+    def adopt(self) -> None:
+        """Finds the jobs again that ran before."""
+        with self._lock:
+            for record in self.store.jobs(live=True):
+                self._records[record.id] = self._adopt(record)
+
+    def turn(self) -> None:
+        """Looks after each job that is not over, once."""
+        for record in self.live():
+            with self._lock:
+                self._advance(record.id)
+            if self._closing:
+                return
+
     def _loop(self) -> None:
         while not self._closing:
             self._wake.clear()
-            for record in self.live():
-                with self._lock:
-                    self._advance(record.id)
-                if self._closing:
-                    return
+            self.turn()
             self._wake.wait(self.settings.poll_s if self._records else None)
 
     def _advance(self, job_id: str) -> None:
@@ -263,6 +261,8 @@ class Manager:
                 record = self._place(record, backend)
                 record = self._start(record, backend)
                 self._stop(record, backend)
+        except BackendError as error:
+            _log.warning("job %s: %s", job_id, error)
         except Exception:  # noqa: BLE001  one job that cannot be dealt with must not keep the others from being looked after
             _log.exception("job %s: this turn failed; it is tried again", job_id)
 
@@ -283,30 +283,10 @@ class Manager:
 
     def _observe(self, record: JobRecord, backend: TaskBackend) -> JobRecord:
         """Looks at all tasks and lets the policy know what it saw."""
-        ends: list[tuple[float, Ended]] = []
-        moves: list[Event] = []
-        usages: dict[TaskName, Usage] = {}
-        for name, task in record.state.tasks.items():
-            if not task.phase.alive or task.phase is TaskPhase.STARTING:
-                continue
-            handle = record.handles.get(name)
-            if handle is None:
-                never = Exited(code=-15, reason="was never started", stopped=True)
-                ends.append((0.0, Ended(name, never)))
-                continue
-            found = backend.poll(handle)
-            progress = None if isinstance(found, Lost) else found.progress
-            if progress is not None and _is_new(task, progress.step, progress.steps_per_s, progress.loss):
-                moves.append(Progressed(name, progress.step, progress.steps_per_s, progress.loss))
-            if not isinstance(found, Running):
-                ends.append((found.at if isinstance(found, Exited) else self._clock(), Ended(name, found)))
-            elif found.usage is not None:
-                usages[name] = found.usage
-        record = replace(record, usages=usages)
+        seen = look(record, backend, self._clock())
+        record = replace(record, usages=seen.usages)
         self._records[record.id] = record
-        # The first failure is the one that came first, not the one that was looked at first.
-        ends.sort(key=lambda entry: entry[0])
-        return self._decide(record, *moves, *(end for _, end in ends))
+        return self._decide(record, *seen.events)
 
     def _place(self, record: JobRecord, backend: TaskBackend) -> JobRecord:
         now = self._clock()
@@ -316,7 +296,7 @@ class Manager:
         queued = record.state.phase is JobPhase.QUEUED
         try:
             if not queued:
-                places, workers = backend.reserve(record.id, _requests(record.state.spec, names)), None
+                places, workers = backend.reserve(record.id, task_requests(record.state.spec, names)), None
             else:
                 self._check_turn(record, now)
                 places, workers = self._reserve_all(record, backend)
@@ -332,7 +312,7 @@ class Manager:
         for workers in choices:
             names = tuple(policy.with_workers(record.state, workers).tasks)
             try:
-                return backend.reserve(record.id, _requests(record.state.spec, names)), workers
+                return backend.reserve(record.id, task_requests(record.state.spec, names)), workers
             except NotEnough:
                 if workers == choices[-1]:
                     raise
@@ -356,7 +336,7 @@ class Manager:
             if task.phase is not TaskPhase.STARTING:
                 continue
             try:
-                handle = backend.start(self._order(record, name, task))
+                handle = backend.start(self._order(record, name))
             except BackendError as error:
                 record = self._decide(record, CouldNotStart(name, str(error)))
                 continue
@@ -367,21 +347,14 @@ class Manager:
             record = self._decide(record, Started(name), attempts=(attempt,))
         return record
 
-    def _order(self, record: JobRecord, name: TaskName, task: TaskState) -> TaskOrder:
-        spec = record.state.spec
-        cluster = cluster_of({known: place.address for known, place in record.places.items()})
-        command = HERE if record.backend == "local" else ELSEWHERE
-        archive = record.archive
-        return TaskOrder(
-            job_id=record.id,
-            attempt=task.attempt,
-            place=record.places[name],
-            argv=task_command(spec, name, cluster, headwater_command=command),
-            env=task_environment(spec, name, cluster, job_id=record.id, attempt=task.attempt),
-            cwd=spec.workdir or ".",
-            archive=self.settings.archive_path(archive) if archive is not None else None,
-            log_path=self.settings.log_path(record.id, task.label),
+    def _order(self, record: JobRecord, name: TaskName) -> TaskOrder:
+        label = record.state.tasks[name].label
+        return task_order(
+            record, name, archive=self._archive(record), log_path=self.settings.log_path(record.id, label)
         )
+
+    def _archive(self, record: JobRecord) -> Path | None:
+        return self.settings.archive_path(record.archive) if record.archive is not None else None
 
     def _stop(self, record: JobRecord, backend: TaskBackend) -> None:
         for name, task in record.state.tasks.items():
@@ -411,7 +384,14 @@ class Manager:
             if notes or moved != self._records.get(moved.id):
                 self._save(moved, notes)
 
-        record = advance(record, backend, self.settings.job_dir(record.id), self._clock(), keep)
+        record = advance(
+            record,
+            backend,
+            log_dir=self.settings.job_dir(record.id),
+            archive=self._archive(record),
+            now=self._clock(),
+            store=keep,
+        )
         if record.state.phase.over:
             self._drop(record.id)
 
@@ -429,7 +409,7 @@ class Manager:
             state = decision.state
             notes += decision.notes
         moved = replace(record, state=state, handles=handles)
-        samples = self._samples(moved, now)
+        samples = self._sampler.take(moved, now)
         # How far tasks are need not survive a crash to the second.
         recent = moved == record or now - self._saved_at.get(record.id, 0.0) < _PROGRESS_SAVE_S
         if recent and not (notes or lives or samples) and _lasting(moved) == _lasting(record):
@@ -439,37 +419,8 @@ class Manager:
         return moved
 
     def _ended_attempt(self, record: JobRecord, task: TaskState, event: Ended, now: float) -> list[Attempt]:
-        known = self.store.attempt(record.id, task.label, task.attempt)
-        if known is None:
-            return []
-        how = event.how
-        if isinstance(how, Exited):
-            reason = task.verdict or how.reason
-            return [
-                replace(known, ended_at=how.at or now, code=how.code, reason=reason, last_lines=how.last_lines)
-            ]  # fmt: skip
-        return [replace(known, ended_at=now, reason=how.reason)]
-
-    def _samples(self, record: JobRecord, now: float) -> list[Sample]:
-        samples: list[Sample] = []
-        for name, task in record.state.tasks.items():
-            usage = record.usages.get(name)
-            if task.phase is not TaskPhase.RUNNING or task.started_at is None or (task.step is None and usage is None):
-                continue
-            interval = max(self.settings.sample_s, (now - task.started_at) / _SAMPLES)
-            if now - self._sampled.get((record.id, name), 0.0) >= interval:
-                self._sampled[record.id, name] = now
-                samples.append(
-                    Sample(
-                        task=task.label,
-                        at=now,
-                        step=task.step,
-                        steps_per_s=task.steps_per_s,
-                        loss=task.loss,
-                        usage=usage,
-                    )
-                )
-        return samples
+        begun = self.store.attempt(record.id, task.label, task.attempt)
+        return [ended_attempt(begun, task, event.how, now)] if begun is not None else []
 
     def _save(
         self,
@@ -494,25 +445,7 @@ class Manager:
         self._records.pop(job_id, None)
         self._saved_at.pop(job_id, None)
         self._stopped = {key for key in self._stopped if key[0] != job_id}
-        self._sampled = {key: at for key, at in self._sampled.items() if key[0] != job_id}
-
-
-def _requests(spec: JobSpec, names: Iterable[TaskName]) -> list[TaskRequest]:
-    requests: list[TaskRequest] = []
-    for name in names:
-        role: Role = name.job  # pyright: ignore[reportAssignmentType]  tasks are made of roles
-        asked = spec.role(role)
-        resources = Resources(cpus=asked.cpus, memory_bytes=asked.memory, gpus=asked.gpus)
-        requests.append(TaskRequest(task=name, resources=resources, selector=asked.node_selector))
-    return requests
-
-
-def _is_new(task: TaskState, step: int | None, steps_per_s: float | None, loss: float | None) -> bool:
-    return (
-        (step is not None and step != task.step)
-        or steps_per_s != task.steps_per_s
-        or (loss is not None and loss != task.loss)
-    )
+        self._sampler.forget(job_id)
 
 
 def _lasting(record: JobRecord) -> JobState:

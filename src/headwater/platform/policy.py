@@ -297,7 +297,7 @@ def _ask_scale(state: JobState, event: AskScale, now: float) -> Decision:
     if event.workers == state.workers:
         return Decision(state)
     scaled = replace(state, workers=event.workers, fixed=True)
-    if state.phase is JobPhase.RUNNING and state.spec.restart_scope == "task":
+    if state.phase is JobPhase.RUNNING and state.spec.restart_scope == "task" and not event.anew:
         return Decision(_scaled(scaled, now), (note,))
     if state.phase is JobPhase.RUNNING:
         decision = _end(replace(scaled, not_before=0.0), JobPhase.QUEUED, note.text, now)

@@ -166,7 +166,7 @@ class _Server(uvicorn.Server):
 
 @contextmanager
 def _own_signals() -> Generator[None]:
-    """uvicorn sends itself anew the signals that ended it; what they do then must not be to end this process at once."""
+    """uvicorn sends itself anew the signals that ended it: by then they must not end this process on the spot."""
 
     def nothing(_signum: int, _frame: FrameType | None) -> None:
         """All is done once uvicorn returns."""

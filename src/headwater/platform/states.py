@@ -230,10 +230,11 @@ class AskRestart:
 
 @dataclass(frozen=True, slots=True)
 class AskScale:
-    """Somebody wants another number of workers."""
+    """Somebody wants another number of workers; ``anew``: where that needs a new start of all tasks."""
 
     by: str
     workers: int
+    anew: bool = False
 
 
 @dataclass(frozen=True, slots=True)

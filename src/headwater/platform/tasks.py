@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import headwater
 from headwater.cluster.config import EVALUATOR
 from headwater.cluster.names import TaskName
+from headwater.platform.backends.base import Resources, TaskOrder, TaskRequest
+from headwater.platform.records import JobRecord
 from headwater.platform.spec import FOLDERS, JobSpec, Role
 
 #: How this machine calls the command ``headwater`` of this very installation.
@@ -79,6 +81,35 @@ def task_environment(
         **spec.env,
         **spec.role(role).env,
     }
+
+
+def task_requests(spec: JobSpec, names: Iterable[TaskName]) -> list[TaskRequest]:
+    """What is to be reserved for the tasks ``names`` of a job."""
+    requests: list[TaskRequest] = []
+    for name in names:
+        role: Role = name.job  # pyright: ignore[reportAssignmentType]  tasks are made of roles
+        asked = spec.role(role)
+        resources = Resources(cpus=asked.cpus, memory_bytes=asked.memory, gpus=asked.gpus)
+        requests.append(TaskRequest(task=name, resources=resources, selector=asked.node_selector))
+    return requests
+
+
+def task_order(record: JobRecord, name: TaskName, *, archive: Path | None, log_path: Path) -> TaskOrder:
+    """What a backend needs to start a task that has a place."""
+    spec, attempt = record.state.spec, record.state.tasks[name].attempt
+    cluster = cluster_of({known: place.address for known, place in record.places.items()})
+    command = HERE if record.backend == "local" else ELSEWHERE
+    return TaskOrder(
+        job_id=record.id,
+        attempt=attempt,
+        place=record.places[name],
+        argv=task_command(spec, name, cluster, headwater_command=command),
+        env=task_environment(spec, name, cluster, job_id=record.id, attempt=attempt),
+        # A relative folder is within the job's own one on its host, which stays from attempt to attempt.
+        cwd=spec.workdir or ".",
+        archive=archive,
+        log_path=log_path,
+    )
 
 
 def _filled(text: str, spec: JobSpec) -> str:

@@ -1,0 +1,107 @@
+"""What a look at a job's tasks shows, and which of it is kept as samples."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headwater.cluster.names import TaskName
+from headwater.platform.backends.base import Exited, Lost, Running, TaskBackend, Usage
+from headwater.platform.records import Attempt, JobRecord, Sample
+from headwater.platform.states import Ended, Event, Progressed, TaskPhase, TaskState
+
+# Of a task's progress about a thousand samples for each tenfold of its time are kept.
+_SAMPLES = 1000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Seen:
+    """What a look showed.
+
+    Attributes:
+      events: what happened since the last look, in its order.
+      usages: what each running task uses.
+    """
+
+    events: tuple[Event, ...]
+    usages: dict[TaskName, Usage]
+
+
+def look(record: JobRecord, backend: TaskBackend, now: float) -> Seen:
+    """Looks at all tasks of a job of which there may be a process; raises `BackendError`."""
+    ends: list[tuple[float, Ended]] = []
+    moves: list[Event] = []
+    usages: dict[TaskName, Usage] = {}
+    for name, task in record.state.tasks.items():
+        if not task.phase.alive or task.phase is TaskPhase.STARTING:
+            continue
+        handle = record.handles.get(name)
+        if handle is None:
+            ends.append((0.0, Ended(name, Exited(code=-15, reason="was never started", stopped=True))))
+            continue
+        found = backend.poll(handle)
+        progress = None if isinstance(found, Lost) else found.progress
+        if progress is not None and _is_new(task, progress.step, progress.steps_per_s, progress.loss):
+            moves.append(Progressed(name, progress.step, progress.steps_per_s, progress.loss))
+        if not isinstance(found, Running):
+            ends.append((found.at if isinstance(found, Exited) else now, Ended(name, found)))
+        elif found.usage is not None:
+            usages[name] = found.usage
+    # The first failure is the one that came first, not the one that was looked at first.
+    ends.sort(key=lambda entry: entry[0])
+    return Seen(events=(*moves, *(end for _, end in ends)), usages=usages)
+
+
+def ended_attempt(begun: Attempt, task: TaskState, how: Exited | Lost, now: float) -> Attempt:
+    """The life ``begun`` of ``task``, now that it is over."""
+    return Attempt(
+        task=begun.task,
+        attempt=begun.attempt,
+        host=begun.host,
+        started_at=begun.started_at,
+        ended_at=how.at or now if isinstance(how, Exited) else now,
+        code=how.code if isinstance(how, Exited) else None,
+        reason=task.verdict or how.reason,
+        last_lines=how.last_lines if isinstance(how, Exited) else (),
+    )
+
+
+class Sampler:
+    """Takes samples of running tasks, at first every ``interval_s``, ever more rarely the longer a task runs."""
+
+    def __init__(self, interval_s: float) -> None:
+        self._interval_s = interval_s
+        self._at: dict[tuple[str, TaskName], float] = {}
+
+    def take(self, record: JobRecord, now: float) -> list[Sample]:
+        """The samples of a job that are due."""
+        samples: list[Sample] = []
+        for name, task in record.state.tasks.items():
+            usage = record.usages.get(name)
+            if task.phase is not TaskPhase.RUNNING or task.started_at is None or (task.step is None and usage is None):
+                continue
+            interval = max(self._interval_s, (now - task.started_at) / _SAMPLES)
+            if now - self._at.get((record.id, name), 0.0) >= interval:
+                self._at[record.id, name] = now
+                samples.append(
+                    Sample(
+                        task=task.label,
+                        at=now,
+                        step=task.step,
+                        steps_per_s=task.steps_per_s,
+                        loss=task.loss,
+                        usage=usage,
+                    )
+                )
+        return samples
+
+    def forget(self, job_id: str) -> None:
+        """Lets go of a job that is over."""
+        self._at = {key: at for key, at in self._at.items() if key[0] != job_id}
+
+
+def _is_new(task: TaskState, step: int | None, steps_per_s: float | None, loss: float | None) -> bool:
+    return (
+        (step is not None and step != task.step)
+        or steps_per_s != task.steps_per_s
+        or (loss is not None and loss != task.loss)
+    )

@@ -1,0 +1,321 @@
+"""Managers that are killed and followed by others, and jobs that engines run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from headwater.cluster.names import TaskName
+from headwater.platform.backends.base import Backend, BackendError, Exited, JobReport, Running
+from headwater.platform.manager import Manager, ManagerSettings
+from headwater.platform.policy import NotPossible
+from headwater.platform.records import JobRecord
+from headwater.platform.spec import parse_job
+from headwater.platform.states import AskRestart, AskScale, AskStop, JobPhase, TaskPhase
+from headwater.platform.store import Store
+from headwater.telemetry.progress import Progress
+from tests.support.scripted import Killed, ScriptedEngine, ScriptedTasks
+
+PS = "ps: 1\n"
+SMALL = "restart: {limit: 1, backoff: 10s}\ndeadlines: {grace: 1s}\n"
+WORKER = TaskName("worker", 0)
+
+
+class Clock:
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Server:
+    """A manager that a test moves on turn by turn, and that can be killed and followed by another."""
+
+    def __init__(self, folder: Path, *backends: Backend) -> None:
+        self.folder = folder
+        self.backends = backends
+        self.clock = Clock()
+        self.start()
+
+    def start(self) -> None:
+        self.store = Store(f"sqlite:///{self.folder}/jobs.db")
+        self.store.open()
+        settings = ManagerSettings(data_dir=self.folder, max_running=3)
+        self.manager = Manager(self.store, self.backends, settings, clock=self.clock)
+        self.manager.adopt()
+
+    def kill_and_start(self) -> None:
+        self.store.close()
+        self.start()
+
+    def submit(self, text: str = "", *, name: str = "a") -> str:
+        return self.manager.submit(parse_job(f"name: {name}\nprogram: b\n{SMALL}{text}"), owner="eve").id
+
+    def turn(self, *, after: float = 0.0) -> None:
+        self.clock.now += after
+        self.manager.turn()
+
+    def job(self, job_id: str) -> JobRecord:
+        return self.manager.job(job_id)
+
+    def phase(self, job_id: str) -> JobPhase:
+        return self.job(job_id).state.phase
+
+
+@pytest.fixture
+def tasks() -> ScriptedTasks:
+    return ScriptedTasks()
+
+
+@pytest.fixture
+def server(tmp_path: Path, tasks: ScriptedTasks) -> Iterator[Server]:
+    server = Server(tmp_path, tasks)
+    yield server
+    server.store.close()
+
+
+@pytest.fixture
+def engine() -> ScriptedEngine:
+    return ScriptedEngine()
+
+
+@pytest.fixture
+def engine_server(tmp_path: Path, engine: ScriptedEngine) -> Iterator[Server]:
+    server = Server(tmp_path, engine)
+    yield server
+    server.store.close()
+
+
+def test_what_a_task_is_started_with(server: Server, tasks: ScriptedTasks) -> None:
+    job_id = server.submit(
+        PS + "workers: {count: 2, env: {A: b}}\nchief: true\nevaluator: true\nargs: [x]\ndata_dir: /d"
+    )
+    server.turn()
+    order = tasks.orders["worker-1#0"]
+    config = json.loads(order.env["TF_CONFIG"])
+    assert config["cluster"] == {"ps": ["h:ps0"], "chief": ["h:chief0"], "worker": ["h:worker0", "h:worker1"]}
+    assert config["task"] == {"type": "worker", "index": 1}
+    assert (order.env["A"], order.env["HEADWATER_DATA_DIR"], order.env["HEADWATER_JOB_ID"]) == ("b", "/d", job_id)
+    assert list(order.argv[-3:]) == ["exec", "b", "x"]
+    assert order.log_path == server.folder / "jobs" / job_id / "worker-1.log"
+    assert "A" not in tasks.orders["ps-0#0"].env
+
+
+def test_a_server_that_is_killed_between_starting_and_remembering_starts_nothing_twice(
+    server: Server, tasks: ScriptedTasks
+) -> None:
+    job_id = server.submit(PS)
+    tasks.die_after_start = True
+    with pytest.raises(Killed):
+        server.turn()
+    assert tasks.starts == ["ps-0#0"]
+    server.kill_and_start()
+    assert tasks.starts == ["ps-0#0", "worker-0#0"]
+    assert tasks.reserved == {job_id: {TaskName("ps", 0), WORKER}}
+    server.turn()
+    assert {task.phase for task in server.job(job_id).state.tasks.values()} == {TaskPhase.RUNNING}
+    tasks.ends("worker-0#0")
+    server.turn()
+    assert tasks.stops == ["ps-0#0"]
+    # The next server does not know that it was asked to, and asks again.
+    server.kill_and_start()
+    server.turn()
+    tasks.all_asked_end()
+    server.turn()
+    assert server.phase(job_id) is JobPhase.SUCCEEDED
+    assert tasks.reserved == {}
+    assert [(life.task, life.code) for life in server.store.attempts(job_id)] == [("ps-0", -15), ("worker-0", 0)]
+
+
+def test_pauses_go_on_over_a_restart_of_the_server(server: Server, tasks: ScriptedTasks) -> None:
+    job_id = server.submit()
+    server.turn()
+    tasks.ends("worker-0#0", 1)
+    server.turn()
+    assert server.phase(job_id) is JobPhase.RESTARTING
+    server.kill_and_start()
+    server.turn(after=9.0)
+    assert tasks.starts == ["worker-0#0"]
+    server.turn(after=1.0)
+    assert tasks.starts == ["worker-0#0", "worker-0#1"]
+
+
+def test_the_first_failure_is_the_one_that_came_first(server: Server, tasks: ScriptedTasks) -> None:
+    job_id = server.submit("workers: 2")
+    server.turn()
+    tasks.ends("worker-0#0", 134, at=20.0)
+    tasks.ends("worker-1#0", 3, at=10.0)
+    server.turn()
+    first = server.job(job_id).state.first
+    assert first is not None
+    assert (first.task, first.code) == ("worker-1", 3)
+
+
+def test_resources_are_freed_when_a_job_goes_back_to_the_queue(server: Server, tasks: ScriptedTasks) -> None:
+    job_id = server.submit("workers: 2")
+    server.turn()
+    tasks.ends("worker-0#0", 143)
+    server.turn()
+    tasks.all_asked_end()
+    tasks.room = 1
+    server.turn()
+    server.turn()
+    assert (server.phase(job_id), tasks.reserved) == (JobPhase.QUEUED, {})
+    assert server.job(job_id).state.reason == "2 tasks do not fit"
+    tasks.room = 2
+    server.turn()
+    assert tasks.starts[2:] == ["worker-0#1", "worker-1#1"]
+
+
+def test_small_jobs_overtake_but_not_for_ever(server: Server, tasks: ScriptedTasks) -> None:
+    tasks.room = 3
+    server.submit("workers: 2", name="runs")
+    server.turn()
+    big = server.submit("workers: 3", name="big")
+    server.turn(after=1.0)
+    small = server.submit(name="small")
+    server.turn()
+    assert (server.phase(big), server.phase(small)) == (JobPhase.QUEUED, JobPhase.RUNNING)
+    tasks.ends("worker-0#0")
+    server.manager.ask(small, AskStop("eve"))
+    server.turn(after=601.0)
+    last = server.submit(name="last")
+    server.turn()
+    assert f"{big} has waited" in server.job(last).state.reason
+
+
+def test_priorities_and_the_most_jobs_at_once(server: Server, tasks: ScriptedTasks) -> None:
+    jobs = [server.submit(f"priority: {number}") for number in range(4)]
+    server.turn()
+    assert [server.phase(job) for job in jobs] == [JobPhase.QUEUED] + [JobPhase.RUNNING] * 3
+    assert "3 jobs run already" in server.job(jobs[0]).state.reason
+
+
+def test_a_range_takes_what_there_is_room_for(server: Server, tasks: ScriptedTasks) -> None:
+    tasks.room = 3
+    job_id = server.submit("workers: {count: 2:8, cpus: 1}")
+    server.turn()
+    assert server.job(job_id).state.workers == 3
+
+
+def test_a_task_whose_place_does_not_answer(server: Server, tasks: ScriptedTasks) -> None:
+    job_id = server.submit(PS)
+    tasks.unreachable = "host h does not answer"
+    server.turn()
+    tasks.unreachable = ""
+    for _ in range(3):
+        server.turn()
+    # The address of a ps is every other task's business: all of them got new places.
+    assert (server.phase(job_id), tasks.starts) == (JobPhase.RUNNING, ["ps-0#1", "worker-0#1"])
+    tasks.is_lost("worker-0#1")
+    server.turn()
+    assert tasks.reserved == {job_id: {TaskName("ps", 0)}}
+    server.turn(after=10.0)
+    assert tasks.starts[2:] == ["worker-0#2"]
+
+
+def test_progress_is_sampled(server: Server, tasks: ScriptedTasks) -> None:
+    job_id = server.submit()
+    server.turn()
+    for step in range(10):
+        progress = Progress(task="/job:worker/task:0", step=step, steps_per_s=2.0, loss=1.0 / (step + 1))
+        tasks.tasks["worker-0#0"] = Running(progress=progress)
+        server.turn(after=1.0)
+    assert server.job(job_id).state.tasks[WORKER].step == 9
+    assert [sample.step for sample in server.store.samples(job_id)] == [0, 5]
+    server.kill_and_start()
+    step = server.job(job_id).state.tasks[WORKER].step
+    assert step is not None
+    assert step >= 7
+
+
+def test_a_backend_that_is_not_there(server: Server) -> None:
+    with pytest.raises(NotPossible, match="this server has local, but not slurm"):
+        server.submit("backend: slurm")
+
+
+def test_an_engine_runs_a_job(engine_server: Server, engine: ScriptedEngine) -> None:
+    job_id = engine_server.submit(PS + "workers: 2:4")
+    engine_server.turn()
+    assert engine.orders["#0"].spec.workers.count.most == 2
+    engine_server.turn()
+    assert (engine_server.phase(job_id), engine_server.job(job_id).state.reason) == (JobPhase.QUEUED, "Priority")
+    running = {name: Running() for name in engine_server.job(job_id).state.tasks}
+    engine.reports["#0"] = JobReport(phase="running", tasks=running, restarts={WORKER: 2})
+    engine_server.turn()
+    assert engine_server.phase(job_id) is JobPhase.RUNNING
+    assert engine_server.job(job_id).state.tasks[WORKER].attempt == 2
+    engine_server.kill_and_start()
+    done = {**running, WORKER: Exited(code=0, reason="exit code 0")}
+    engine.reports["#0"] = JobReport(phase="succeeded", tasks=done)
+    engine_server.turn()
+    state = engine_server.job(job_id).state
+    assert (state.phase, state.tasks[WORKER].phase, state.tasks[TaskName("ps", 0)].phase) == (
+        JobPhase.SUCCEEDED, TaskPhase.SUCCEEDED, TaskPhase.STOPPED,
+    )  # fmt: skip
+    assert engine.deleted == []
+    engine_server.manager.delete(job_id)
+    assert engine.deleted == ["#0"]
+
+
+def test_an_engine_that_fails_stops_loses_and_refuses_jobs(engine_server: Server, engine: ScriptedEngine) -> None:
+    failed = engine_server.submit()
+    engine_server.turn()
+    engine.reports["#0"] = JobReport(phase="failed", reason="worker-0: exit code 3")
+    engine_server.turn()
+    assert (engine_server.phase(failed), engine_server.job(failed).state.reason) == (
+        JobPhase.FAILED, "worker-0: exit code 3",
+    )  # fmt: skip
+
+    engine.reports.clear()
+    stopped = engine_server.submit()
+    engine_server.turn()
+    engine_server.manager.ask(stopped, AskStop("eve"))
+    engine_server.turn()
+    assert (engine_server.phase(stopped), engine.stopped[-1]) == (JobPhase.ENDING, "#0")
+    engine.reports["#0"] = JobReport(phase="lost", reason="cancelled")
+    engine_server.turn()
+    assert engine_server.phase(stopped) is JobPhase.STOPPED
+
+    engine.reports.clear()
+    lost = engine_server.submit()
+    engine_server.turn()
+    engine.reports["#0"] = JobReport(phase="lost", reason="no such job")
+    engine_server.turn()
+    engine_server.turn()
+    assert (engine_server.phase(lost), engine_server.job(lost).handle) == (JobPhase.QUEUED, "#1")
+    engine_server.manager.ask(lost, AskStop("eve"))
+    engine.reports["#1"] = JobReport(phase="failed")
+    engine_server.turn()
+
+    engine.refuses = BackendError("the controller does not answer", temporary=True)
+    waits = engine_server.submit()
+    engine_server.turn()
+    assert engine_server.job(waits).state.reason == "the controller does not answer"
+    engine.refuses = BackendError("invalid partition")
+    engine_server.turn()
+    assert (engine_server.phase(waits), engine_server.job(waits).state.reason) == (
+        JobPhase.FAILED, "invalid partition",
+    )  # fmt: skip
+
+
+def test_scaling_a_job_of_an_engine_submits_it_anew(engine_server: Server, engine: ScriptedEngine) -> None:
+    job_id = engine_server.submit(PS + "workers: 1:4")
+    engine_server.turn()
+    engine.reports["#0"] = JobReport(phase="running")
+    engine_server.turn()
+    engine_server.manager.ask(job_id, AskScale("eve", 3))
+    engine_server.turn()
+    assert engine.stopped == ["#0"]
+    engine.reports["#0"] = JobReport(phase="failed")
+    for _ in range(3):
+        engine_server.turn()
+    assert engine.deleted == ["#0"]
+    assert [order.spec.workers.count.most for order in engine.orders.values()] == [1, 3]
+    assert len(engine_server.job(job_id).state.tasks) == 4
+    with pytest.raises(NotPossible, match="within 1:4"):
+        engine_server.manager.ask(job_id, AskScale("eve", 9))
+    engine_server.manager.ask(job_id, AskRestart("eve"))

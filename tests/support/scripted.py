@@ -1,0 +1,155 @@
+"""Backends whose tasks do what the test says, when it says so."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from headwater.cluster.names import TaskName
+from headwater.platform.backends.base import (
+    BackendError,
+    Capacity,
+    Exited,
+    JobBackend,
+    JobOrder,
+    JobReport,
+    Lost,
+    NotEnough,
+    Place,
+    Running,
+    TaskBackend,
+    TaskOrder,
+    TaskRequest,
+    TaskState,
+)
+
+
+class Killed(BaseException):
+    """The server was killed at this very moment: nothing may handle it."""
+
+
+class ScriptedTasks(TaskBackend):
+    """Runs no processes. It outlives managers, as processes do.
+
+    Attributes:
+      tasks: what has become of each attempt that was started.
+      starts: all attempts that were started, each once.
+      stops: the handles that were asked to end.
+      reserved: the tasks that have places, for each job.
+      room: how many tasks there is room for.
+      die_after_start: the next start happens, and then the server is killed.
+      unreachable: starting fails with this message.
+    """
+
+    name: ClassVar[str] = "local"
+
+    def __init__(self, room: int = 100) -> None:
+        self.tasks: dict[str, TaskState] = {}
+        self.starts: list[str] = []
+        self.stops: list[str] = []
+        self.orders: dict[str, TaskOrder] = {}
+        self.reserved: dict[str, set[TaskName]] = {}
+        self.room = room
+        self.die_after_start = False
+        self.unreachable = ""
+
+    def capacity(self) -> Capacity:
+        return Capacity(hosts=())
+
+    def reserve(self, job_id: str, requests: Sequence[TaskRequest]) -> tuple[Place, ...]:
+        if sum(map(len, self.reserved.values())) + len(requests) > self.room:
+            raise NotEnough(f"{len(requests)} tasks do not fit", ever=True)
+        self.reserved.setdefault(job_id, set()).update(request.task for request in requests)
+        return tuple(
+            Place(task=request.task, host="h", address=f"h:{request.task.job}{request.task.index}")
+            for request in requests
+        )
+
+    def restore(self, job_id: str, places: Sequence[Place]) -> None:
+        self.reserved[job_id] = {place.task for place in places}
+
+    def release(self, job_id: str, tasks: Sequence[TaskName] | None = None) -> None:
+        if tasks is None:
+            self.reserved.pop(job_id, None)
+        else:
+            self.reserved[job_id].difference_update(tasks)
+
+    def start(self, order: TaskOrder) -> str:
+        if self.unreachable:
+            raise BackendError(self.unreachable)
+        handle = f"{order.task.job}-{order.task.index}#{order.attempt}"
+        if handle not in self.tasks:
+            self.tasks[handle] = Running()
+            self.starts.append(handle)
+            self.orders[handle] = order
+        if self.die_after_start:
+            self.die_after_start = False
+            raise Killed
+        return handle
+
+    def poll(self, handle: str) -> TaskState:
+        return self.tasks[handle]
+
+    def stop(self, handle: str, *, grace_s: float) -> None:
+        self.stops.append(handle)
+
+    def adopt(self, handle: str) -> bool:
+        return isinstance(self.tasks[handle], Running)
+
+    def forget(self, job_id: str) -> None:
+        self.reserved.pop(job_id, None)
+
+    def ends(self, handle: str, code: int = 0, *, at: float = 0.0, stopped: bool = False) -> None:
+        """A task ends."""
+        self.tasks[handle] = Exited(code=code, reason=f"exit code {code}", at=at, stopped=stopped)
+
+    def is_lost(self, handle: str) -> None:
+        """A task's host is gone."""
+        self.tasks[handle] = Lost(reason="host h does not answer")
+
+    def all_asked_end(self) -> None:
+        """All tasks that were asked to end do."""
+        for handle in self.stops:
+            if isinstance(self.tasks[handle], Running):
+                self.ends(handle, -15, stopped=True)
+
+
+class ScriptedEngine(JobBackend):
+    """Runs no jobs.
+
+    Attributes:
+      reports: what is told of each job that was submitted.
+      orders: what was submitted, by handle.
+      stopped: the handles of jobs that were asked to end.
+      deleted: the handles of jobs that were deleted.
+      refuses: submitting fails with this error.
+    """
+
+    name: ClassVar[str] = "slurm"
+
+    def __init__(self) -> None:
+        self.reports: dict[str, JobReport] = {}
+        self.orders: dict[str, JobOrder] = {}
+        self.stopped: list[str] = []
+        self.deleted: list[str] = []
+        self.refuses: BackendError | None = None
+
+    def capacity(self) -> Capacity:
+        return Capacity(hosts=())
+
+    def submit_job(self, order: JobOrder) -> str:
+        if self.refuses is not None:
+            raise self.refuses
+        handle = f"#{order.attempt}"
+        self.orders[handle] = order
+        self.reports.setdefault(handle, JobReport(phase="waiting", reason="Priority"))
+        return handle
+
+    def poll_job(self, handle: str) -> JobReport:
+        return self.reports[handle]
+
+    def stop_job(self, handle: str, *, grace_s: float) -> None:
+        self.stopped.append(handle)
+
+    def delete_job(self, handle: str) -> None:
+        self.deleted.append(handle)
