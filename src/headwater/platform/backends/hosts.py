@@ -136,7 +136,7 @@ class HostsBackend(TaskBackend):
         self._call_all("forget", job_id=job_id)
 
     def start(self, order: TaskOrder) -> str:
-        connection = self._connection(order.place.host)
+        connection = self._connection_for(order.place)
         if order.archive is not None:
             self._unpack(connection, order.job_id, order.archive)
         order.log_path.parent.mkdir(parents=True, exist_ok=True)
@@ -160,20 +160,18 @@ class HostsBackend(TaskBackend):
                 "max_log_bytes": order.max_log_bytes,
             },
         )
-        return json.dumps({**handle, "host": place.host})
+        return json.dumps({**handle, "host": connection.host})
 
     def poll(self, handle: str) -> TaskState:
         fields = json.loads(handle)
-        connection = self._connections.get(fields["host"])
-        if connection is None:
-            return Lost(reason=f"host {fields['host']} is no longer one of this backend's")
+        try:
+            connection = self._connection(fields["host"])
+        except BackendError as error:
+            return Lost(reason=str(error))
         try:
             answer = _poll(connection, fields)
         except BackendError as error:
-            silence_s = connection.silence_s()
-            if silence_s > self._lost_after_s:
-                return Lost(reason=f"host {connection.host} does not answer since {silence_s:.0f} s: {error}")
-            return Running(waiting=str(error))
+            return self._state_without_answer(connection, error)
         return _state(answer)
 
     def stop(self, handle: str, *, grace_s: float) -> None:
@@ -191,6 +189,16 @@ class HostsBackend(TaskBackend):
         """Variables for all tasks of a job, besides those of its orders."""
         del job_id
         return {}
+
+    def _state_without_answer(self, connection: HostConnection, error: BackendError) -> TaskState:
+        """What is to be thought of a task whose host did not answer."""
+        silence_s = connection.silence_s()
+        if silence_s > self._lost_after_s:
+            return Lost(reason=f"host {connection.host} does not answer since {silence_s:.0f} s: {error}")
+        return Running(waiting=str(error))
+
+    def _connection_for(self, place: Place) -> HostConnection:
+        return self._connection(place.host)
 
     def _connection(self, host: str) -> HostConnection:
         connection = self._connections.get(host)

@@ -1,0 +1,312 @@
+"""Ray (extra ``ray``): an existing cluster of Ray places the tasks.
+
+Each job has a placement group with a bundle for each task, and each task has an actor in its bundle, which holds the
+task's process through an agent (`headwater.platform.host.agent`) in the actor. Actors and groups are detached: they
+outlive the server. A task ends with its actor, and so with its node.
+
+When a node dies its tasks count as preempted: the job goes back to the queue, and gets new places.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import secrets
+import tempfile
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from headwater.cluster.addresses import Address
+from headwater.cluster.names import TaskName
+from headwater.errors import OpError
+from headwater.platform.backends.base import (
+    BackendError,
+    Capacity,
+    Exited,
+    HostCapacity,
+    NotEnough,
+    Place,
+    Resources,
+    TaskRequest,
+    TaskState,
+)
+from headwater.platform.backends.hosts import HostConnection, HostsBackend
+from headwater.platform.host.agent import Agent, AgentError
+from headwater.platform.host.ports import NoPort
+
+_NAMESPACE = "headwater"
+_KILLED = -9
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RaySettings:
+    """Which cluster of Ray.
+
+    Attributes:
+      address: the address of its head, such as ``10.0.0.1:6379``; ``auto`` for the one that this machine is part of.
+      place_s: how long Ray gets to find places before a job goes back to waiting, in seconds.
+      call_timeout_s: how long an actor has to answer, in seconds.
+    """
+
+    address: str = "auto"
+    place_s: float = 5.0
+    call_timeout_s: float = 30.0
+
+
+class TaskHolder:
+    """The actor that holds the process of one task."""
+
+    def __init__(self, folder: str) -> None:
+        # Each actor has a folder of its own, because nodes may share a disk, and because it knows no other's tasks.
+        root = Path(tempfile.gettempdir(), f"headwater-ray-{os.getuid()}", folder)
+        self._agent = Agent(root, os.environ, outlive=False)
+
+    def node(self) -> tuple[str, str]:
+        """The address of this node, and Ray's name of it."""
+        import ray  # noqa: PLC0415  an extra
+
+        module: Any = ray
+        return module.util.get_node_ip_address(), module.get_runtime_context().get_node_id()
+
+    def call(self, method: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Calls the agent; what it raises comes back as a value."""
+        try:
+            return {"result": getattr(self._agent, method)(**arguments)}
+        except (AgentError, NoPort, OSError, OpError) as error:
+            return {"error": str(error)}
+
+
+class _Gone(BackendError):
+    """The actor is dead."""
+
+
+class _ActorConnection:
+    """The way to the actor of one task; see `HostConnection`."""
+
+    local = False
+    labels: Mapping[str, str] = {}
+    address = ""
+
+    def __init__(self, ray: Any, host: str, timeout_s: float) -> None:
+        self.host = host
+        self._ray = ray
+        self._timeout_s = timeout_s
+
+    def call(self, method: str, **arguments: Any) -> Any:
+        answer = self._ask("call", method, arguments)
+        if "error" in answer:
+            raise BackendError(f"{self.host}: {answer['error']}")
+        return answer["result"]
+
+    def node(self) -> tuple[str, str]:
+        """The address of the actor's node and Ray's name of it; raises as `call` does."""
+        address, identifier = self._ask("node")
+        return address, identifier
+
+    def kill(self) -> None:
+        """Ends the actor, and what it holds."""
+        with contextlib.suppress(ValueError):  # there is none
+            self._ray.kill(self._ray.get_actor(self.host, namespace=_NAMESPACE))
+
+    def _ask(self, method: str, *arguments: Any) -> Any:
+        exceptions = self._ray.exceptions
+        try:
+            actor = self._ray.get_actor(self.host, namespace=_NAMESPACE)
+            return self._ray.get(getattr(actor, method).remote(*arguments), timeout=self._timeout_s)
+        except exceptions.ActorUnavailableError as error:
+            raise BackendError(
+                f"the actor {self.host} does not answer: {_first_line(error)}", temporary=True
+            ) from error
+        except (ValueError, exceptions.RayActorError) as error:
+            # Ray raises the first for a name that no living actor has.
+            raise _Gone(f"the actor {self.host} is gone, and its task with it: {_first_line(error)}") from error
+        except exceptions.RayError as error:
+            raise BackendError(f"the actor {self.host}: {_first_line(error)}", temporary=True) from error
+
+    def silence_s(self) -> float:
+        return 0.0
+
+    def close(self) -> None:
+        """There is nothing to end."""
+
+
+class RayBackend(HostsBackend):
+    """Runs tasks on a cluster of Ray.
+
+    Args:
+      settings: which.
+
+    Raises:
+      BackendError: Ray is not installed, or the cluster does not answer.
+    """
+
+    name = "ray"
+
+    def __init__(self, settings: RaySettings) -> None:
+        super().__init__([], lost_after_s=math.inf)
+        self._settings = settings
+        self._ray: Any = _ray_module()
+        self._holder: Any = self._ray.remote(TaskHolder)
+        self._actors: dict[str, set[TaskName]] = {}
+        self._actors_lock = threading.Lock()
+        try:
+            self._ray.init(
+                address=settings.address, namespace=_NAMESPACE, ignore_reinit_error=True, log_to_driver=False
+            )
+        except (ConnectionError, RuntimeError, ValueError) as error:
+            raise BackendError(f"Ray at {settings.address} cannot be reached: {error}", temporary=True) from error
+
+    def capacity(self) -> Capacity:
+        free: Mapping[str, Mapping[str, float]] = self._ray._private.state.available_resources_per_node()
+        return Capacity(
+            hosts=tuple(
+                HostCapacity(
+                    host=node["NodeManagerAddress"],
+                    total=_resources(node["Resources"]),
+                    free=_resources(free.get(node["NodeID"], {})),
+                    problem="" if node["Alive"] else "the node is dead",
+                )
+                for node in self._ray.nodes()
+            )
+        )
+
+    def reserve(self, job_id: str, requests: Sequence[TaskRequest]) -> tuple[Place, ...]:
+        group = self._place(job_id, requests)
+        names = {request.task: _actor_name(job_id, request.task) for request in requests}
+        with self._actors_lock:
+            self._actors.setdefault(job_id, set()).update(names)
+        try:
+            self._make_actors(group, requests, names)
+            return tuple(self._reserved(job_id, request, names[request.task]) for request in requests)
+        except BackendError:
+            self.release(job_id, list(names))
+            self._ray.util.remove_placement_group(group)
+            raise
+
+    def restore(self, job_id: str, places: Sequence[Place]) -> None:
+        with self._actors_lock:
+            self._actors.setdefault(job_id, set()).update(place.task for place in places)
+
+    def release(self, job_id: str, tasks: Sequence[TaskName] | None = None) -> None:
+        with self._actors_lock:
+            held = self._actors.get(job_id, set())
+            released = set(held if tasks is None else tasks)
+            held -= released
+            last = not held
+        for task in released:
+            connection = self._connection(_actor_name(job_id, task))
+            with contextlib.suppress(_Gone):
+                connection.call("forget", job_id=job_id)
+            connection.kill()
+        if last:
+            with self._actors_lock:
+                self._actors.pop(job_id, None)
+            self._remove_groups(job_id)
+
+    def forget(self, job_id: str) -> None:
+        # An actor keeps nothing that it outlives.
+        self.release(job_id)
+
+    def close(self) -> None:
+        self._ray.shutdown()
+
+    def _place(self, job_id: str, requests: Sequence[TaskRequest]) -> Any:
+        """A placement group that has its resources."""
+        bundles = [_bundle(request.resources) for request in requests]
+        group = self._ray.util.placement_group(bundles, name=f"{job_id}-{secrets.token_hex(4)}", lifetime="detached")
+        if self._ray.wait([group.ready()], timeout=self._settings.place_s)[0]:
+            return group
+        self._ray.util.remove_placement_group(group)
+        there = self._ray.cluster_resources()
+        asked = {name: sum(bundle.get(name, 0) for bundle in bundles) for name in ("CPU", "memory", "GPU")}
+        short = [f"{amount:g} {name} of {there.get(name, 0):g}" for name, amount in asked.items() if amount]
+        ever = all(amount <= there.get(name, 0) for name, amount in asked.items())
+        raise NotEnough(f"Ray found no place for {len(bundles)} tasks that ask for {', '.join(short)}", ever=ever)
+
+    def _make_actors(self, group: Any, requests: Sequence[TaskRequest], names: Mapping[TaskName, str]) -> None:
+        strategies = self._ray.util.scheduling_strategies
+        for number, request in enumerate(requests):
+            bundle = _bundle(request.resources)
+            self._holder.options(
+                name=names[request.task],
+                namespace=_NAMESPACE,
+                lifetime="detached",
+                get_if_exists=True,
+                max_restarts=0,
+                # Polling must not wait for a start.
+                max_concurrency=4,
+                num_cpus=bundle["CPU"],
+                num_gpus=bundle.get("GPU", 0),
+                memory=bundle.get("memory", 0),
+                scheduling_strategy=strategies.PlacementGroupSchedulingStrategy(
+                    placement_group=group, placement_group_bundle_index=number
+                ),
+            ).remote(f"{names[request.task]}-{secrets.token_hex(4)}")
+
+    def _reserved(self, job_id: str, request: TaskRequest, name: str) -> Place:
+        connection = self._connection(name)
+        ports: list[int] = connection.call("lease_ports", job_id=job_id, count=1)
+        address, node = connection.node()
+        gpus: list[str] = connection.call("describe")["gpus"] if request.resources.gpus else []
+        return Place(
+            task=request.task,
+            host=address,
+            address=str(Address(address, ports[0])),
+            resources=request.resources,
+            gpus=tuple(gpus),
+            detail={"actor": name, "node": node},
+        )
+
+    def _remove_groups(self, job_id: str) -> None:
+        for group in self._ray.util.placement_group_table().values():
+            if group["name"].rpartition("-")[0] == job_id and group["state"] != "REMOVED":
+                self._ray.util.remove_placement_group(self._ray.util.get_placement_group(group["name"]))
+
+    def _connection_for(self, place: Place) -> HostConnection:
+        return self._connection(place.detail["actor"])
+
+    def _connection(self, host: str) -> _ActorConnection:
+        return _ActorConnection(self._ray, host, self._settings.call_timeout_s)
+
+    def _state_without_answer(self, connection: HostConnection, error: BackendError) -> TaskState:
+        if isinstance(error, _Gone):
+            return Exited(code=_KILLED, reason=str(error), preempted=True)
+        return super()._state_without_answer(connection, error)
+
+
+def _ray_module() -> Any:
+    try:
+        import ray  # noqa: PLC0415  an extra
+        from ray.util import scheduling_strategies  # noqa: PLC0415
+    except ImportError as error:
+        raise BackendError("Ray is not installed: pip install 'headwater[ray]'") from error
+    del scheduling_strategies  # not there in ``ray.util`` unless it was imported
+    return ray
+
+
+def _actor_name(job_id: str, task: TaskName) -> str:
+    return f"{job_id}-{task.job}-{task.index}"
+
+
+def _bundle(resources: Resources) -> dict[str, float]:
+    # A bundle may not be empty.
+    bundle: dict[str, float] = {"CPU": resources.cpus or 0.001}
+    if resources.memory_bytes:
+        bundle["memory"] = resources.memory_bytes
+    if resources.gpus:
+        bundle["GPU"] = resources.gpus
+    return bundle
+
+
+def _resources(values: Mapping[str, float]) -> Resources:
+    return Resources(
+        cpus=values.get("CPU", 0.0), memory_bytes=int(values.get("memory", 0)), gpus=int(values.get("GPU", 0))
+    )
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0]

@@ -1,0 +1,88 @@
+"""The Ray backend on a cluster of two nodes on this machine, one of which is killed. A process of its own, because Ray
+leaves files and sockets open in whoever uses it.
+
+Usage: ray_nodes.py FOLDER
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+import ray
+from ray.cluster_utils import Cluster
+
+from headwater.cluster.names import TaskName
+from headwater.platform.backends.base import Exited, NotEnough, Resources, Running, TaskRequest
+from headwater.platform.backends.ray import RayBackend, RaySettings
+from tests.support.tasks import WORKER, Told, order, wait_for_end
+
+SECOND = TaskName("worker", 1)
+ONE_CPU = Resources(cpus=1)
+NODE = {"num_cpus": 1, "object_store_memory": 80 << 20}
+
+
+def try_it(cluster: Cluster, folder: Path) -> None:
+    other = cluster.add_node(**NODE)
+    backend = RayBackend(RaySettings(address=cluster.address, place_s=60.0))
+    told = Told(folder)
+    assert sum(host.total.cpus for host in backend.capacity().hosts) == 2
+
+    # One task for each node.
+    places = backend.reserve("j1", [TaskRequest(task=task, resources=ONE_CPU) for task in (WORKER, SECOND)])
+    assert len({place.address for place in places}) == 2
+    assert len({place.detail["node"] for place in places}) == 2
+    dying, staying = sorted(places, key=lambda place: place.detail["node"] != other.node_id)
+
+    # A task that ends by itself, and is started again at its place.
+    ends = order(backend, folder, "print('ran'); sys.exit(4)", task=staying.task, place=staying)
+    handle = backend.start(ends)
+    state = backend.poll(handle)
+    while isinstance(state, Running):
+        state = backend.poll(handle)
+    assert isinstance(state, Exited), state
+    assert (state.code, state.last_lines) == (4, ("ran",)), state
+    assert ends.log_path.read_text() == "ran\n"
+    pause = "tell(os.getpid()); signal.pause()"
+    again = order(backend, folder, pause, task=staying.task, place=staying, attempt=1)
+    living = backend.start(again)
+    living_pid = told()
+    assert backend.start(again) == living
+    assert backend.adopt(living)
+
+    # There is nothing left for others.
+    impatient = RayBackend(RaySettings(address=cluster.address, place_s=0.5))
+    for asked, ever in ((ONE_CPU, True), (Resources(gpus=1), False)):
+        with pytest.raises(NotEnough) as refused:
+            impatient.reserve("j2", [TaskRequest(task=WORKER, resources=asked)])
+        assert refused.value.ever is ever, refused.value
+
+    # A task whose node dies was taken away; the other goes on until its job is released.
+    lost = backend.start(order(backend, folder, pause, task=dying.task, place=dying))
+    told()
+    cluster.remove_node(other, allow_graceful=False)
+    state = backend.poll(lost)
+    while not isinstance(state, Exited):
+        state = backend.poll(lost)
+    assert state.preempted, state
+    assert "is gone" in state.reason, state
+    assert isinstance(backend.poll(living), Running)
+    backend.release("j1")
+    wait_for_end(living_pid)
+    told.close()
+    backend.close()
+
+
+def main() -> None:
+    cluster = Cluster(initialize_head=True, head_node_args={**NODE, "include_dashboard": False})
+    try:
+        try_it(cluster, Path(sys.argv[1]))
+    finally:
+        ray.shutdown()
+        cluster.shutdown()
+    print("all of it worked")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,26 @@
+"""The Ray backend on a real cluster of two nodes on this machine, one of which is killed."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.processes import Process
+
+REPOSITORY = Path(__file__).parents[3]
+
+
+@pytest.mark.slow
+def test_tasks_run_on_nodes_of_which_one_dies(tmp_path: Path) -> None:
+    if importlib.util.find_spec("ray") is None:
+        pytest.skip("Ray is not installed")
+    program = Path(__file__).with_name("ray_nodes.py")
+    process = Process(
+        [sys.executable, str(program), str(tmp_path)],
+        os.environ | {"PYTHONPATH": str(REPOSITORY), "RAY_USAGE_STATS_ENABLED": "0"},
+    )
+    assert "all of it worked" in process.succeeds()
