@@ -33,7 +33,7 @@ def _all(tf, dataset, limit=12):
     with tf.compat.v1.Session() as session:
         try:
             for _ in range(limit):
-                outcomes.append(_plain(session.run(tensors)))
+                outcomes.append(_plain(session.run(tensors)))  # noqa: PERF401 - what came before the error stays
         except tf.errors.OpError as error:
             outcomes.append(type(error).__name__)
     return outcomes
@@ -52,9 +52,9 @@ def _plain(value):
 def _files(tf, folder):
     names = []
     for index in range(3):
-        name = os.path.join(folder, "part-%d" % index)
+        name = os.path.join(folder, f"part-{index}")
         with open(name, "w") as file:
-            file.write("".join("%d,%d\n" % (index, line) for line in range(index + 1)))
+            file.write("".join(f"{index},{line}\n" for line in range(index + 1)))
         names.append(name)
     return names
 
@@ -245,7 +245,7 @@ def _run_all(tf, session, tensors):
     found = []
     try:
         for _ in range(12):
-            found.append(_plain(session.run(tensors)))
+            found.append(_plain(session.run(tensors)))  # noqa: PERF401 - what came before the error stays
     except tf.errors.OpError as error:
         found.append(type(error).__name__)
     return found
