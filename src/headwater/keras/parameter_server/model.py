@@ -83,8 +83,11 @@ class ServedModel:
     def __init__(self, model: Any, place: Place) -> None:
         self.model = model
         self.place = place
+        #: How many ``ps`` there are where no cluster says it.
+        self.servers = 1
         self._client: ParameterClient | None = None
         self._step: GradientStep | None = None
+        self._given: ParameterClient | None = None
         self._tables: list[Any] | None = None
         self._training = 0
         self._sent_rate: float | None = None
@@ -114,7 +117,7 @@ class ServedModel:
           ValueError: the optimizer clips by the norm of all gradients together, which no ``ps`` knows.
         """
         place, optimizer = self.place, self.model.optimizer
-        servers = len(place.endpoint.members.servers) if place.endpoint is not None else 1
+        servers = len(place.endpoint.members.servers) if place.endpoint is not None else self.servers
         in_rounds = isinstance(place.choice, Synchronous | KOfN)
         if in_rounds and servers > 1 and optimizer.global_clipnorm:
             raise ValueError(
@@ -155,6 +158,8 @@ class ServedModel:
         )  # fmt: skip
 
     def _make_client(self) -> ParameterClient:
+        if self._given is not None:
+            return self._given
         layout, place = self.layout(), self.place
         initial = [np.asarray(variable.value) for variable in self.variables]
         make_updater: Callable[[int], KerasUpdater] = functools.partial(self._updater, layout)
@@ -250,6 +255,15 @@ class ServedModel:
             self._client.connect()
             self._client.pull()
         return self._client
+
+    def use(self, client: ParameterClient) -> None:
+        """Uses ``client``, which is not connected yet, instead of making one."""
+        self._given = client
+
+    def close(self) -> None:
+        """Takes part no more."""
+        if self._client is not None:
+            self._client.close()
 
     def _build_optimizer(self) -> None:
         if not self.model.optimizer.built:

@@ -63,6 +63,22 @@ def stand_in(variable: Any, shape: Sequence[int]) -> Any:
     return made
 
 
+def state_names(optimizer: Any) -> list[str]:
+    """Names for the variables of an optimizer, the same for all that are built for the same variables or parts of them.
+
+    What Keras names by a counter (such as Nadam's product of momenta) is named by its place among those.
+    """
+    found: list[str] = []
+    unnamed = 0
+    for variable in optimizer.variables:
+        if variable.path.startswith(f"{optimizer.name}/"):
+            found.append(variable.path)
+        else:
+            found.append(f"{optimizer.name}/unnamed {unnamed}")
+            unnamed += 1
+    return found
+
+
 class KerasUpdater:
     """See `headwater.keras.parameter_server.updater.Updater`.
 
@@ -88,7 +104,7 @@ class KerasUpdater:
         )
         self._state: list[Any] = [variable.value for variable in self._optimizer.variables]
         self._fresh = [np.asarray(value) for value in self._state]
-        self._names = [variable.path for variable in self._optimizer.variables]
+        self._names = state_names(self._optimizer)
         rate = getattr(self._optimizer, "_learning_rate", None)
         self._rate_at = next((at for at, made in enumerate(self._optimizer.variables) if made is rate), None)
         self._update: Any = _jax.jit(self._step, donate_argnums=(0, 1))
@@ -108,7 +124,9 @@ class KerasUpdater:
 
     def _table(self, at: int, exact: bool) -> TableUpdates:
         variable, shape = self._variables[at], self._blocks.shapes[at]
-        return TableUpdates(shape, lambda rows: self._build([variable], [(rows, *shape[1:])]), exact=exact)
+        return TableUpdates(
+            shape, lambda rows: self._build([variable], [(rows, *shape[1:])]), names_of=state_names, exact=exact
+        )
 
     def _step(self, values: list[Any], state: list[Any], gradients: list[Any]) -> tuple[list[Any], list[Any]]:
         return self._optimizer.stateless_apply(state, gradients, values)
@@ -183,8 +201,8 @@ def join_state(optimizer: Any, layout: Layout, variables: Sequence[Any], states:
     Raises:
       InvalidArgumentError: a part of the state is missing.
     """
-    for slot in optimizer.variables:
-        parts = [(task, state[slot.path]) for task, state in enumerate(states) if slot.path in state]
+    for slot, name in zip(optimizer.variables, state_names(optimizer), strict=True):
+        parts = [(task, state[name]) for task, state in enumerate(states) if name in state]
         if not parts:
             continue  # of variables that no ps has
         shape = tuple(slot.shape)
@@ -203,7 +221,7 @@ def split_state(
 ) -> list[Array]:
     """The part of the model's optimizer's state that a ``ps`` has, in the order of its updater."""
     like = updater.state()
-    slots = {slot.path: slot for slot in optimizer.variables}
+    slots = dict(zip(state_names(optimizer), optimizer.variables, strict=True))
     found: list[Array] = []
     for name, part in like.items():
         # Each table counts for itself what all have together here.

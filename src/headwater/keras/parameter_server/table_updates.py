@@ -37,18 +37,21 @@ class TableUpdates:
     Args:
       shape: of the table.
       make: gives the optimizer, built for a variable of so many rows.
+      names_of: names an optimizer's variables.
       exact: see above.
 
     Attributes:
       names: of the parts of its state.
     """
 
-    def __init__(self, shape: Sequence[int], make: Callable[[int], Any], *, exact: bool) -> None:
+    def __init__(
+        self, shape: Sequence[int], make: Callable[[int], Any], *, names_of: Callable[[Any], list[str]], exact: bool
+    ) -> None:
         self._shape = tuple(shape)
         self._make = make
         self._exact = exact
         few, more = make(3), make(5)
-        self.names = [variable.path for variable in few.variables]
+        self.names = names_of(few)
         self._by_row = [
             tuple(one.shape) != tuple(other.shape) for one, other in zip(few.variables, more.variables, strict=True)
         ]
