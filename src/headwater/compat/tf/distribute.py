@@ -9,12 +9,14 @@ _NAMES = {
     "headwater.keras.strategy": """
         InputContext OneDeviceStrategy ReplicaContext Strategy StrategyExtended get_replica_context get_strategy
         has_strategy in_cross_replica_context""",
+    "headwater.keras.parameter_server.strategy": "ParameterServerStrategy",
     "headwater.keras.mirrored.inputs": "DistributedDataset",
     "headwater.keras.values": "DistributedValues=PerReplica ReduceOp",
 }
 
 _MODULES = {
     "cluster_resolver": "headwater.compat.tf.cluster_resolver",
+    "coordinator": "headwater.compat.tf.distribute_coordinator",
     "experimental": "headwater.compat.tf.distribute_experimental",
 }
 

@@ -9,6 +9,12 @@ _NAMES = {
         CollectiveCommunication=CommunicationImplementation CollectiveHints=CommunicationOptions
         CommunicationImplementation CommunicationOptions
         MultiWorkerMirroredStrategy=ExperimentalMultiWorkerMirroredStrategy""",
+    "headwater.keras.parameter_server.strategy": "ParameterServerStrategy",
 }
 
-__getattr__, __dir__ = namespace(__name__, _NAMES)
+_MODULES = {
+    "coordinator": "headwater.compat.tf.distribute_coordinator",
+    "partitioners": "headwater.compat.tf.distribute_partitioners",
+}
+
+__getattr__, __dir__ = namespace(__name__, _NAMES, _MODULES)
