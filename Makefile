@@ -4,12 +4,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help venv demo demo-towers bench test check compatibility format docs clean
+.PHONY: help venv demo demo-towers demo-keras bench test check compatibility format docs clean
 
 help:
 	@echo 'make venv     the virtual environment $(VENV) with everything in it'
 	@echo 'make demo     trains Y = 2 X + 10 on one parameter server and two workers'
 	@echo 'make demo-towers   MNIST on four towers, with stand-ins for GPUs where there are none'
+	@echo 'make demo-keras    MNIST with Keras on two mirrored workers, one of which is killed on the way'
 	@echo 'make test     all tests; ARGS=... goes to pytest'
 	@echo 'make bench    Headwater beside TensorFlow 1.15, whose python PEER=... names'
 	@echo 'make check    style, types, layers, duplicated code, documents'
@@ -29,6 +30,9 @@ demo: $(READY)
 
 demo-towers: $(READY)
 	$(BIN)/python examples/demo_towers.py
+
+demo-keras: $(READY)
+	$(BIN)/python examples/demo_keras.py
 
 bench: $(READY)
 	$(BIN)/python benchmarks/run.py $(if $(PEER),--peer $(PEER)) $(ARGS)

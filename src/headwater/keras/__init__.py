@@ -23,6 +23,8 @@ _NAMES = {
     "FixedShardsPartitioner": "parameter_server.layout",
     "MaxSizePartitioner": "parameter_server.layout",
     "MinSizePartitioner": "parameter_server.layout",
+    "MirroredStrategy": "mirrored.strategy",
+    "MultiWorkerMirroredStrategy": "mirrored.strategy",
     "ReduceOp": "values",
     "ReplicaContext": "strategy",
     "Strategy": "strategy",

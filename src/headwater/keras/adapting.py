@@ -9,6 +9,7 @@ from keras.src.trainers import data_adapters
 from keras.src.utils import module_utils
 
 from headwater.keras.datasets import DatasetAdapter, is_dataset
+from headwater.keras.devices import make_stand_ins
 
 _adapters: Any = data_adapters
 _modules: Any = module_utils
@@ -22,6 +23,7 @@ def adapt_keras() -> None:
     if _adapted:
         return
     _adapted = True
+    make_stand_ins()
     _modules.tensorflow._available = False
     get = _adapters.get_data_adapter
 

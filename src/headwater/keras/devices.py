@@ -5,7 +5,10 @@ Beside `headwater.runtime.devices`, which serves graphs and their 64-bit types: 
 
 from __future__ import annotations
 
+import importlib.util
+import os
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -16,6 +19,9 @@ from headwater.errors import InvalidArgumentError
 
 _jax: Any = jax
 
+_NVIDIA_GPUS = Path("/proc/driver/nvidia/gpus")
+_PLUGINS = ("jax_cuda12_plugin", "jax_cuda13_plugin")
+
 
 @cache
 def local_devices() -> dict[str, Any]:
@@ -24,8 +30,7 @@ def local_devices() -> dict[str, Any]:
     With the environment variable ``HEADWATER_VIRTUAL_GPUS`` the CPU stands in for so many GPUs.
     """
     stand_ins = virtual_gpus()
-    if stand_ins:
-        _make_cpus(1 + stand_ins)
+    make_stand_ins()
     cpus: list[Any] = _jax.local_devices(backend="cpu")
     if stand_ins:
         return {"CPU:0": cpus[0]} | {f"GPU:{index}": cpu for index, cpu in enumerate(cpus[1 : 1 + stand_ins])}
@@ -35,9 +40,12 @@ def local_devices() -> dict[str, Any]:
     return found
 
 
-def _make_cpus(count: int) -> None:
+def make_stand_ins() -> None:
+    """Tells JAX how many devices to make of the CPU, which it has to know before it computes anything."""
+    if not virtual_gpus():
+        return
     try:
-        _jax.config.update("jax_num_cpu_devices", count)
+        _jax.config.update("jax_num_cpu_devices", 1 + virtual_gpus())
     except RuntimeError:
         # JAX runs already, and has as many as it was told to have then; what is missing is said where it is asked for.
         return
@@ -71,3 +79,13 @@ def replica_devices() -> list[str]:
     """The names of the devices to put replicas on where a program names none: all GPUs, or the CPU."""
     gpus = [name for name in local_devices() if name.startswith("GPU")]
     return gpus or ["CPU:0"]
+
+
+def has_gpus() -> bool:
+    """Whether JAX is to compute on GPUs here, as far as can be told before it computes anything."""
+    platforms = os.environ.get("JAX_PLATFORMS", "").lower().split(",")
+    if platforms == ["cpu"] or os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1") or virtual_gpus():
+        return False
+    return bool({"cuda", "gpu", "rocm"}.intersection(platforms)) or (
+        _NVIDIA_GPUS.is_dir() and any(map(importlib.util.find_spec, _PLUGINS))
+    )

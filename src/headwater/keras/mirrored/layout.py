@@ -23,6 +23,9 @@ import numpy as np
 
 _jnp: Any = jnp
 
+#: What the exchange of such a vector is called.
+TRAINING_STEP = "training step"
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Layout:

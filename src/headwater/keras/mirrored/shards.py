@@ -188,9 +188,22 @@ class DatasetShards(Shards):
 
     def __init__(self, dataset: Any, share: Share, class_weight: Any = None, policy: Any = None) -> None:
         super().__init__(share)
-        mine = dataset.distributed(share.count, share.index, policy) if share.count > 1 else dataset
-        self._dataset = mine
-        self._adapter = DatasetAdapter(mine, class_weight)
+        self._whole = dataset
+        self._class_weight = class_weight
+        self._policy = policy
+        self._make()
+
+    def _make(self) -> None:
+        share = self.share
+        mine = self._whole.distributed(share.count, share.index, self._policy, seed=share.seed)
+        self._adapter = DatasetAdapter(mine, self._class_weight)
+
+    def restart(self, share: Share, *, epochs: int, steps_per_epoch: int | None) -> None:
+        super().restart(share, epochs=epochs, steps_per_epoch=steps_per_epoch)
+        self._make()
+        for _ in range(self._turn):
+            # A dataset counts how often it was gone over, and has another order each time.
+            next(self.batches(), None)
 
     def batches(self) -> Iterator[Any]:
         return iter(self._adapter.get_jax_iterator())

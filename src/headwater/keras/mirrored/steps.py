@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from keras import StatelessScope
 
-from headwater.keras.mirrored.layout import Layout, shapes_of
+from headwater.keras.mirrored.layout import TRAINING_STEP, Layout, shapes_of
 
 _jax: Any = jax
 _jnp: Any = jnp
@@ -109,7 +109,7 @@ class TrainStep:
             vector = self._compute(trainable, others, optimizer, metrics, self._place(batch, True), wish)
         else:
             vector = layout.nothing(wish)
-        total = self._owner.replicas.add_up(vector, "training step")
+        total = self._owner.replicas.add_up(vector, TRAINING_STEP)
         examples, wishes = float(total[-3]), float(total[-1])
         self._owner.stopping = wishes > 0
         if not examples:

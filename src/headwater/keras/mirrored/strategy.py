@@ -15,11 +15,11 @@ import numpy as np
 
 from headwater.cluster.config import TaskConfig, task_config_from_environment
 from headwater.cluster.names import TaskName
-from headwater.keras.devices import canonical_device, local_device, replica_devices
+from headwater.keras.devices import canonical_device, has_gpus, local_device, replica_devices
 from headwater.keras.mirrored.collective import LostPeerError
 from headwater.keras.mirrored.cores import take_share
 from headwater.keras.mirrored.group import Group, members_of
-from headwater.keras.mirrored.replicas import GroupReplicas, LocalReplicas
+from headwater.keras.mirrored.replicas import DeviceReplicas, GroupReplicas, LocalReplicas, join_jax
 from headwater.keras.strategy import InputContext, Strategy
 from headwater.telemetry.progress import Progress, report
 
@@ -27,7 +27,13 @@ _jax: Any = jax
 
 
 class CommunicationImplementation(Enum):
-    """Which way processes exchange; every one of them gives the same results."""
+    """Which way processes exchange.
+
+    Attributes:
+      AUTO: `NCCL` where there are GPUs, `RING` elsewhere.
+      RING: over Headwater's channels.
+      NCCL: with JAX's own collectives, which are NCCL between GPUs and Gloo between CPUs.
+    """
 
     AUTO = "AUTO"
     RING = "RING"
@@ -148,10 +154,7 @@ class MultiWorkerMirroredStrategy(_Mirrors):
       UnavailableError, DeadlineExceededError: other processes cannot be reached.
     """
 
-    def __init__(
-        self, communication_options: Any = None, cluster_resolver: Any = None, communication: Any = None
-    ) -> None:
-        del communication_options, communication
+    def __init__(self, communication_options: Any = None, cluster_resolver: Any = None) -> None:
         self._resolver = cluster_resolver
         members, rank = members_of(_config_of(cluster_resolver))
         if not members:
@@ -164,8 +167,14 @@ class MultiWorkerMirroredStrategy(_Mirrors):
         self._group = Group(members, rank)
         atexit.register(self._group.close)
         _end_with_exit_codes()
+        wanted = getattr(communication_options, "implementation", CommunicationImplementation.AUTO)
+        over_jax = wanted is CommunicationImplementation.NCCL
+        if over_jax or (wanted is CommunicationImplementation.AUTO and has_gpus()):
+            join_jax(self._group)
+            over_jax = True
         names = replica_devices()
-        super().__init__(GroupReplicas(self._group, [local_device(name) for name in names]), names)
+        devices = [local_device(name) for name in names]
+        super().__init__((DeviceReplicas if over_jax else GroupReplicas)(self._group, devices), names)
 
     @property
     def cluster_resolver(self) -> Any:
@@ -181,8 +190,8 @@ class ExperimentalMultiWorkerMirroredStrategy(MultiWorkerMirroredStrategy):
     """
 
     def __init__(self, communication: Any = None, cluster_resolver: Any = None) -> None:
-        del communication
-        super().__init__(cluster_resolver=cluster_resolver)
+        options = None if communication is None else CommunicationOptions(implementation=communication)
+        super().__init__(options, cluster_resolver)
 
 
 def _config_of(resolver: Any) -> Any:

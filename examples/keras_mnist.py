@@ -1,0 +1,91 @@
+"""Digits with Keras on several workers. The same program runs mirrored, and with parameter servers where there are any.
+
+    headwater run --workers 2 examples/keras_mnist.py
+    headwater run --ps 1 --workers 2 examples/keras_mnist.py
+
+Mirrored workers save where they are every so many steps: when one is lost, all start again and go on from there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+
+import numpy as np
+
+from headwater import tf
+
+keras = tf.keras
+
+parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+parser.add_argument("--folder", default="build/keras-mnist", help="for what is saved on the way, and for TensorBoard")
+parser.add_argument("--epochs", type=int, default=3)
+parser.add_argument("--batch", type=int, default=64, help="examples in a step, of all workers together")
+parser.add_argument("--report", type=int, default=200, help="say where training is every so many steps")
+
+
+def digits():
+    """Images (count, pixels) from 0 to 1 and labels, for training and for tests: MNIST, or scikit-learn's digits."""
+    if os.environ.get("HEADWATER_DATA_DIR"):
+        train, test = keras.datasets.mnist.load_data()
+        parts = [(images.reshape(len(images), -1) / np.float32(255), labels) for images, labels in (train, test)]
+    else:
+        from sklearn.datasets import load_digits  # noqa: PLC0415  needed only where there are no other digits
+
+        found = load_digits()
+        order = np.random.default_rng(0).permutation(len(found.target))
+        images, labels = found.data[order].astype(np.float32) / 16, found.target[order]
+        parts = [(images[:-300], labels[:-300]), (images[-300:], labels[-300:])]
+    return parts
+
+
+def make_model(pixels):
+    """A network of two hidden layers, compiled."""
+    model = keras.Sequential(
+        [
+            keras.Input((pixels,)),
+            keras.layers.Dense(256, activation="relu"),
+            keras.layers.Dense(256, activation="relu"),
+            keras.layers.Dense(10),
+        ]
+    )
+    model.compile(
+        optimizer=keras.optimizers.Adam(),
+        loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        metrics=[keras.metrics.SparseCategoricalAccuracy(name="accuracy")],
+    )
+    return model
+
+
+def main():
+    flags = parser.parse_args()
+    cluster = json.loads(os.environ.get("TF_CONFIG", "{}")).get("cluster", {})
+    with_ps = bool(cluster.get("ps"))
+    distribute = tf.distribute
+    strategy = (
+        distribute.experimental.ParameterServerStrategy() if with_ps else distribute.MultiWorkerMirroredStrategy()
+    )
+    print(f"process {os.getpid()}", flush=True)
+    (train_x, train_y), test = digits()
+    data = tf.data.Dataset.from_tensor_slices((train_x, train_y)).shuffle(10_000, seed=1).batch(flags.batch)
+    with strategy.scope():
+        model = make_model(train_x.shape[1])
+
+    def report(batch, logs):
+        if (batch + 1) % flags.report == 0:
+            print(f"step {batch + 1}, loss {float(logs.get('loss', 0)):.3f}", flush=True)
+
+    callbacks = [keras.callbacks.LambdaCallback(on_train_batch_end=report)]
+    if not with_ps:
+        callbacks += [
+            keras.callbacks.BackupAndRestore(os.path.join(flags.folder, "backup"), save_freq=100),
+            keras.callbacks.TensorBoard(os.path.join(flags.folder, "log")),
+        ]
+    model.fit(data, epochs=flags.epochs, callbacks=callbacks, verbose=0)
+    accuracy = model.evaluate(*test, verbose=0, return_dict=True)["accuracy"]
+    print(f"accuracy {accuracy:.4f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
