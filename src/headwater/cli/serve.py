@@ -26,6 +26,9 @@ def serve(
     certificate: Annotated[Path | None, typer.Option(help="A PEM file with its certificate chain.")] = None,
     key: Annotated[Path | None, typer.Option(help="A PEM file with its private key.")] = None,
     no_auth: Annotated[bool, typer.Option("--no-auth", help="Ask nobody on this machine for a token.")] = False,
+    backends: Annotated[
+        Path | None, typer.Option(help="A file with its backends; this machine alone unless given.")
+    ] = None,
     max_running: Annotated[int, typer.Option(min=0, help="At most so many jobs run at once; 0: no bound.")] = 0,
     cpus: Annotated[int | None, typer.Option(min=0, help="So many of this machine's cores are for jobs.")] = None,
     gpus: Annotated[int | None, typer.Option(min=0, help="So many of its GPUs are for jobs.")] = None,
@@ -36,10 +39,12 @@ def serve(
     Running jobs go on when the server ends, however it does, and the next one finds them.
     """
     # What a server is made of takes a second to import, which other commands need not wait for.
-    from headwater.platform.backends.local import LocalBackend, LocalSettings  # noqa: PLC0415
+    from headwater.platform.backend_file import load_backends  # noqa: PLC0415
+    from headwater.platform.backends.base import BackendError  # noqa: PLC0415
     from headwater.platform.client import default_data_dir  # noqa: PLC0415
     from headwater.platform.server import ServerError, ServerSettings, serve_forever  # noqa: PLC0415
     from headwater.platform.store import StoreError  # noqa: PLC0415
+    from headwater.platform.web.routes import ROUTERS  # noqa: PLC0415
 
     if log_format not in ("text", "json"):
         fail(f"--log-format must be text or json, but is {log_format!r}", code=2)
@@ -56,11 +61,11 @@ def serve(
             max_running=max_running,
             log_format=log_format,
         )
-        local = LocalSettings(state_dir=folder / "local", cpus=cpus, gpus=gpus)
-    except ValueError as error:
+        found = load_backends(backends, folder, local={"cpus": cpus, "gpus": gpus})
+    except (ValueError, BackendError, OSError) as error:
         fail(str(error), code=2)
     try:
-        serve_forever(settings, [LocalBackend(local)], announce=_announce)
+        serve_forever(settings, found, announce=_announce, routers=ROUTERS)
     except (StoreError, ServerError, OSError) as error:
         fail(str(error))
 

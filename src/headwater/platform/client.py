@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 
 SERVER = "HEADWATER_SERVER"
-TOKEN = "HEADWATER_TOKEN"
+TOKEN = "HEADWATER_SERVER_TOKEN"
 DATA_DIR = "HEADWATER_SERVER_DIR"
 _UNAUTHORIZED = 401
 _PREFIX = "/api/v1"
@@ -44,7 +44,7 @@ def default_data_dir(environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def find_token(environ: Mapping[str, str] = os.environ) -> str | None:
-    """The token to show: ``HEADWATER_TOKEN``, else that of this user's own server; None where there is neither."""
+    """The token to show: ``HEADWATER_SERVER_TOKEN``, else that of this user's own server; None where neither is there."""
     told = environ.get(TOKEN)
     if told:
         return told.strip()

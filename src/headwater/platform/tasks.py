@@ -16,7 +16,7 @@ from headwater.platform.spec import FOLDERS, JobSpec, Role
 
 #: How this machine calls the command ``headwater`` of this very installation.
 HERE = (sys.executable, str(Path(headwater.__file__).with_name("__main__.py")))
-#: How any other machine does.
+#: How a backend is told to: the machine that the task runs at puts its own in place of it.
 ELSEWHERE = ("headwater",)
 
 
@@ -98,12 +98,11 @@ def task_order(record: JobRecord, name: TaskName, *, archive: Path | None, log_p
     """What a backend needs to start a task that has a place."""
     spec, attempt = record.state.spec, record.state.tasks[name].attempt
     cluster = cluster_of({known: place.address for known, place in record.places.items()})
-    command = HERE if record.backend == "local" else ELSEWHERE
     return TaskOrder(
         job_id=record.id,
         attempt=attempt,
         place=record.places[name],
-        argv=task_command(spec, name, cluster, headwater_command=command),
+        argv=task_command(spec, name, cluster, headwater_command=ELSEWHERE),
         env=task_environment(spec, name, cluster, job_id=record.id, attempt=attempt),
         # A relative folder is within the job's own one on its host, which stays from attempt to attempt.
         cwd=spec.workdir or ".",

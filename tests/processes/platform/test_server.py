@@ -174,7 +174,7 @@ def test_real_training_with_the_commands(tmp_path: Path) -> None:
         """
     )
     with server(tmp_path) as running:
-        environ = {**os.environ, "HEADWATER_SERVER": running.address, "HEADWATER_TOKEN": running.token}
+        environ = {**os.environ, "HEADWATER_SERVER": running.address, "HEADWATER_SERVER_TOKEN": running.token}
 
         def command(*arguments: str) -> str:
             return subprocess.run(

@@ -1,0 +1,93 @@
+"""Which backends a server has, from a file::
+
+    default: ssh
+    local: {cpus: 4}
+    ssh:
+      hosts:
+        - {host: trainer@a.example, labels: {zone: north}}
+        - {host: trainer@b.example}
+
+Each part holds the fields of that backend's settings. Without a file there is this machine alone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+from pathlib import Path
+from typing import Any, cast
+
+from pydantic import TypeAdapter, ValidationError
+
+from headwater.platform.backends.base import Backend, BackendError
+from headwater.platform.job_file import JobFile, JobSpecError, Problem, read_job_file
+
+# By name: the module, its backend and its settings. Imported when asked for: most need what is not always installed.
+_BACKENDS = {
+    "local": ("local", "LocalBackend", "LocalSettings"),
+    "ssh": ("ssh", "SshBackend", "SshSettings"),
+    "ray": ("ray", "RayBackend", "RaySettings"),
+    "kubernetes": ("kubernetes", "KubernetesBackend", "KubernetesSettings"),
+    "slurm": ("slurm", "SlurmBackend", "SlurmSettings"),
+}
+_DEFAULT = "default"
+
+
+def load_backends(path: Path | None, data_dir: Path, *, local: dict[str, Any] | None = None) -> list[Backend]:
+    """The backends of a server, the default one first.
+
+    Args:
+      path: the file; None for this machine alone.
+      data_dir: where those that need a folder of the server get one.
+      local: fields of this machine's settings that count where the file says nothing of them.
+
+    Raises:
+      JobSpecError: a field of the file is wrong; the message names it and its line.
+      BackendError: an engine cannot be used from here.
+      OSError: the file cannot be read.
+    """
+    if path is None:
+        file = JobFile(data={"local": {}}, source="backends", lines={})
+    else:
+        file = read_job_file(path.read_text(encoding="utf-8"), str(path))
+    parts = dict(file.data)
+    default = parts.pop(_DEFAULT, None)
+    if not parts:
+        raise JobSpecError([file.problem((), f"must have at least one of {', '.join(_BACKENDS)}")], file.source)
+    if default is not None and default not in parts:
+        raise JobSpecError([file.problem((_DEFAULT,), f"must be one of {', '.join(parts)}")], file.source)
+    names = sorted(parts, key=lambda name: name != default)
+    return [_backend(file, name, parts[name], data_dir, local if name == "local" else None) for name in names]
+
+
+def _backend(file: JobFile, name: str, fields: Any, data_dir: Path, defaults: dict[str, Any] | None) -> Backend:
+    if name not in _BACKENDS:
+        raise JobSpecError([file.problem((name,), f"is no backend; there are {', '.join(_BACKENDS)}")], file.source)
+    if fields is None:
+        fields = {}
+    if not isinstance(fields, dict):
+        raise JobSpecError([file.problem((name,), "must be a mapping of fields")], file.source)
+    module_name, backend_name, settings_name = _BACKENDS[name]
+    try:
+        module = importlib.import_module(f"headwater.platform.backends.{module_name}")
+    except ImportError as error:
+        raise BackendError(f"backend {name}: {error}: pip install 'headwater[{name}]'") from error
+    settings_type: Any = getattr(module, settings_name)
+    named = cast("dict[str, Any]", fields)
+    known = {field.name for field in dataclasses.fields(settings_type)}
+    unknown = [file.problem((name, field), "is no field of it") for field in named if field not in known]
+    if unknown:
+        raise JobSpecError(unknown, file.source)
+    given: dict[str, Any] = {**(defaults or {}), **named}
+    if "state_dir" in known:
+        given.setdefault("state_dir", data_dir / name)
+    try:
+        settings = TypeAdapter(settings_type).validate_python(given)
+    except ValidationError as error:
+        raise JobSpecError([_problem(file, name, entry) for entry in error.errors()], file.source) from error
+    backend: Backend = getattr(module, backend_name)(settings)
+    return backend
+
+
+def _problem(file: JobFile, name: str, entry: Any) -> Problem:
+    return file.problem((name, *entry["loc"]), str(entry["msg"]).removeprefix("Value error, "))

@@ -1,0 +1,58 @@
+"""Which backends a server has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from headwater.platform.backend_file import load_backends
+from headwater.platform.backends.base import BackendError
+from headwater.platform.job_file import JobSpecError
+
+
+def load(tmp_path: Path, text: str) -> list[str]:
+    path = tmp_path / "backends.yaml"
+    path.write_text(text)
+    backends = load_backends(path, tmp_path)
+    names = [backend.name for backend in backends]
+    for backend in backends:
+        backend.close()
+    return names
+
+
+def test_this_machine_alone(tmp_path: Path) -> None:
+    (backend,) = load_backends(None, tmp_path, local={"cpus": 1, "gpus": None})
+    assert backend.name == "local"
+    (host,) = backend.capacity().hosts
+    assert host.total.cpus == 1
+    backend.close()
+
+
+def test_the_default_comes_first(tmp_path: Path) -> None:
+    assert load(tmp_path, "local: {cpus: 1}\nssh: {hosts: [{host: a.invalid}]}\ndefault: ssh\n") == ["ssh", "local"]
+    assert load(tmp_path, "local:\nssh: {hosts: [{host: a.invalid}]}\n") == ["local", "ssh"]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("local: {cpus: lots}\n", "backends.yaml:1: local.cpus: "),
+        ("local: {}\nssh:\n  host: a\n", "backends.yaml:3: ssh.host: is no field of it"),
+        ("ssh: {hosts: []}\n", "backends.yaml:1: ssh: hosts must name at least one host"),
+        ("cloud: {}\n", "backends.yaml:1: cloud: is no backend; there are local, ssh"),
+        ("local: 3\n", "backends.yaml:1: local: must be a mapping"),
+        ("local: {}\ndefault: ssh\n", "backends.yaml:2: default: must be one of local"),
+        ("default: local\n", "backends.yaml:1: must have at least one of local"),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_line(tmp_path: Path, text: str, problem: str) -> None:
+    with pytest.raises(JobSpecError) as caught:
+        load(tmp_path, text)
+    assert problem in str(caught.value)
+
+
+def test_an_engine_that_is_not_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(BackendError, match="sbatch is not on the PATH"):
+        load(tmp_path, f"slurm: {{folder: {tmp_path}}}\n")
