@@ -33,6 +33,7 @@ MODULES: Mapping[str, Sequence[str]] = {
     "tensorflow": ("tf",),
     "tensorflow.compat.v1": ("tf",),
     # Where TensorFlow's sources keep what its namespace exports; a star stands for one further name.
+    "tensorflow.python.client.device_lib": ("headwater.session.local_devices",),
     "tensorflow.python.client.session": ("tf",),
     "tensorflow.python.client.timeline": ("headwater.telemetry.timeline",),
     "tensorflow.python.framework.errors": ("tf.errors",),
@@ -61,6 +62,8 @@ MODULES: Mapping[str, Sequence[str]] = {
     "tensorflow.python.platform.app": ("tf.app",),
     "tensorflow.python.platform.flags": ("tf.flags",),
     "tensorflow.python.platform.gfile": ("tf.gfile",),
+    "tensorflow.python.platform.googletest": ("tf.test",),
+    "tensorflow.python.platform.resource_loader": ("headwater.compat.resource_loader",),
     "tensorflow.python.platform.test": ("tf.test",),
     "tensorflow.python.platform.tf_logging": ("tf.logging",),
     "tensorflow.python.pywrap_tensorflow": ("tf.train", "tf"),
@@ -72,6 +75,7 @@ MODULES: Mapping[str, Sequence[str]] = {
     "tensorflow.python.util.nest": ("tf.nest",),
     # The messages: TensorBoard carries those that event files need, Headwater the rest.
     "tensorflow.core.example.*": ("headwater.io.protos.*",),
+    "tensorflow.core.framework.device_attributes_pb2": ("headwater.io.protos.device_attributes_pb2",),
     "tensorflow.core.framework.*": ("tensorboard.compat.proto.*", "headwater.io.protos.*"),
     "tensorflow.core.protobuf.tensorflow_server_pb2": ("headwater.cluster.server_def",),
     "tensorflow.core.protobuf.*": ("tensorboard.compat.proto.*", "headwater.io.protos.*"),

@@ -258,6 +258,9 @@ class MasterSession:
         devices = self.devices()
         with self._lock:
             if self._placer is None:
+                if self.options.log_placement:
+                    mapping = self.runtime.device_mapping() or ["no known devices."]
+                    print("Device mapping:", *mapping, sep="\n", file=sys.stderr, flush=True)
                 self._placer = Placer(devices, soft_placement=self.options.soft_placement)
             placement = self._placer.place(pruned)
             if self.options.log_placement:

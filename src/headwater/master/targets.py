@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from headwater.cluster.devices import Device
@@ -45,10 +45,17 @@ class Master(Protocol):
 
 
 class LocalMaster:
-    """The master of a session without a target: this process, with state that the session has for itself."""
+    """The master of a session without a target: this process, with state that the session has for itself.
+
+    Args:
+      device_counts: how many devices of each type it shows.
+    """
+
+    def __init__(self, device_counts: Mapping[str, int] | None = None) -> None:
+        self._device_counts = device_counts
 
     def open(self, graph: Graph, options: SessionOptions) -> OpenSession:
-        return MasterSession(TaskRuntime(), graph, options)
+        return MasterSession(TaskRuntime(device_counts=self._device_counts), graph, options)
 
     def reset(self, containers: Sequence[str]) -> None:
         del containers
@@ -70,10 +77,10 @@ def forget_master(target: str) -> None:
         _masters.pop(target, None)
 
 
-def local_master(target: str) -> Master | None:
-    """The master of this process that ``target`` names, or None."""
+def local_master(target: str, device_counts: Mapping[str, int] | None = None) -> Master | None:
+    """The master of this process that ``target`` names, or None; see `LocalMaster` for the other argument."""
     if target in ("", "local"):
-        return LocalMaster()
+        return LocalMaster(device_counts)
     return _masters.get(target)
 
 

@@ -7,7 +7,7 @@ of its own, so that programs for several GPUs can be tried anywhere.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any, cast
 
@@ -64,9 +64,40 @@ def _devices(backend: str | None = None) -> list[Any]:
     return cast(Any, jax).local_devices(backend=backend)
 
 
+def devices_are_known() -> bool:
+    """Whether `local_devices` was asked before. From then on JAX's settings of devices change nothing."""
+    return bool(local_devices.cache_info().currsize)
+
+
+def shown_devices(counts: Mapping[str, int]) -> list[str]:
+    """Names of the devices of this process that a task shows.
+
+    Args:
+      counts: at most so many GPUs; and so many CPUs, which all stand for the one that there is.
+    """
+    gpus = [name for name in local_devices() if name.startswith("GPU")]
+    return [f"CPU:{index}" for index in range(max(1, counts.get("CPU", 1)))] + gpus[: counts.get("GPU")]
+
+
+def describe(name: str) -> str:
+    """What a GPU is, for people; empty for a CPU."""
+    kind, _, index = name.partition(":")
+    if kind == "CPU":
+        return ""
+    device = local_device(name)
+    if device.platform == "cpu":
+        return f"device: {index}, name: a stand-in made of the CPU"
+    capability = getattr(device, "compute_capability", "")
+    return f"device: {index}, name: {device.device_kind}" + (
+        f", compute capability: {capability}" if capability else ""
+    )
+
+
 def local_device(name: str) -> Any:
     """JAX's device for ``name``; InvalidArgumentError when this process has none of that name."""
     devices = local_devices()
+    if name.startswith("CPU"):
+        return devices["CPU:0"]
     if name not in devices:
         raise InvalidArgumentError(None, None, f"device {name} is not there; this task has {', '.join(devices)}")
     return devices[name]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from headwater.cluster.devices import Device, parse_device
 from headwater.errors import AbortedError, CancelledError
 from headwater.passes.plan import TaskPlan
-from headwater.runtime.devices import local_devices
+from headwater.runtime.devices import describe, shown_devices
 from headwater.runtime.executor import CompiledPlan
 from headwater.runtime.resources import Resources
 from headwater.runtime.step import Step
@@ -55,13 +55,15 @@ class TaskRuntime:
 
     Args:
       task: full task name.
+      device_counts: how many of its process's devices it shows; see `headwater.runtime.devices.shown_devices`.
 
     Attributes:
       steps: how many times it has run a plan.
     """
 
-    def __init__(self, task: str = LOCAL_TASK) -> None:
+    def __init__(self, task: str = LOCAL_TASK, device_counts: Mapping[str, int] | None = None) -> None:
         self.task = task
+        self._device_counts = dict(device_counts or {})
         self.resources = Resources()
         self.rendezvous = Rendezvous()
         self._lock = threading.Lock()
@@ -74,10 +76,15 @@ class TaskRuntime:
         """The task's devices with full names."""
         task = parse_device(self.task)
         found: list[Device] = []
-        for name in local_devices():
+        for name in shown_devices(self._device_counts):
             kind, _, index = name.partition(":")
             found.append(task._replace(device_type=kind, device_index=int(index)))
         return found
+
+    def device_mapping(self) -> list[str]:
+        """A line for each of its GPUs: the full name, and what it is."""
+        named = {device.name(): f"{device.device_type}:{device.device_index}" for device in self.devices()}
+        return [f"{name} -> {text}" for name, short in named.items() if (text := describe(short))]
 
     def add_plan(self, session: str, number: int, plan: TaskPlan, owner: tuple[str, int] = ("", 0)) -> CompiledPlan:
         """Compiles ``plan`` and keeps it as ``number`` of ``session``.

@@ -13,6 +13,7 @@ from headwater.cluster.names import TaskName
 from headwater.cluster.server_def import ServerDef, make_server_def
 from headwater.cluster.spec import ClusterSpec
 from headwater.errors import FailedPreconditionError, InternalError, InvalidArgumentError
+from headwater.master.session_config import device_counts, process_settings
 from headwater.server.task_server import TaskServer
 
 
@@ -25,7 +26,7 @@ class Server:
       task_index: likewise.
       protocol: how tensors travel: ``"grpc"`` (the default) opens channels beside gRPC, ``"grpc+stream"`` keeps them
         inside gRPC, for networks that let nothing else through.
-      config: a ``ConfigProto`` that sessions on this server start from.
+      config: a ``ConfigProto``, of which ``device_count``, ``gpu_options`` and ``intra_op_parallelism_threads`` count.
       start: start at once.
 
     Raises:
@@ -68,12 +69,15 @@ class Server:
         """Starts the server; nothing when it runs already."""
         if self._running is None:
             address = parse_address(self._cluster.task_address(self._task.job, self._task.index))
+            config = self._server_def.default_session_config
             self._running = TaskServer(
                 self._cluster,
                 self._task,
                 address,
                 inside_grpc=self._server_def.protocol == INSIDE_GRPC,
                 on_shutdown=self._end,
+                device_counts=device_counts(config),
+                settings=process_settings(config),
             )
 
     def join(self) -> None:

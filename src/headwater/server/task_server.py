@@ -16,6 +16,7 @@ from headwater.master.protocol import CALL, HOLD
 from headwater.master.targets import forget_master, register_master
 from headwater.passes.plan import decode_plan
 from headwater.runtime.devices import memory_bytes, share_machine, use_cpu_only
+from headwater.runtime.process import ProcessSettings, configure
 from headwater.runtime.task import TaskRuntime
 from headwater.server.master_service import MasterService
 from headwater.server.metrics import MetricsServer, metrics_address
@@ -42,6 +43,8 @@ class TaskServer:
       address: where it listens; with port 0 the system chooses.
       inside_grpc: keep tensors inside gRPC.
       on_shutdown: called when somebody who may asks the task to end.
+      device_counts: how many devices of each type the task shows.
+      settings: what the program wants of its devices.
 
     Attributes:
       address: where it listens.
@@ -56,10 +59,13 @@ class TaskServer:
         *,
         inside_grpc: bool,
         on_shutdown: Callable[[], None],
+        device_counts: Mapping[str, int] | None = None,
+        settings: ProcessSettings | None = None,
     ) -> None:
         if task.job == "ps":
             use_cpu_only()
         _share_machine(cluster, task)
+        configure(settings or ProcessSettings())
         self._cluster = cluster
         self._generation = new_generation()
         self._wiring = Wiring(me=Identity(task=str(task), generation=self._generation), inside_grpc=inside_grpc)
@@ -67,7 +73,7 @@ class TaskServer:
         self._links: list[TaskLink] = []
         self._lock = threading.Lock()
         self._masters: Counter[int] = Counter()
-        self.runtime = TaskRuntime(task.device_prefix)
+        self.runtime = TaskRuntime(task.device_prefix, device_counts)
         self._peers = ClusterPeers(cluster, task, self.runtime.devices, self._link)
         self._steps = StepService(self.runtime, self._peers.push)
         self._master = MasterService(self.runtime, self._peers)

@@ -9,13 +9,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from headwater.cluster.devices import canonical_device_name
 from headwater.errors import NotFoundError, OpError
 from headwater.graph import context
 from headwater.graph.graph import Graph
-from headwater.master.master import SessionOptions, error_with_op
+from headwater.master.master import error_with_op
 from headwater.master.remote import SCHEME, RemoteMaster
+from headwater.master.session_config import device_counts, process_settings, session_options
 from headwater.master.targets import Master, OpenSession, Runnable, local_master
+from headwater.runtime.process import configure
 from headwater.session.fetches import Feed, Fetches, cache_key, expand_feeds, make_request, to_result
 from headwater.telemetry.step_stats import StepTrace
 from headwater.tensorboard_protos import config_pb2
@@ -61,7 +62,8 @@ class BaseSession:
       target: of the master: empty for this process, else a server's target such as ``grpc://localhost:2222``.
       graph: the graph; the default one when None.
       config: a ``ConfigProto``; ``allow_soft_placement``, ``log_device_placement``, ``device_filters`` and
-        ``operation_timeout_in_ms`` count.
+        ``operation_timeout_in_ms`` count for the session, ``device_count`` where it has no target, and
+        ``intra_op_parallelism_threads`` and ``gpu_options`` for the process where they are the first to be asked for.
 
     Raises:
       TypeError: an argument of the wrong type.
@@ -79,8 +81,9 @@ class BaseSession:
         self._graph = context.get_default_graph() if graph is None else graph
         self._target = target
         self._config: Any = config
-        self._options = _options(config)
-        self._opened: OpenSession | None = _master(target).open(self._graph, self._options)
+        self._options = session_options(config)
+        configure(process_settings(config))
+        self._opened: OpenSession | None = _master(target, config).open(self._graph, self._options)
         self._runners: dict[Any, _Runner] = {}
 
     @property
@@ -256,8 +259,7 @@ class Session(BaseSession):
           containers: names of containers to forget; all when None.
           config: accepted for compatibility.
         """
-        del config
-        _master(target).reset(list(containers or ()))
+        _master(target, config).reset(list(containers or ()))
 
 
 class InteractiveSession(BaseSession):
@@ -280,19 +282,8 @@ class InteractiveSession(BaseSession):
         super().close()
 
 
-def _options(config: Any) -> SessionOptions:
-    if config is None:
-        return SessionOptions()
-    return SessionOptions(
-        soft_placement=config.allow_soft_placement,
-        log_placement=config.log_device_placement,
-        device_filters=tuple(canonical_device_name(name) for name in config.device_filters),
-        timeout_s=config.operation_timeout_in_ms / 1e3 or None,
-    )
-
-
-def _master(target: str) -> Master:
-    found = local_master(target)
+def _master(target: str, config: Any) -> Master:
+    found = local_master(target, device_counts(config))
     if found is not None:
         return found
     if target.startswith(SCHEME):

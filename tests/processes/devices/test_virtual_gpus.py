@@ -57,12 +57,71 @@ value = tf.Session(config=tf.ConfigProto(allow_soft_placement=True)).run(c).toli
 print(json.dumps([devices, message, value]))
 """
 
+TOGETHER = """
+import json
+import numpy as np
+from headwater import tf
+
+x = tf.placeholder(tf.float32, [500, 500])
+results = []
+for i in range(2):
+    with tf.device("/gpu:%d" % i):
+        y = x
+        for _ in range(30):
+            y = tf.matmul(y, x)
+        results.append(y)
+with tf.Session() as session:
+    feeds = {x: np.eye(500, dtype=np.float32)}
+    session.run(results, feeds)  # compiles
+    metadata = tf.RunMetadata()
+    options = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE)
+    values = session.run(results, feeds, options=options, run_metadata=metadata)
+spans = {}
+for device in metadata.step_stats.dev_stats:
+    for node in device.node_stats:
+        start = node.all_start_micros
+        spans.setdefault(device.device.partition("task:0/")[2], []).append([start, start + node.all_end_rel_micros])
+print(json.dumps([[value.trace().tolist() for value in values], spans]))
+"""
+
+COUNTED = """
+import json
+from headwater import tf
+from headwater.session.local_devices import list_local_devices
+
+with tf.Session(config=tf.ConfigProto(device_count={"GPU": 2}, log_device_placement=True)) as session:
+    session.run(tf.constant(1.0, name="one") + 1.0)
+    shown = [device.name[-5:] for device in session.list_devices()]
+local = [[device.name, device.device_type, device.physical_device_desc] for device in list_local_devices()]
+print(json.dumps([shown, local, tf.test.gpu_device_name(), tf.test.is_gpu_available(),
+                  tf.test.is_gpu_available(cuda_only=True)]))
+"""
+
 
 def output(program: str) -> Any:
     env = os.environ | {"HEADWATER_VIRTUAL_GPUS": "4"}
     done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
+
+
+def test_devices_of_a_task_run_at_the_same_time() -> None:
+    values, spans = output(TOGETHER)
+    assert values == [500.0, 500.0]
+    for part in ("", "/executables"):
+        first, second = (sorted(spans[f"device:GPU:{index}{part}"]) for index in range(2))
+        # Each began before the other one had ended.
+        assert first[0][0] < second[-1][1]
+        assert second[0][0] < first[-1][1]
+
+
+def test_devices_that_a_session_shows() -> None:
+    shown, local, first, available, cuda = output(COUNTED)
+    assert shown == ["CPU:0", "GPU:0", "GPU:1"]
+    assert [name for name, _, _ in local] == ["/device:CPU:0", *(f"/device:GPU:{index}" for index in range(4))]
+    assert local[0][2] == ""
+    assert local[4] == ["/device:GPU:3", "GPU", "device: 3, name: a stand-in made of the CPU"]
+    assert (first, available, cuda) == ("/device:GPU:0", True, False)
 
 
 def test_averaged_towers_equal_one_large_batch() -> None:

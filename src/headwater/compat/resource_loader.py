@@ -1,0 +1,48 @@
+"""``tf.resource_loader``: files that lie beside a program's own modules."""
+
+from __future__ import annotations
+
+import inspect
+import os
+
+__all__ = [
+    "get_data_files_path", "get_path_to_datafile", "get_root_dir_with_all_resources", "load_resource",
+    "readahead_file_path",
+]  # fmt: skip
+
+
+def _caller() -> str:
+    """The folder of the module that called a function of this one."""
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__name__") == __name__:
+        frame = frame.f_back
+    return os.path.dirname(os.path.abspath(frame.f_code.co_filename)) if frame is not None else os.getcwd()
+
+
+def get_data_files_path() -> str:
+    """The folder of the module that calls this."""
+    return _caller()
+
+
+def get_path_to_datafile(path: str) -> str:
+    """The file ``path``, relative to the folder of the module that calls this."""
+    return os.path.join(_caller(), path)
+
+
+def get_root_dir_with_all_resources() -> str:
+    """The folder in which the calling module's package lies: of a Bazel build the folder ``.runfiles`` of all data."""
+    folder = _caller()
+    before, found, _ = folder.partition(".runfiles" + os.sep)
+    return before + ".runfiles" if found else folder
+
+
+def load_resource(path: str) -> bytes:
+    """What is in the file ``path``, relative to the calling module's folder; OSError when it is not there."""
+    with open(os.path.join(_caller(), path), "rb") as file:
+        return file.read()
+
+
+def readahead_file_path(path: str, readahead: str = "128M") -> str:
+    """``path`` itself: the system decides what to read ahead."""
+    del readahead
+    return path
