@@ -1,0 +1,126 @@
+"""The form for a new job, and the job file that says the same."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from headwater.platform.job_file import JobSpecError, Problem
+from headwater.platform.spec import JobSpec, parse_job
+
+ROLES = (("ps", "Parameter servers"), ("workers", "Workers"), ("chief", "Chief"), ("evaluator", "Evaluator"))
+"""The roles of the form: their fields of a job file, and what people call them."""
+
+DEFAULTS: Mapping[str, str] = {
+    "name": "",
+    "kind": "program",
+    "what": "",
+    "args": "",
+    "ps.count": "1",
+    "workers.count": "2",
+}
+"""What the form says at first."""
+
+_PLAIN = ("workdir", "checkpoint_dir", "log_dir", "data_dir", "backend")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Draft:
+    """A job as the form has it.
+
+    Attributes:
+      text: as a job file.
+      spec: the job; None while something is wrong.
+      problems: what is wrong.
+    """
+
+    text: str
+    spec: JobSpec | None
+    problems: tuple[Problem, ...]
+
+
+def draft(fields: Mapping[str, str]) -> Draft:
+    """The job that a form describes."""
+    problems: list[Problem] = []
+    text = yaml.safe_dump(_job(fields, problems), sort_keys=False, allow_unicode=True, width=100)
+    try:
+        spec = parse_job(text, "the job")
+    except JobSpecError as error:
+        problems += error.problems
+        spec = None
+    return Draft(text=text, spec=None if problems else spec, problems=tuple(problems))
+
+
+def _job(fields: Mapping[str, str], problems: list[Problem]) -> dict[str, Any]:
+    given = {name: value.strip() for name, value in fields.items() if value.strip()}
+    job: dict[str, Any] = {"name": given.get("name", "")}
+    kind = given.get("kind", "program")
+    if "what" in given and kind in ("program", "module", "command"):
+        job[kind] = _words(given["what"], "command", problems) if kind == "command" else given["what"]
+    if "args" in given:
+        job["args"] = _words(given["args"], "args", problems)
+    if "flags" in given:
+        job["flags"] = True
+    job.update({name: given[name] for name in _PLAIN if name in given})
+    env = _variables(given.get("env", ""), problems)
+    if env:
+        job["env"] = env
+    for role, _ in ROLES:
+        asked = _role(role, given)
+        if asked is not None:
+            job[role] = asked
+    restart = {name: _value(given[f"restart.{name}"]) for name in ("policy", "limit") if f"restart.{name}" in given}
+    if restart:
+        job["restart"] = restart
+    if "priority" in given:
+        job["priority"] = _value(given["priority"])
+    return job
+
+
+def _role(role: str, given: Mapping[str, str]) -> Any:
+    """What is asked for a role: a number of tasks, or that and more; None for what is so anyway."""
+    count = given.get(f"{role}.count")
+    if role in ("chief", "evaluator") and count is not None:
+        count = "1"
+    none = count in (None, "0")
+    if none and role != "workers":
+        return None
+    asked = {name: _value(given[f"{role}.{name}"]) for name in ("gpus", "cpus", "memory") if f"{role}.{name}" in given}
+    asked = {name: value for name, value in asked.items() if value != 0}
+    plain: Any = _value(count) if count is not None else 1
+    if role in ("chief", "evaluator"):
+        plain = True
+    return {"count": 1 if plain is True else plain, **asked} if asked else plain
+
+
+def _value(text: str) -> Any:
+    """A number where it is one; what else it is, the job's own rules will say."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _words(text: str, field: str, problems: list[Problem]) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        problems.append(Problem(field=field, line=None, message=f"cannot be taken apart: {error}"))
+        return []
+
+
+def _variables(text: str, problems: list[Problem]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for line in text.splitlines():
+        name, separator, value = line.strip().partition("=")
+        if separator:
+            found[name.strip()] = value
+        elif name:
+            problems.append(Problem(field="env", line=None, message=f"must be NAME=VALUE lines, but one is {name!r}"))
+    return found

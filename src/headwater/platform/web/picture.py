@@ -1,0 +1,150 @@
+"""The picture of a job's cluster: its tasks as boxes, and lines between those that talk to each other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from headwater.platform.views import JobView, TaskView
+
+BOX_WIDTH, BOX_HEIGHT = 176, 92
+_GAP_X, _GAP_Y, _ROW_GAP, _MARGIN = 24, 76, 20, 12
+_MOST_IN_ROW = 6
+_MOST_EDGES = 600
+_FASTEST = 1e9
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Talk:
+    """What a task said of itself that its job's records do not have.
+
+    Attributes:
+      bytes_per_s: sent to and received from each other task, by its label (``ps-0``).
+      staleness: mean staleness of the gradients that it applied, in updates; None where it applies none.
+      staleness_max: the greatest.
+      waiting: for what its step waits, or who waits for whom; empty where nobody does.
+    """
+
+    bytes_per_s: Mapping[str, tuple[float, float]] = field(default_factory=dict[str, tuple[float, float]])
+    staleness: float | None = None
+    staleness_max: int = 0
+    waiting: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Box:
+    """A task, with the upper left corner of its box."""
+
+    x: float
+    y: float
+    task: TaskView
+    talk: Talk
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Line:
+    """Two tasks that talk to each other.
+
+    Attributes:
+      x1, y1, x2, y2: from where to where.
+      width: of the line: the thicker, the more bytes.
+      between: the labels of both tasks.
+      rate: bytes per second in both directions; None where that is not known.
+    """
+
+    x1: float
+    y1: float
+    x2: float
+    y2: float
+    width: float
+    between: tuple[str, str]
+    rate: float | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Picture:
+    """A cluster, drawn; lengths are in pixels before it is scaled."""
+
+    width: float
+    height: float
+    boxes: tuple[Box, ...]
+    lines: tuple[Line, ...]
+
+
+def draw(job: JobView, talks: Mapping[str, Talk]) -> Picture:
+    """Draws a job's cluster: parameter servers above, those who train below them, an evaluator last.
+
+    Args:
+      job: whose.
+      talks: what its tasks say, by label; those that say nothing are left out.
+    """
+    layers = [
+        [task for task in job.tasks if task.role in roles] for roles in (("ps",), ("chief", "worker"), ("evaluator",))
+    ]
+    rows = [(layer, row) for layer, tasks in enumerate(layers) for row in _rows(tasks)]
+    widest = max((len(row) for _, row in rows), default=1)
+    width = widest * BOX_WIDTH + (widest - 1) * _GAP_X + 2 * _MARGIN
+    boxes: list[Box] = []
+    y, previous = float(_MARGIN), -1
+    for layer, row in rows:
+        if previous >= 0:
+            y += BOX_HEIGHT + (_ROW_GAP if layer == previous else _GAP_Y)
+        previous = layer
+        x = (width - len(row) * BOX_WIDTH - (len(row) - 1) * _GAP_X) / 2
+        for task in row:
+            boxes.append(Box(x=x, y=y, task=task, talk=talks.get(task.name, Talk())))
+            x += BOX_WIDTH + _GAP_X
+    height = y + BOX_HEIGHT + _MARGIN if boxes else 2 * _MARGIN
+    return Picture(width=width, height=height, boxes=tuple(boxes), lines=tuple(_lines(boxes)))
+
+
+def _rows(tasks: Sequence[TaskView]) -> list[Sequence[TaskView]]:
+    """Rows of about the same length."""
+    if not tasks:
+        return []
+    rows = math.ceil(len(tasks) / _MOST_IN_ROW)
+    length = math.ceil(len(tasks) / rows)
+    return [tasks[start : start + length] for start in range(0, len(tasks), length)]
+
+
+def _lines(boxes: Sequence[Box]) -> list[Line]:
+    lines: list[Line] = []
+    known = any(box.talk.bytes_per_s for box in boxes)
+    for number, one in enumerate(boxes):
+        for other in boxes[number + 1 :]:
+            if len(lines) == _MOST_EDGES:
+                return lines
+            rate = _rate(one, other)
+            if rate is not None or (not known and _would_talk(one, other, boxes)):
+                lines.append(_line(one, other, rate))
+    return lines
+
+
+def _rate(one: Box, other: Box) -> float | None:
+    """Bytes per second between two tasks; both ends count the same bytes, so the one that saw more is believed."""
+    seen = [
+        sum(box.talk.bytes_per_s[peer.task.name])
+        for box, peer in ((one, other), (other, one))
+        if peer.task.name in box.talk.bytes_per_s
+    ]
+    return max(seen, default=None)
+
+
+def _would_talk(one: Box, other: Box, boxes: Sequence[Box]) -> bool:
+    """Whether two tasks talk as far as their roles tell: all with the parameter servers, without any all that train."""
+    roles = {one.task.role, other.task.role}
+    if "evaluator" in roles:
+        return False
+    if any(box.task.role == "ps" for box in boxes):
+        return "ps" in roles and len(roles) > 1
+    return True
+
+
+def _line(one: Box, other: Box, rate: float | None) -> Line:
+    x1, x2 = one.x + BOX_WIDTH / 2, other.x + BOX_WIDTH / 2
+    y1, y2 = one.y + BOX_HEIGHT / 2, other.y + BOX_HEIGHT / 2
+    if one.y < other.y:
+        y1, y2 = one.y + BOX_HEIGHT, other.y
+    width = 1.5 if not rate else 1.5 + 4.5 * min(1.0, math.log10(1 + rate) / math.log10(_FASTEST))
+    return Line(x1=x1, y1=y1, x2=x2, y2=y2, width=round(width, 2), between=(one.task.name, other.task.name), rate=rate)

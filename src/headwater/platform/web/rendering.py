@@ -1,0 +1,103 @@
+"""Templates, and how times, sizes and numbers are written in them."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any
+
+from fastapi import Request
+from fastapi.responses import HTMLResponse
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+import headwater
+from headwater.platform.quantities import format_size
+
+CSRF_COOKIE = "headwater_csrf"
+
+NOTHING = "\N{EN DASH}"
+"""What stands where there is nothing to show."""
+
+HEADERS = {
+    # Nothing from elsewhere, no script and no style within a page, and the page in nobody else's.
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+        "manifest-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    # Not "no-referrer": browsers then hide from where a form comes, and the server takes none of unknown origin.
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+"""What every answer of the page carries."""
+
+
+def duration(seconds: float | None) -> str:
+    """``seconds`` for people, by their two largest units."""
+    if seconds is None:
+        return NOTHING
+    whole = max(0, int(seconds))
+    days, rest = divmod(whole, 86400)
+    hours, rest = divmod(rest, 3600)
+    minutes, left = divmod(rest, 60)
+    if days:
+        return f"{days} d {hours} h"
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {left} s" if minutes else f"{left} s"
+
+
+def number(value: float | str | None, digits: int = 4) -> str:
+    """A number for people, with so many digits that count; text stays as it is."""
+    if value is None:
+        return NOTHING
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int) or (math.isfinite(value) and abs(value) >= 10**digits):
+        return f"{value:,.0f}"
+    return f"{value:.{digits}g}"
+
+
+def moment(at: float | None) -> str:
+    """A time for machines, in UTC, as ``<time datetime>`` has it."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at)) if at is not None else ""
+
+
+def clock(at: float | None) -> str:
+    """A time for people, by the server's clock."""
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at)) if at is not None else NOTHING
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("headwater.platform.web"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(duration=duration, number=number, moment=moment, clock=clock, size=format_size)
+    return environment
+
+
+_templates = _environment()
+
+
+def render(request: Request, template: str, *, status: int = 200, **values: Any) -> HTMLResponse:
+    """A page, or a part of one.
+
+    Args:
+      request: whom it answers.
+      template: its file's name.
+      status: of HTTP.
+      values: what the template shows, besides ``path``, ``csrf``, ``now`` and ``version``.
+    """
+    text = _templates.get_template(template).render(
+        path=request.url.path,
+        csrf=request.cookies.get(CSRF_COOKIE, ""),
+        now=time.time(),
+        version=headwater.__version__,
+        **values,
+    )
+    return HTMLResponse(text, status, {"Cache-Control": "no-store"})
