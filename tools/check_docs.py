@@ -135,6 +135,8 @@ def _check_headwater(text: str, name: str, rest: Sequence[str], commands: Mappin
         return f"`{text}`: there is no command {name}" if re.fullmatch(r"[a-z]+", name) else ""
     if name == "exec":
         return ""
+    if hasattr(command, "commands"):
+        return _check_headwater(text, rest[0], rest[1:], command.commands) if rest else ""
     options = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
     takes_program = not command.context_settings.get("allow_interspersed_args", True)
     expects_value = False

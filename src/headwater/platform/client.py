@@ -44,7 +44,7 @@ def default_data_dir(environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def find_token(environ: Mapping[str, str] = os.environ) -> str | None:
-    """The token to show: ``HEADWATER_SERVER_TOKEN``, else that of this user's own server; None where neither is there."""
+    """The token to show: ``HEADWATER_SERVER_TOKEN``, else that of this user's own server; None without either."""
     told = environ.get(TOKEN)
     if told:
         return told.strip()

@@ -25,6 +25,18 @@ def exec_() -> None: ...
 def version() -> None: ...
 
 
+group = typer.Typer()
+app.add_typer(group, name="token")
+
+
+@group.command()
+def create(name: str, role: str = "") -> None: ...
+
+
+@group.command("list")
+def list_() -> None: ...
+
+
 COMMANDS = check_docs.commands_of(app)
 
 
@@ -50,6 +62,7 @@ def mistakes(document: Path, text: str) -> list[str]:
         "```sh\nheadwater run --ps 1 -m module --rate\nheadwater exec -u --x\n```\n",
         "```sh\nheadwater run \\\n  --ps 1 a\n```\n```python\nmake = 1\n```\n",
         "it's `don't` and `headwater`",
+        "`headwater token`, `headwater token create me --role=run`",
     ],
 )
 def test_what_is_right(document: Path, text: str) -> None:
@@ -65,6 +78,8 @@ def test_what_is_right(document: Path, text: str) -> None:
         ("`make rest`", "1: `make rest`: the Makefile has no target rest"),
         ("`headwater fly`", "1: `headwater fly`: there is no command fly"),
         ("```sh\n\nheadwater run --pss 1 a\n```", "3: `headwater run --pss 1 a`: headwater run has no option --pss"),
+        ("`headwater token fly`", "1: `headwater token fly`: there is no command fly"),
+        ("`headwater token list -x`", "1: `headwater token list -x`: headwater list has no option -x"),
         ("```sh\nheadwater version --ps\n```", "2: `headwater version --ps`: headwater version has no option --ps"),
     ],
 )
