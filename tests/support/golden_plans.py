@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +56,28 @@ def embedding() -> Request:
     return Request((loss,), (ids, y), (train,))
 
 
+def towers() -> Request:
+    """A network on two GPUs, whose gradients the CPU averages; batches come from a queue."""
+    with tf.device("/cpu:0"):
+        image = tf.reshape(tf.decode_raw(tf.constant(b"\0" * 16), tf.uint8), [16])
+        images, labels = tf.train.shuffle_batch([image, tf.constant(1)], 8, capacity=64, min_after_dequeue=16)
+        inputs = tf.cast(images, tf.float32) / 255.0
+        optimizer = tf.train.GradientDescentOptimizer(0.1)
+        global_step = tf.train.get_or_create_global_step()
+        losses, gradients = [], []
+        for tower, (x, y) in enumerate(zip(tf.split(inputs, 2), tf.split(labels, 2), strict=True)):
+            with tf.device(f"/gpu:{tower}"), tf.name_scope(f"tower_{tower}"):
+                with tf.variable_scope("", reuse=tower > 0), tf.device("/cpu:0"):
+                    weights = tf.get_variable("weights", [16, 10])
+                logits = tf.matmul(x, weights)
+                entropy = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits)
+                losses.append(tf.reduce_mean(entropy, name="loss"))
+                gradients.append(optimizer.compute_gradients(losses[-1])[0][0])
+        mean = tf.reduce_mean(tf.stack(gradients), axis=0, name="mean")
+        train = optimizer.apply_gradients([(mean, weights)], global_step=global_step)
+    return Request((tf.add_n(losses, name="loss"),), (), (train,))
+
+
 PROGRAMS: dict[str, Callable[[], Request]] = {"linear": linear, "network": network, "embedding": embedding}
 PS_COUNTS = (1, 2)
 
@@ -68,14 +90,25 @@ def plans(program: str, ps_count: int) -> str:
         setter: Any = tf.train.replica_device_setter(ps_tasks=ps_count, worker_device=WORKER)
         with tf.device(setter):
             request = PROGRAMS[program]()
-        pruned = prune(request)
-        verify_pruned(pruned)
-        placement = place(pruned, [parse_device(device) for device in devices])
-        verify_placement(placement)
-        part = partition(placement)
-        verify_partition(part)
-        found = schedule(part)
-        verify_plans(found)
+        return _planned(request, devices)
+
+
+def plan_of_towers() -> str:
+    """The plan of a step on one task with two GPUs; each pass is verified."""
+    devices = [f"/job:localhost/replica:0/task:0/device:{name}" for name in ("CPU:0", "GPU:0", "GPU:1")]
+    with tf.Graph().as_default():
+        return _planned(towers(), devices)
+
+
+def _planned(request: Request, devices: Sequence[str]) -> str:
+    pruned = prune(request)
+    verify_pruned(pruned)
+    placement = place(pruned, [parse_device(device) for device in devices])
+    verify_placement(placement)
+    part = partition(placement)
+    verify_partition(part)
+    found = schedule(part)
+    verify_plans(found)
     return "\n\n".join(found[task].describe() for task in sorted(found)) + "\n"
 
 
@@ -84,11 +117,15 @@ def path(program: str, ps_count: int) -> Path:
     return FOLDER / f"{program}_{ps_count}_ps.txt"
 
 
+TOWERS = FOLDER / "towers_2_gpus.txt"
+
+
 def main() -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
     for program in PROGRAMS:
         for ps_count in PS_COUNTS:
             path(program, ps_count).write_text(plans(program, ps_count))
+    TOWERS.write_text(plan_of_towers())
 
 
 if __name__ == "__main__":

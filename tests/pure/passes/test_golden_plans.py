@@ -12,3 +12,8 @@ from tests.support import golden_plans
 def test_plans_are_as_reviewed(program: str, ps_count: int) -> None:
     reviewed = golden_plans.path(program, ps_count).read_text()
     assert golden_plans.plans(program, ps_count) == reviewed, "if so meant: python -m tests.support.golden_plans"
+
+
+def test_plan_of_towers_is_as_reviewed() -> None:
+    reviewed = golden_plans.TOWERS.read_text()
+    assert golden_plans.plan_of_towers() == reviewed, "if so meant: python -m tests.support.golden_plans"
