@@ -67,9 +67,14 @@ class Client:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         try:
             # A proxy is not asked for this machine itself.
-            trust_env = not _is_loopback(httpx.URL(self.server).host)
+            url = httpx.URL(self.server)
             self._http = httpx.Client(
-                base_url=self.server + _PREFIX, headers=headers, timeout=_TIMEOUT, trust_env=trust_env
+                base_url=self.server + _PREFIX,
+                headers=headers,
+                timeout=_TIMEOUT,
+                trust_env=not _is_loopback(url.host),
+                # SSL_CERT_FILE can name the authority of the server's certificate.
+                verify=httpx.create_ssl_context() if url.scheme == "https" else True,
             )
         except (httpx.InvalidURL, ValueError, OSError) as error:
             raise ClientError(f"{SERVER} {server!r}: {error}") from error
