@@ -190,6 +190,7 @@ def _form_page(request: Request, platform: Platform, identity: Any, fields: Any)
         backends=list(platform.manager.backends),
         default_backend=platform.manager.default_backend,
         draft=draft(fields),
+        fresh=True,
     )
 
 

@@ -1,0 +1,397 @@
+"""The platform's page in a real browser: signing in, a job from the form to its end, narrow, dark, by keyboard alone.
+
+The screenshots stay in ``build/browser``, or in the folder that ``HEADWATER_ARTIFACTS`` names.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.support.platform import Server, server
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+expect = sync_api.expect
+
+ROOT = Path(__file__).resolve().parents[2]
+CHROMIUM = next((path for name in ("chromium", "chromium-browser") if (path := shutil.which(name))), None)
+PATIENCE_MS = 90_000
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium on the PATH")]
+
+# Reports steps and a loss until it is asked to end, and prints what a page must not take for markup.
+PROGRAM = """
+import json, math, os, signal, threading
+from headwater.telemetry.progress import ProgressReporter
+
+ended = threading.Event()
+signal.signal(signal.SIGTERM, lambda *_: ended.set())
+task = json.loads(os.environ["TF_CONFIG"])["task"]
+reporter = ProgressReporter.from_environment(f"/job:{task['type']}/task:{task['index']}")
+print("<script>document.title = 'run by a log'</script><img src=x onerror=alert(1)>")
+step = 0
+while not ended.is_set():
+    step += 1
+    if task["type"] != "ps":
+        reporter.step(step, loss=5.0 * math.exp(-step / 60) + 0.2 + 0.1 * math.sin(step))
+    if step % 20 == 0:
+        print(f"step {step} of {task['type']}, a line that is too long for a narrow screen")
+    ended.wait(0.05)
+"""
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server of its own."""
+    expect.set_options(timeout=PATIENCE_MS)
+    with server(tmp_path_factory.mktemp("platform")) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("program") / "train.py"
+    path.write_text(PROGRAM)
+    return path
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+class Watched:
+    """A page of a browser that shares nothing with others; what it asks for and complains of is kept.
+
+    Attributes:
+      page: of playwright.
+      complaints: errors of scripts and violations of the page's policy.
+      foreign: addresses that it asked of somebody else than the server.
+    """
+
+    def __init__(self, browser: Any, address: str, **options: Any) -> None:
+        self.context = browser.new_context(base_url=address, reduced_motion="reduce", **options)
+        self.page = self.context.new_page()
+        self.page.set_default_timeout(PATIENCE_MS)
+        self.complaints: list[str] = []
+        self.foreign: list[str] = []
+        self._host = urlsplit(address).netloc
+        self.page.on("request", self._asked)
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("console", self._said)
+        self.page.on("dialog", lambda dialog: dialog.accept())
+
+    def _asked(self, request: Any) -> None:
+        parts = urlsplit(request.url)
+        if parts.scheme not in ("data", "blob") and parts.netloc != self._host:
+            self.foreign.append(request.url)
+
+    def _said(self, message: Any) -> None:
+        # What the server refuses with an error's status is expected where a test tries it.
+        if message.type == "error" and "the server responded with a status of" not in message.text:
+            self.complaints.append(message.text)
+
+    def keep(self, name: str) -> None:
+        """Saves what the page shows."""
+        folder = Path(os.environ.get("HEADWATER_ARTIFACTS", ROOT / "build/browser"))
+        folder.mkdir(parents=True, exist_ok=True)
+        self.page.screenshot(path=folder / f"platform-{name}.png", full_page=True)
+
+    def sign_in(self, token: str) -> None:
+        """By the form, from wherever the page sends those that it does not know."""
+        self.page.goto("/")
+        self.page.get_by_label("Token").fill(token)
+        self.page.get_by_role("button", name="Sign in").click()
+        expect(self.page.get_by_role("heading", name="Jobs")).to_be_visible()
+
+
+@pytest.fixture
+def watched(browser: Any, running: Server, request: pytest.FixtureRequest) -> Iterator[Watched]:
+    """A page, wide and light unless the test says otherwise, that must ask nobody else and complain of nothing."""
+    options = {"viewport": {"width": 1280, "height": 900}, "color_scheme": "light", **getattr(request, "param", {})}
+    watched = Watched(browser, running.address, **options)
+    yield watched
+    watched.context.close()
+    assert watched.foreign == []
+    assert watched.complaints == []
+
+
+def submit(running: Server, program: Path, **fields: Any) -> str:
+    """Submits a job of `PROGRAM`, not by the page."""
+    job = {"name": "train", "command": [sys.executable, str(program)], "deadlines": {"grace": 5}, **fields}
+    return str(running.client.post("/jobs", job)["id"])
+
+
+def overflow(page: Any) -> int:
+    """By how many pixels the page is wider than its window."""
+    return int(page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth"))
+
+
+def test_only_who_has_a_token_gets_in(watched: Watched, running: Server) -> None:
+    page = watched.page
+    page.goto("/new")
+    expect(page).to_have_url(re.compile("/sign-in"))
+    watched.keep("sign-in")
+    page.get_by_label("Token").fill("hw_wrong")
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_text("This token does not hold.")).to_be_visible()
+    page.get_by_label("Token").fill(running.token)
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("heading", name="New job")).to_be_visible()
+    cookies = watched.context.cookies()
+    assert {cookie["name"] for cookie in cookies} == {"headwater_session", "headwater_csrf"}
+    assert all(cookie["httpOnly"] and cookie["sameSite"] == "Strict" for cookie in cookies)
+    page.get_by_role("button", name="Sign out").click()
+    expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+    # The session has ended at the server, not just in the browser.
+    watched.context.add_cookies(cookies)
+    page.goto("/")
+    expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+
+
+def test_a_job_from_the_form_to_its_end(watched: Watched, running: Server, program: Path) -> None:
+    page = watched.page
+    watched.sign_in(running.token)
+    page.get_by_role("link", name="New job").first.click()
+    page.get_by_label("Name", exact=True).fill("Not A Name")
+    expect(page.locator(".problems")).to_contain_text("name")
+    page.get_by_label("Name", exact=True).fill("train")
+    page.get_by_label("What tasks run").select_option("Any command")
+    page.get_by_label("Program, module or command").fill(f"{sys.executable} '{program}'")
+    page.get_by_label("Workers: how many").fill("2:4")
+    page.get_by_label("Workers: memory each").fill("512MiB")
+    yaml = page.locator("#yaml")
+    expect(yaml).to_have_text(re.compile(r"count: '2:4'\s+memory: 512MiB"))
+    expect(page.get_by_text("Ready to be submitted")).to_be_visible()
+    watched.keep("form")
+    page.get_by_role("button", name="Submit").click()
+
+    page.wait_for_url(re.compile(r"/jobs/train-\w+$"))
+    job_id = page.url.rpartition("/")[2]
+    assert running.job(job_id)["spec"]["workers"]["memory"] == 512 << 20
+    expect(page.locator("#picture g.task.running")).to_have_count(3)
+    expect(page.locator("#picture line")).to_have_count(2)
+    expect(page.get_by_text(re.compile(r"[\d.]+ steps/s")).first).to_be_visible()
+    loss = page.get_by_role("img", name=re.compile(r"^Loss: worker-0 [\d.]+, worker-1 [\d.]+$"))
+    expect(loss.locator("path")).to_have_count(2)
+    expect(page.get_by_role("img", name=re.compile("^Memory, MiB"))).to_be_visible()
+
+    log = page.get_by_role("log")
+    expect(log).to_contain_text("<script>document.title = 'run by a log'</script><img src=x onerror=alert(1)>")
+    assert log.locator("script, img").count() == 0
+    expect(page).to_have_title(re.compile("^train . Headwater$"))
+    page.get_by_label("Search").fill("STEP 40 OF WORKER")
+    expect(log.locator("div:visible")).to_have_count(2)
+    expect(log.locator("mark").first).to_have_text("step 40 of worker")
+    page.get_by_label("Search").fill("")
+    page.get_by_label("Task", exact=True).select_option("ps-0")
+    expect(log.locator(".from").first).to_have_text("ps-0")
+    expect(log.get_by_text("worker-0", exact=True)).to_have_count(0)
+    page.get_by_label("Task", exact=True).select_option("All")
+    watched.keep("job")
+
+    page.get_by_label("Workers", exact=True).fill("3")
+    page.get_by_role("button", name="Scale").click()
+    expect(page.locator("#picture g.task")).to_have_count(4)
+    expect(page.locator("#picture g.task.running")).to_have_count(4)
+    expect(page.get_by_label("Task", exact=True).locator("option")).to_have_text(
+        ["All", "ps-0", "worker-0", "worker-1", "worker-2"]
+    )
+    page.get_by_text("As a table").click()
+    expect(
+        page.get_by_role("cell", name="worker-2").or_(page.get_by_role("rowheader", name="worker-2"))
+    ).to_be_visible()
+    page.get_by_role("button", name="Stop").click()
+    expect(page.locator("#facts > div .state")).to_have_text("stopped")
+    # It was open before the part of the page was fetched anew, again and again.
+    expect(page.get_by_role("rowheader", name="worker-2")).to_be_visible()
+    expect(page.locator("#events")).to_contain_text("stop")
+    watched.keep("job-stopped")
+    page.get_by_role("link", name="Jobs", exact=True).click()
+    row = page.get_by_role("row", name=re.compile(job_id))
+    expect(row).to_contain_text("stopped")
+    row.get_by_role("link").click()
+    page.get_by_role("button", name="Delete").click()
+    page.wait_for_url("**/")
+    expect(page.get_by_text(job_id)).to_have_count(0)
+
+
+def test_the_list_follows_what_happens(watched: Watched, running: Server, program: Path) -> None:
+    page = watched.page
+    watched.sign_in(running.token)
+    job_id = submit(running, program, workers=1)
+    row = page.get_by_role("row", name=re.compile(job_id))
+    expect(row).to_contain_text("running")
+    expect(page.locator("#announcements")).to_contain_text(job_id)
+    watched.keep("jobs")
+    running.client.post(f"/jobs/{job_id}/stop")
+    expect(row).to_contain_text("stopped")
+
+
+def test_what_the_policy_of_the_page_forbids(browser: Any, running: Server) -> None:
+    watched = Watched(browser, running.address)
+    page = watched.page
+    watched.sign_in(running.token)
+    page.evaluate("""() => {
+        window.violated = [];
+        document.addEventListener("securitypolicyviolation", (event) => violated.push(event.effectiveDirective));
+        const script = document.createElement("script");
+        script.textContent = "window.ran = true";
+        document.body.append(script);
+        const handler = document.createElement("p");
+        handler.setAttribute("onclick", "window.ran = true");
+        document.body.append(handler);
+        handler.click();
+        const image = new Image();
+        image.src = "http://127.0.0.1:1/picture.png";
+        return fetch("http://127.0.0.1:1/secret").catch(() => {});
+    }""")
+    page.wait_for_function("violated.length >= 4")
+    assert set(page.evaluate("violated")) == {"script-src-elem", "script-src-attr", "img-src", "connect-src"}
+    assert page.evaluate("window.ran") is None
+    watched.context.close()
+
+
+def test_who_may_only_look_finds_nothing_to_press(watched: Watched, running: Server, program: Path) -> None:
+    page = watched.page
+    token = running.client.post("/tokens", {"name": "looker", "role": "view"})["secret"]
+    job_id = submit(running, program, workers=1)
+    watched.sign_in(token)
+    expect(page.get_by_role("link", name="New job")).to_have_count(0)
+    page.goto(f"/jobs/{job_id}")
+    expect(page.locator("#picture g.task.running")).to_have_count(1)
+    assert page.get_by_role("button", name=re.compile("Stop|Restart|Scale|Delete")).count() == 0
+    refused = page.evaluate(
+        """async (address) => {
+            const headers = JSON.parse(document.body.getAttribute("hx-headers"));
+            return (await fetch(address, { method: "POST", headers })).status;
+        }""",
+        f"/jobs/{job_id}/stop",
+    )
+    assert refused == 403
+    assert running.job(job_id)["phase"] == "running"
+    running.client.post(f"/jobs/{job_id}/stop")
+
+
+def test_changes_need_the_pages_own_secret(watched: Watched, running: Server, program: Path) -> None:
+    watched.sign_in(running.token)
+    job_id = submit(running, program, workers=1)
+    without = watched.page.evaluate(
+        "async (address) => (await fetch(address, { method: 'POST', redirect: 'manual' })).type", f"/jobs/{job_id}/stop"
+    )
+    assert without == "opaqueredirect"
+    assert running.job(job_id)["phase"] not in ("ending", "stopped")
+    running.client.post(f"/jobs/{job_id}/stop")
+
+
+NARROW = {"viewport": {"width": 360, "height": 740}, "has_touch": True, "is_mobile": True}
+DARK = {"color_scheme": "dark"}
+
+
+@pytest.mark.parametrize("watched", [NARROW, {**NARROW, **DARK}], ids=["light", "dark"], indirect=True)
+def test_on_a_telephone(watched: Watched, running: Server, program: Path, request: pytest.FixtureRequest) -> None:
+    page, name = watched.page, request.node.callspec.id
+    job_id = submit(running, program, ps=2, workers=3)
+    watched.sign_in(running.token)
+    expect(page.get_by_text(job_id)).to_be_visible()
+    for address, seen in (("/", "Jobs"), ("/new", "New job"), (f"/jobs/{job_id}", "train")):
+        page.goto(address)
+        expect(page.get_by_role("heading", name=seen).first).to_be_visible()
+        if seen == "train":
+            expect(page.locator("#picture g.task.running")).to_have_count(5)
+            expect(page.get_by_role("img", name=re.compile("^Loss"))).to_be_visible()
+        assert overflow(page) <= 0, address
+        watched.keep(f"narrow-{name}-{seen.replace(' ', '-').lower()}")
+    running.client.post(f"/jobs/{job_id}/stop")
+
+
+# The contrast of two colours as WCAG 2 defines it, of every text on the page against what is behind it.
+CONTRASTS = """() => {
+    const light = (colour) => {
+        const [r, g, b] = colour.match(/[\\d.]+/g).map((part) => part / 255)
+            .map((part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4));
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+    };
+    const behind = (element) => {
+        for (let at = element; at; at = at.parentElement) {
+            const colour = getComputedStyle(at).backgroundColor;
+            if (!colour.startsWith("rgba(")) return colour;
+        }
+        return "rgb(255, 255, 255)";
+    };
+    const says = (element) => [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
+    const texts = [...document.querySelectorAll("body *")].filter(
+        (element) => element.checkVisibility() && !element.closest("svg, option, :disabled") && says(element));
+    return texts.map((element) => {
+        const [one, other] = [getComputedStyle(element).color, behind(element)].map(light);
+        const contrast = (Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05);
+        return [element.textContent.trim().slice(0, 40), Math.round(contrast * 100) / 100];
+    }).filter(([, contrast]) => contrast < 4.5);
+}"""
+
+
+@pytest.mark.parametrize("watched", [{}, DARK], ids=["light", "dark"], indirect=True)
+def test_colours_can_be_told_apart(watched: Watched, running: Server, program: Path, request: Any) -> None:
+    page, name = watched.page, request.node.callspec.id
+    job_id = submit(running, program, workers=2)
+    watched.sign_in(running.token)
+    for address in ("/", "/new", f"/jobs/{job_id}"):
+        page.goto(address)
+        if address.startswith("/jobs"):
+            expect(page.get_by_role("img", name=re.compile("^Loss"))).to_be_visible()
+            expect(page.get_by_role("log")).to_contain_text("step 40")
+        assert page.evaluate(CONTRASTS) == [], address
+    watched.keep(f"{name}-job")
+    ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (sum(map(int, re.findall(r"\d+", ground))) < 300) == (name == "dark"), ground
+    running.client.post(f"/jobs/{job_id}/stop")
+
+
+def test_by_keyboard_alone(watched: Watched, running: Server, program: Path) -> None:
+    page = watched.page
+
+    def tab_to(what: Any) -> None:
+        """Presses the key until it is there, with a frame around it that can be seen."""
+        for _ in range(60):
+            page.keyboard.press("Tab")
+            if what.evaluate("element => element === document.activeElement"):
+                assert page.evaluate("parseFloat(getComputedStyle(document.activeElement).outlineWidth)") >= 2
+                return
+        raise AssertionError(f"the key does not lead to {what}")
+
+    page.goto("/")
+    page.keyboard.type(running.token)  # the only field has the focus
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Jobs")).to_be_visible()
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    watched.keep("keyboard-skip")
+    page.keyboard.press("Enter")
+    tab_to(page.locator("main").get_by_role("link", name="New job"))
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="New job")).to_be_visible()
+    for label, text in (
+        ("Name", "keys"),
+        ("What tasks run", "Any"),
+        ("Program, module or command", f"{sys.executable} '{program}'"),
+    ):
+        tab_to(page.get_by_label(label, exact=True))
+        page.keyboard.type(text)
+    watched.keep("keyboard-form")
+    page.keyboard.press("Enter")
+    page.wait_for_url(re.compile(r"/jobs/keys-\w+$"))
+    expect(page.locator("#picture g.task.running")).to_have_count(3)
+    tab_to(page.get_by_role("button", name="Stop"))
+    page.keyboard.press("Enter")  # what it asks then is answered with yes
+    expect(page.locator("#facts > div .state")).to_have_text("stopped")
