@@ -70,7 +70,7 @@ def main() -> None:
     folder: Path = parser.parse_args().folder
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    mirrored = run(["--workers", "2"], folder / "mirrored", kill_at=400)
+    mirrored = run(["--workers", "2"], folder / "mirrored", kill_at=300)
     print()
     print(f"mirrored, one worker killed on the way: {min(mirrored):.2%} of the test digits recognised")
     print(f"TensorBoard   headwater tensorboard {folder / 'mirrored' / 'log'}")

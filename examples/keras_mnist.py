@@ -20,9 +20,9 @@ keras = tf.keras
 
 parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
 parser.add_argument("--folder", default="build/keras-mnist", help="for what is saved on the way, and for TensorBoard")
-parser.add_argument("--epochs", type=int, default=3)
+parser.add_argument("--epochs", type=int, default=6)
 parser.add_argument("--batch", type=int, default=64, help="examples in a step, of all workers together")
-parser.add_argument("--report", type=int, default=200, help="say where training is every so many steps")
+parser.add_argument("--report", type=int, default=100, help="say where training is every so many steps")
 
 
 def digits():

@@ -12,7 +12,6 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from headwater.keras.devices import canonical_device, local_device
@@ -253,7 +252,7 @@ class Strategy:
         """The values of all replicas, one after the other along ``axis``."""
 
         def gather_leaf(leaf: Any) -> Any:
-            return self.gather_processes(jnp.concatenate(local_values(leaf), axis), axis)
+            return self.gather_processes(np.concatenate(local_values(leaf), axis), axis)
 
         return map_structure(gather_leaf, value)
 

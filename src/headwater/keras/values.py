@@ -88,6 +88,9 @@ def total_of(values: Sequence[Any], axis: int | None) -> tuple[Any, float]:
       values: one for each replica of this process.
       axis: the dimension to sum over, too; None to sum over the replicas only.
     """
+    if len(values) > 1:
+        # They may lie on different devices, between which nothing is added up by itself.
+        values = [np.asarray(value) for value in values]
     if axis is None:
         return sum(values[1:], values[0]), float(len(values))
     sums = [jnp.sum(value, axis=axis) for value in values]

@@ -8,6 +8,7 @@ which takes one round. Either way a part is added up in the order of the ranks, 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from headwater.errors import AbortedError, InternalError, OpError, UnavailableError
+from headwater.errors import AbortedError, DeadlineExceededError, InternalError, OpError, UnavailableError
 from headwater.transport.channel import Channel
 from headwater.transport.frames import Frame
 from headwater.transport.shared import SharedMemoryChannel
@@ -29,6 +30,9 @@ _BUFFERED_BYTES = 1 << 14
 #: Kinds of frames: a part of a sum, a finished part, a value, and the news that a task is lost.
 PART, SUM, VALUE, LOST = 1, 2, 3, 4
 _ALIGNED = 16
+#: Who waits for another process says so once in so many seconds.
+REPORT_S = 15.0
+_log = logging.getLogger("headwater")
 
 
 class LostPeerError(UnavailableError):
@@ -53,9 +57,13 @@ class Collective:
       rank: which of the processes this is.
       names: of all processes, for people, by rank.
       channels: one to each other process, by rank.
+      deadline_s: a process that has not come so far for so long is lost, in seconds.
     """
 
-    def __init__(self, rank: int, names: Sequence[str], channels: dict[int, Channel]) -> None:
+    def __init__(
+        self, rank: int, names: Sequence[str], channels: dict[int, Channel], *, deadline_s: float = 600.0
+    ) -> None:
+        self._deadline_s = deadline_s
         self.rank = rank
         self.size = len(names)
         self._names = names
@@ -178,10 +186,20 @@ class Collective:
             raise self._lost(peer, error) from error
 
     def _receive(self, peer: int, kind: int, call: tuple[Any, ...]) -> Sequence[Array]:
-        try:
-            frame = self._channels[peer].recv()
-        except OpError as error:
-            raise self._lost(peer, error) from error
+        waited = 0.0
+        while True:
+            try:
+                frame = self._channels[peer].recv(REPORT_S)
+                break
+            except DeadlineExceededError as error:
+                waited += REPORT_S
+                where = f"{_called(call)} since {waited:.0f} s"
+                _log.warning("%s waits for %s at %s", self._names[self.rank], self._names[peer], where)
+                if waited >= self._deadline_s:
+                    problem = f"{self._names[peer]} is lost: it answers no more, though it is there; waited at {where}"
+                    raise self._end_with(LostPeerError(self._names[peer], problem)) from error
+            except OpError as error:
+                raise self._lost(peer, error) from error
         if frame.kind == LOST:
             raise self._end_with(LostPeerError(str(frame.header[0]), str(frame.header[1])))
         if frame.kind != kind or tuple(frame.header) != call:

@@ -124,7 +124,7 @@ class Group:
             self._add(rank, self._dial(self.members[rank]))
         self._wait_for_all()
         names = [str(member) for member in self.members]
-        self.collective = Collective(self.rank, names, self._channels)
+        self.collective = Collective(self.rank, names, self._channels, deadline_s=self._waiter.patience.deadline_s)
         self.collective.barrier(f"start of a job of {len(names)} processes")
 
     def _dial(self, member: Member) -> Channel:

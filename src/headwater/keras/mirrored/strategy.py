@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import atexit
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from enum import Enum
 from types import TracebackType
@@ -19,8 +19,10 @@ from headwater.keras.devices import canonical_device, has_gpus, local_device, re
 from headwater.keras.mirrored.collective import LostPeerError
 from headwater.keras.mirrored.cores import take_share
 from headwater.keras.mirrored.group import Group, members_of
+from headwater.keras.mirrored.lockstep import Lockstep, current
 from headwater.keras.mirrored.replicas import DeviceReplicas, GroupReplicas, LocalReplicas, join_jax
-from headwater.keras.strategy import InputContext, Strategy
+from headwater.keras.strategy import InputContext, ReplicaContext, Strategy
+from headwater.keras.values import PerReplica, ReduceOp, map_structure, regroup, select
 from headwater.telemetry.progress import Progress, report
 
 _jax: Any = jax
@@ -96,6 +98,34 @@ class _Mirrors(Strategy):
 
         if mirrored_of(model) is None:
             MirroredModel(model, self._replicas).take_over()
+
+    def run(
+        self,
+        fn: Callable[..., Any],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+        options: Any = None,
+    ) -> Any:
+        if len(self._devices) == 1:
+            return super().run(fn, args, kwargs, options)
+        replicas = self.local_replicas()
+
+        def body(index: int) -> Any:
+            with self.scope(), ReplicaContext(self, replicas[index]), self.replica_placement(index):
+                return fn(*select(tuple(args), index), **select(dict(kwargs or {}), index))
+
+        return regroup(Lockstep(len(replicas)).run(body))
+
+    def all_reduce(self, reduce_op: ReduceOp, value: Any) -> Any:
+        found = current()
+        if found is None:
+            return super().all_reduce(reduce_op, value)
+        lockstep, index = found
+
+        def reduce_leaf(leaf: Any) -> Any:
+            return lockstep.combine(index, leaf, lambda leaves: self.reduce(reduce_op, PerReplica(leaves)))
+
+        return map_structure(reduce_leaf, value)
 
     def all_reduce_processes(self, value: Any) -> Any:
         array = np.asarray(value)

@@ -1,0 +1,168 @@
+"""Callbacks of mirrored models: what is written by whom, and what a restarted run makes of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+
+from headwater.io.event_file import summary_iterator
+from headwater.keras import saving
+from headwater.keras.adapting import adapt_keras
+from headwater.keras.callbacks import BackupAndRestore, ModelCheckpoint
+from headwater.keras.tensorboard import TensorBoard
+from tests.support.mirrored import with_workers
+
+pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+adapt_keras()
+X = np.random.default_rng(0).normal(size=(40, 3)).astype("float32")
+Y = np.random.default_rng(1).integers(0, 2, 40)
+
+
+def make_model() -> Any:
+    keras.utils.set_random_seed(3)
+    model = keras.Sequential(
+        [keras.Input((3,)), keras.layers.Dense(4), keras.layers.Dropout(0.3), keras.layers.Dense(2)]
+    )
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile("adam", loss, metrics=["accuracy"])
+    return model
+
+
+def fit(model: Any, *callbacks: Any, **settings: Any) -> Any:
+    return model.fit(X, Y, batch_size=10, verbose=0, callbacks=list(callbacks), **settings).history
+
+
+def test_one_process_writes_checkpoints_under_any_name(tmp_path: Path) -> None:
+    def body(rank: int, mirror: Any) -> Any:
+        model = mirror(make_model())
+        folder = tmp_path / str(rank)
+        fit(
+            model,
+            ModelCheckpoint(folder / "by-{epoch}-{batch}", save_freq=3),
+            ModelCheckpoint(folder / "weights", save_weights_only=True),
+            ModelCheckpoint(str(folder / "best.keras"), monitor="loss", mode="max", save_best_only=True),
+            keras.callbacks.ModelCheckpoint(str(folder / "keras.weights.h5"), save_weights_only=True),
+            epochs=2,
+        )
+        return model.get_weights()
+
+    weights, _ = with_workers(2, body)
+    names = {path.name for path in (tmp_path / "0").iterdir()}
+    assert names == {"by-1-3", "by-2-2", "weights", "best.keras", "keras.weights.h5"}
+    assert not (tmp_path / "1").exists()
+    loaded = saving.load_model(tmp_path / "0" / "by-2-2")
+    assert int(loaded.optimizer.iterations) == 6
+    other = make_model()
+    other.optimizer.build(other.trainable_variables)
+    for name in ("weights", "keras.weights.h5"):
+        other.set_weights([weight * 0 for weight in weights])
+        saving.load_weights(other, tmp_path / "0" / name)
+        assert all((ours == theirs).all() for ours, theirs in zip(other.get_weights(), weights, strict=True))
+
+
+def test_a_file_with_code_is_not_loaded(tmp_path: Path) -> None:
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Lambda(lambda value: value * 2)])
+    saving.save_model(model, tmp_path / "model")
+    with pytest.raises(ValueError, match=r"[Ll]ambda"):
+        saving.load_model(tmp_path / "model")
+
+
+def test_what_was_there_stays_whole_when_saving_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = make_model()
+    saving.save_model(model, tmp_path / "model")
+    before = (tmp_path / "model").read_bytes()
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("os.replace", fail)
+    with pytest.raises(KeyboardInterrupt):
+        saving.save_model(model, tmp_path / "model")
+    assert (tmp_path / "model").read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def test_tensorboard_files_are_written_once(tmp_path: Path) -> None:
+    def body(rank: int, mirror: Any) -> Any:
+        board = TensorBoard(tmp_path / str(rank), histogram_freq=1, update_freq="batch")
+        return fit(mirror(make_model()), board, epochs=2, validation_data=(X[:10], Y[:10]))
+
+    history, _ = with_workers(2, body)
+    assert [path.name for path in tmp_path.iterdir()] == ["0"]
+    found: dict[str, list[float]] = {}
+    for part in ("train", "validation"):
+        for file in (tmp_path / "0" / part).iterdir():
+            for event in summary_iterator(file):
+                for value in event.summary.value:
+                    found.setdefault(f"{part}/{value.tag}", []).append(value.simple_value)
+    np.testing.assert_allclose(found["train/epoch_loss"], history["loss"], rtol=1e-6)
+    np.testing.assert_allclose(found["validation/epoch_accuracy"], history["val_accuracy"], rtol=1e-6)
+    assert len(found["train/batch_loss"]) == 8
+    assert {"train/keras", "train/epoch_learning_rate", "validation/evaluation_loss_vs_iterations"} <= found.keys()
+
+
+class Interrupted(Exception):
+    """Ends a run on the way."""
+
+
+class InterruptAt(keras.callbacks.Callback):
+    def __init__(self, steps: int) -> None:
+        super().__init__()
+        self._steps = steps
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        self._steps -= 1
+        if not self._steps:
+            raise Interrupted
+
+
+# Where the steps of an epoch are no divisor of those of the data.
+@pytest.mark.filterwarnings("ignore:Your input ran out of data")
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize(
+    "settings", [{}, {"steps_per_epoch": 3}, {"steps_per_execution": 2}], ids=lambda settings: "-".join(settings)
+)
+def test_an_interrupted_run_goes_on_with_the_next_step(tmp_path: Path, count: int, settings: dict[str, Any]) -> None:
+    settings = dict(settings)
+    at_once = settings.pop("steps_per_execution", 1)
+
+    def run(folder: str, steps: int, epochs: int = 3) -> Any:
+        models = [make_model() for _ in range(count)]  # not in the threads, which have one source of random numbers
+
+        def body(rank: int, mirror: Any) -> Any:
+            model = models[rank]
+            model.steps_per_execution = at_once
+            mirror(model)
+            backup = BackupAndRestore(tmp_path / folder, save_freq=2, delete_checkpoint=False)
+            try:
+                history = fit(model, backup, InterruptAt(steps), epochs=epochs, shuffle=count == 1, **settings)
+            except Interrupted:
+                return None
+            return history["loss"][-1], [np.asarray(variable.value).tobytes() for variable in model.variables]
+
+        return with_workers(count, body)
+
+    undisturbed = run("undisturbed", 0)
+    assert run("disturbed", 5) == [None] * count
+    assert run("disturbed", 0) == undisturbed
+
+
+def test_the_state_of_another_model_is_refused(tmp_path: Path) -> None:
+    fit(make_model(), BackupAndRestore(tmp_path, delete_checkpoint=False))
+    other = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
+    other.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True), metrics=["accuracy"])
+    with pytest.raises(ValueError, match="holds the state of another model"):
+        fit(other, BackupAndRestore(tmp_path))
+
+
+def test_the_state_that_is_saved_is_numbers_and_json(tmp_path: Path) -> None:
+    fit(make_model(), BackupAndRestore(tmp_path, delete_checkpoint=False))
+    with np.load(tmp_path / "training-state", allow_pickle=False) as found:
+        description = json.loads(found["headwater"].tobytes())
+        assert description["epoch"] == 1
+        assert len(description["paths"]) == len(found.files) - 1
