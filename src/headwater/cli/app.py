@@ -16,7 +16,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 import headwater
-from headwater.cli import jobs, serve
+from headwater.cli import jobs, render, serve
 from headwater.cli.arguments import UsageError, parse_arguments
 from headwater.cli.launcher.plan import LaunchSettings
 from headwater.cli.launcher.shell import launch
@@ -274,6 +274,7 @@ for _command in (
     jobs.restart,
     jobs.scale,
     jobs.delete,
+    render.render,
     serve.schema,
 ):
     app.command()(_command)

@@ -41,18 +41,21 @@ def read_spec(path: Path) -> JobSpec:
     Raises:
       typer.Exit: it cannot be read, or is wrong; every problem is shown with its line.
     """
-    from headwater.platform.spec import JobSpecError, parse_job  # noqa: PLC0415  pydantic takes 100 ms
-
-    try:
-        spec = parse_job(path.read_text(encoding="utf-8"), str(path))
-    except (OSError, UnicodeDecodeError) as error:
-        fail(str(error), code=2)
-    except JobSpecError as error:
-        fail(str(error), code=2)
+    spec = parse_file(path)
     folder = path.absolute().parent
     if spec.archive is not None:
         return spec.model_copy(update={"archive": str(folder / spec.archive)})
     return spec.model_copy(update={"workdir": str(folder / (spec.workdir or "."))})
+
+
+def parse_file(path: Path) -> JobSpec:
+    """The job of a file, as it is written there; raises as `read_spec` does."""
+    from headwater.platform.spec import JobSpecError, parse_job  # noqa: PLC0415  pydantic takes 100 ms
+
+    try:
+        return parse_job(path.read_text(encoding="utf-8"), str(path))
+    except (OSError, UnicodeDecodeError, JobSpecError) as error:
+        fail(str(error), code=2)
 
 
 def complete_job(incomplete: str) -> list[str]:

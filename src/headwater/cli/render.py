@@ -1,0 +1,79 @@
+"""``headwater render``: what an engine for clusters would be given for a job, for people to look at or to apply."""
+
+from __future__ import annotations
+
+import secrets
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from headwater.cli.jobs import fail, parse_file
+
+if TYPE_CHECKING:
+    from headwater.platform.spec import JobSpec
+
+_IMAGE = "headwater:latest"
+
+
+class Engine(StrEnum):
+    """The engines that take whole jobs."""
+
+    KUBERNETES = "kubernetes"
+    SLURM = "slurm"
+
+
+def render(
+    job: Annotated[Path, typer.Argument(metavar="JOB.YAML", help="The job file.")],
+    backend: Annotated[Engine, typer.Option(help="For which engine.")] = Engine.KUBERNETES,
+    image: Annotated[str, typer.Option(help="Kubernetes: the image, where the job names none.")] = _IMAGE,
+    namespace: Annotated[str | None, typer.Option(help="Kubernetes: the namespace, where the job names none.")] = None,
+    folder: Annotated[
+        str | None, typer.Option(help="Slurm: a folder for this job that all nodes share; ~/.headwater/slurm/NAME.")
+    ] = None,
+    python: Annotated[str, typer.Option(help="Slurm: the Python on the nodes that has Headwater.")] = "python3",
+) -> None:
+    """Prints a job as manifests of Kubernetes, or as a batch script of Slurm.
+
+    For kubectl apply -f - and for sbatch. What is printed holds a new secret that the job's tasks share.
+    """
+    spec = parse_file(job)
+    archive = None if spec.archive is None else job.absolute().parent / spec.archive
+    try:
+        text = (
+            _kubernetes(spec, image, namespace, archive)
+            if backend is Engine.KUBERNETES
+            else _slurm(spec, folder or str(Path.home() / ".headwater" / "slurm" / spec.name), python, archive)
+        )
+    except (OSError, ValueError) as error:
+        fail(f"{job}: {error}")
+    print(text, end="")
+
+
+def _kubernetes(spec: JobSpec, image: str, namespace: str | None, archive: Path | None) -> str:
+    from headwater.platform.backends import kubernetes_objects as objects  # noqa: PLC0415  pydantic takes 100 ms
+
+    name = objects.object_name(spec.name)
+    how = objects.Rendering(
+        name=name,
+        job_id=spec.name,
+        image=image,
+        namespace=namespace,
+        token=secrets.token_urlsafe(32),
+        archive=archive,
+    )
+    return objects.to_yaml(objects.job_objects(spec, how))
+
+
+def _slurm(spec: JobSpec, folder: str, python: str, archive: Path | None) -> str:
+    from headwater.platform.backends.slurm_script import SlurmRendering, batch_script  # noqa: PLC0415  as above
+
+    how = SlurmRendering(
+        job_id=spec.name,
+        folder=folder,
+        python=python,
+        token=secrets.token_urlsafe(32),
+        archive="" if archive is None else str(archive),
+    )
+    return batch_script(spec, how)

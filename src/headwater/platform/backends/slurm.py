@@ -1,0 +1,251 @@
+"""Slurm, through its own commands (``sbatch``, ``squeue``, ``scancel``) on this machine.
+
+The job is the script of `slurm_script`. What its tasks do is read from the job's folder, which this machine shares with
+the nodes.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import secrets
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from headwater.cluster.names import TaskName
+from headwater.platform.backends.base import (
+    BackendError,
+    Capacity,
+    Exited,
+    HostCapacity,
+    JobBackend,
+    JobOrder,
+    JobReport,
+    Resources,
+    Running,
+    TaskState,
+)
+from headwater.platform.backends.slurm_script import SlurmRendering, batch_script
+from headwater.platform.host.records import AttemptFolder
+from headwater.telemetry.progress import Progress
+
+_TIMEOUT_S = 60.0
+_MIB = 1 << 20
+_UNKNOWN_JOB = "Invalid job id"
+_WAITING = ("PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "SPECIAL_EXIT", "SUSPENDED")
+_ALIVE = ("RUNNING", "COMPLETING", "STAGE_OUT", "SIGNALING", "RESIZING", "STOPPED")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SlurmSettings:
+    """How Slurm is used.
+
+    Attributes:
+      folder: a folder that this machine shares with all nodes, for the jobs' own folders.
+      python: the interpreter on the nodes that has Headwater.
+    """
+
+    folder: Path
+    python: str = "python3"
+
+
+class SlurmBackend(JobBackend):
+    """Hands jobs to Slurm.
+
+    Args:
+      settings: how.
+
+    Raises:
+      BackendError: Slurm's commands are not here.
+    """
+
+    name = "slurm"
+
+    def __init__(self, settings: SlurmSettings) -> None:
+        self._settings = settings
+        for command in ("sbatch", "squeue", "scancel", "scontrol"):
+            if shutil.which(command) is None:
+                raise BackendError(f"{command} is not on the PATH: Slurm's commands must be installed here")
+
+    def capacity(self) -> Capacity:
+        hosts: list[HostCapacity] = []
+        listed = _run(
+            "sinfo", "--noheader", "--Node", "--Format=NodeList:|,CPUsState:|,Memory:|,AllocMem:|,StateLong:|"
+        )
+        for line in dict.fromkeys(listed.splitlines()):
+            name, cpus, memory, taken, state = (part.strip() for part in line.split("|")[:5])
+            _, idle, _, total = (int(part) for part in cpus.split("/"))
+            usable = state in ("idle", "mixed", "allocated", "completing")
+            hosts.append(
+                HostCapacity(
+                    host=name,
+                    total=Resources(cpus=total, memory_bytes=int(memory) * _MIB),
+                    free=Resources(cpus=idle, memory_bytes=max(0, int(memory) - int(taken)) * _MIB),
+                    problem="" if usable else f"it is {state}",
+                )
+            )
+        return Capacity(hosts=tuple(hosts))
+
+    def submit_job(self, order: JobOrder) -> str:
+        folder = (self._settings.folder / order.job_id).absolute()
+        handle = {"folder": str(folder), "attempt": order.attempt, "log_dir": str(order.log_dir.absolute())}
+        known = self._known(order.job_id)
+        if order.attempt in known:
+            return json.dumps(handle | {"id": known[order.attempt]})
+        if known:
+            for number in known.values():
+                _run("scancel", number)
+            raise BackendError(f"earlier attempts of {order.job_id} are being ended", temporary=True)
+        order.log_dir.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        archive = ""
+        if order.archive is not None:
+            archive = str(folder / f"archive-{order.attempt}")
+            shutil.copyfile(order.archive, archive)
+        how = SlurmRendering(
+            job_id=order.job_id,
+            attempt=order.attempt,
+            folder=str(folder),
+            python=self._settings.python,
+            token=secrets.token_urlsafe(32),
+            archive=archive,
+        )
+        script = folder / f"job-{order.attempt}.sh"
+        script.touch(mode=0o600)
+        script.write_text(batch_script(order.spec, how))
+        number = _run("sbatch", "--parsable", str(script), cwd=folder).strip().partition(";")[0]
+        return json.dumps(handle | {"id": number})
+
+    def poll_job(self, handle: str) -> JobReport:
+        fields = json.loads(handle)
+        folder = Path(fields["folder"])
+        # Asked before the tasks are looked at: one that Slurm has ended writes no more.
+        state, why = _state(fields["id"])
+        _fetch_logs(folder / "logs", Path(fields["log_dir"]))
+        tasks, restarts = _tasks(folder)
+        result = folder / f"result-{fields['attempt']}"
+        if result.exists():
+            if int(result.read_text()) == 0:
+                return JobReport(phase="succeeded", tasks=tasks, restarts=restarts)
+            return JobReport(phase="failed", reason=_first_failure(tasks), tasks=tasks, restarts=restarts)
+        if state in _WAITING:
+            return JobReport(phase="waiting", reason=f"Slurm: {why}", tasks=tasks, restarts=restarts)
+        if state in _ALIVE:
+            return JobReport(phase="running", tasks=tasks, restarts=restarts)
+        if state == "TIMEOUT":
+            return JobReport(phase="failed", reason="it ran into its time limit", tasks=tasks, restarts=restarts)
+        reason = f"Slurm says {state}" if state else f"Slurm knows no job {fields['id']}"
+        return JobReport(phase="lost", reason=reason, tasks=tasks, restarts=restarts)
+
+    def stop_job(self, handle: str, *, grace_s: float) -> None:
+        fields = json.loads(handle)
+        _write_grace(Path(fields["folder"]), grace_s)
+        _run("scancel", "--state=PENDING", fields["id"], unless=_UNKNOWN_JOB)
+        # The script alone: it asks its tasks to end, and their keepers kill them in time. Slurm's own way would be
+        # to kill them after the time that its configuration says.
+        _run("scancel", "--batch", "--signal=TERM", fields["id"], unless=_UNKNOWN_JOB)
+
+    def delete_job(self, handle: str) -> None:
+        fields = json.loads(handle)
+        _run("scancel", fields["id"], unless=_UNKNOWN_JOB)
+        shutil.rmtree(fields["folder"], ignore_errors=True)
+
+    def _known(self, job_id: str) -> dict[int, str]:
+        """The jobs of this name that Slurm has not ended: attempts and numbers."""
+        listed = _run("squeue", "--noheader", "--me", f"--name={job_id}", "--format=%A|%k")
+        found: dict[int, str] = {}
+        for line in listed.splitlines():
+            number, _, comment = line.strip().partition("|")
+            attempt = comment.rpartition("-")[2]
+            if attempt.isdecimal():
+                found.setdefault(int(attempt), number)
+        return found
+
+
+def _run(*command: str, cwd: Path | None = None, unless: str = "") -> str:
+    """What ``command`` prints; an error that says ``unless`` is none."""
+    # What Slurm's own variables would change, such as formats, must not depend on who starts the server.
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("SQUEUE_", "SBATCH_", "SINFO_"))}
+    try:
+        done = subprocess.run(
+            command, cwd=cwd, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_TIMEOUT_S
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise BackendError(f"{command[0]}: {error}", temporary=True) from error
+    if done.returncode and not (unless and unless in done.stderr):
+        message = done.stderr.strip() or f"exit code {done.returncode}"
+        refused = "Unable to contact" not in message and "Connection refused" not in message
+        raise BackendError(f"{command[0]}: {message}", temporary=not refused)
+    return done.stdout
+
+
+def _state(number: str) -> tuple[str, str]:
+    """What Slurm says of a job: its state and, where it waits, why. Empty where it knows none."""
+    listed = _run(
+        "squeue", "--noheader", f"--jobs={number}", "--states=all", "--format=%T|%r", unless=_UNKNOWN_JOB
+    ).splitlines()
+    # The components of one job each have a line; they come and go together.
+    state, _, why = (listed[0] if listed else "").strip().partition("|")
+    return state, why
+
+
+def _fetch_logs(source: Path, target: Path) -> None:
+    for path in source.glob("*.log"):
+        copy = target / path.name
+        with path.open("rb") as file, copy.open("ab") as appended:
+            file.seek(appended.tell())
+            shutil.copyfileobj(file, appended)
+
+
+def _tasks(folder: Path) -> tuple[dict[TaskName, TaskState], dict[TaskName, int]]:
+    """What the tasks of the latest round have left in the job's folder, and how often each was started again."""
+    tasks: dict[TaskName, TaskState] = {}
+    restarts: dict[TaskName, int] = {}
+    rounds = sorted((folder / "rounds").glob("*"), key=_round_order)
+    if not (folder / "job.json").exists() or not rounds:
+        return tasks, restarts
+    counts: dict[str, int] = json.loads((folder / "job.json").read_text())["counts"]
+    for task in [TaskName(role, index) for role, count in counts.items() for index in range(count)]:
+        starts = sorted((rounds[-1] / f"{task.job}-{task.index}").glob("*"), key=lambda path: int(path.name))
+        tasks[task] = _task_state(AttemptFolder(starts[-1])) if starts else Running(waiting="it has not started yet")
+        restarts[task] = len(rounds) - 1 + max(0, len(starts) - 1)
+    return tasks, restarts
+
+
+def _round_order(path: Path) -> list[int]:
+    return [int(part) for part in path.name.split(".")]
+
+
+def _task_state(folder: AttemptFolder) -> TaskState:
+    progress = Progress.decode(report) if (report := folder.progress()) else None
+    ended: dict[str, Any] | None = folder.read("exit")
+    if ended is None:
+        return Running(started_at=(folder.read("keeper") or {}).get("started_at", 0.0), progress=progress)
+    return Exited(
+        code=ended["code"],
+        reason=ended["reason"],
+        stopped=ended["stopped"],
+        preempted=ended["preempted"],
+        at=ended["at"],
+        last_lines=tuple(ended["last_lines"]),
+        progress=progress,
+    )
+
+
+def _first_failure(tasks: dict[TaskName, TaskState]) -> str:
+    failed = [
+        (state.at, f"{task.job} {task.index} failed: {state.reason}")
+        for task, state in tasks.items()
+        if isinstance(state, Exited) and state.code and not state.stopped and not state.preempted
+    ]
+    return min(failed)[1] if failed else "the job failed; see slurm.log in its folder"
+
+
+def _write_grace(folder: Path, grace_s: float) -> None:
+    """Tells the keepers of all tasks that it is we who ask them to end, and how long they have."""
+    for path in (folder / "rounds").glob("*/*/*/order.json"):
+        AttemptFolder(path.parent).write("stop", {"grace_s": math.ceil(grace_s)})

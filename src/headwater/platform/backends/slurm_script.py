@@ -1,0 +1,193 @@
+"""A job as a batch script of Slurm: what ``headwater render`` prints and what the backend submits.
+
+The script needs nothing but itself, Headwater on the nodes, and a folder that all nodes share. It runs one ``srun`` for
+each role; each of its tasks is `headwater.platform.backends.slurm_task`. Where roles ask for different resources, the
+job is a heterogeneous one, with a component for each kind.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from headwater.platform.host.guard import JOB
+from headwater.platform.spec import JobSpec, Role, RoleSpec
+
+#: The roles whose end is the job's.
+WORKING: tuple[Role, ...] = ("chief", "worker")
+
+_MIB = 1 << 20
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SlurmRendering:
+    """What the script needs beside the job itself.
+
+    Attributes:
+      job_id: what Slurm, and the tasks, are told that the job is called.
+      attempt: how often the job has been submitted before.
+      folder: a folder that all nodes share, for this job alone.
+      python: the interpreter on the nodes that has Headwater.
+      token: the secret that the job's tasks share.
+      archive: a file on a disk that all nodes share, which is unpacked into the job's folder; empty for none.
+    """
+
+    job_id: str
+    attempt: int = 0
+    folder: str
+    python: str = "python3"
+    token: str
+    archive: str = ""
+
+
+def batch_script(spec: JobSpec, how: SlurmRendering) -> str:
+    """The script, for ``sbatch``."""
+    counts = spec.counts()
+    components = _components(spec, counts)
+    description = {
+        "job_id": how.job_id,
+        "attempt": how.attempt,
+        "token": how.token,
+        "archive": how.archive,
+        "counts": counts,
+        "spec": spec.model_dump(mode="json", exclude_none=True),
+    }
+    limit = spec.restart.limit if spec.restart.policy == "on-failure" and spec.restart_scope == "job" else 0
+    lines = ["#!/bin/bash", *_options(spec, how)]
+    for number, roles in enumerate(components):
+        lines += ["#SBATCH hetjob"] if number else []
+        lines += [f"#SBATCH {option}" for option in _component_options(spec, roles, counts)]
+    steps = [
+        _step(spec, role, counts[role], number if len(components) > 1 else None, how)
+        for number, roles in enumerate(components)
+        for role in roles
+    ]
+    return "\n".join(lines) + _BODY.format(
+        folder=shlex.quote(how.folder),
+        description=json.dumps(description),
+        attempt=how.attempt,
+        limit=limit,
+        backoff=math.ceil(spec.restart.backoff),
+        mark=JOB,
+        job_id=how.job_id,
+        steps="\n".join(f"    {step}" for step in steps),
+        python=shlex.quote(how.python),
+    )
+
+
+_BODY = """
+
+# Only the owner may read what follows: it holds the secret that the tasks share.
+umask 077
+folder={folder}
+mkdir -p "$folder/rounds" "$folder/logs" "$folder/work"
+cat > "$folder/job.json" <<'END_OF_JOB'
+{description}
+END_OF_JOB
+
+result() {{ echo "$1" > "$folder/result.tmp" && mv "$folder/result.tmp" "$folder/result-{attempt}"; }}
+step() {{ "${{@:2}}"; echo $? > "$folder/rounds/$round/$1.code"; }}
+# Whether a step has ended with an exit code other than 0, which is $code then.
+failed() {{
+    for file in "$folder/rounds/$round"/*.code; do
+        [ -e "$file" ] && code=$(cat "$file") && [ "${{code:-0}}" -ne 0 ] && return 0
+    done
+    code=0
+    return 1
+}}
+ended() {{ for step in "$@"; do kill -0 "$step" 2>/dev/null && return 1; done; return 0; }}
+# Not by a signal to srun, which would kill what it asks to end.
+end_all() {{
+    while ! ended $(jobs -pr); do
+        scancel --quiet --signal=TERM "$SLURM_JOB_ID" 2>/dev/null
+        sleep 0.5 & wait $!
+    done
+}}
+asked=0
+trap 'asked=1' TERM
+
+restarts=0
+while :; do
+    # A round is one start of all tasks. Each task first ends what other rounds have left on its node.
+    round="$SLURM_JOB_ID.${{SLURM_RESTART_COUNT:-0}}.$restarts"
+    export {mark}="{job_id}.$round" HEADWATER_SLURM_ROUND="$round"
+    mkdir -p "$folder/rounds/$round"
+    working=()
+    code=0
+{steps}
+    until failed || ended "${{working[@]}}" || [ "$asked" -eq 1 ]; do
+        wait -n
+    done
+    # Once more: what comes after this ends because it is asked to.
+    failed
+    end_all
+    # Slurm may want to start an interrupted job again: that is no result.
+    [ "$asked" -eq 1 ] && exit 143
+    if [ "$code" -eq 0 ] || [ "$restarts" -ge {limit} ]; then
+        result "$code"
+        exit "$code"
+    fi
+    restarts=$((restarts + 1))
+    echo "headwater: a task failed with exit code $code: restart $restarts of {limit} of the whole job"
+    sleep {backoff} & wait $!
+done
+"""
+
+
+def _options(spec: JobSpec, how: SlurmRendering) -> list[str]:
+    slurm = spec.slurm
+    options = [
+        f"--job-name={how.job_id}",
+        f"--comment=attempt-{how.attempt}",
+        f"--output={how.folder}/slurm.log",
+        "--open-mode=append",
+        "--requeue" if spec.requeue else "--no-requeue",
+    ]
+    options += [f"--partition={slurm.partition}"] if slurm.partition else []
+    options += [f"--account={slurm.account}"] if slurm.account else []
+    options += [f"--qos={slurm.qos}"] if slurm.qos else []
+    options += [f"--time={math.ceil(spec.deadlines.run / 60)}"] if spec.deadlines.run else []
+    # Before the time is over, tasks get what they need to end well.
+    options += [f"--signal=B:TERM@{math.ceil(spec.deadlines.grace)}"]
+    return [f"#SBATCH {option}" for option in [*options, *slurm.options]]
+
+
+def _resources(role: RoleSpec) -> tuple[int, int, int]:
+    """CPUs, memory of each of them in MiB, and GPUs of a task."""
+    cpus = max(1, math.ceil(role.cpus))
+    return cpus, math.ceil(role.memory / cpus / _MIB), role.gpus
+
+
+def _components(spec: JobSpec, counts: Mapping[Role, int]) -> list[list[Role]]:
+    """The roles, those that ask for the same resources together."""
+    components: dict[tuple[int, int, int], list[Role]] = {}
+    for role in counts:
+        components.setdefault(_resources(spec.role(role)), []).append(role)
+    return list(components.values())
+
+
+def _component_options(spec: JobSpec, roles: list[Role], counts: Mapping[Role, int]) -> list[str]:
+    return [f"--ntasks={sum(counts[role] for role in roles)}", *_per_task(spec.role(roles[0]))]
+
+
+def _per_task(role: RoleSpec) -> list[str]:
+    cpus, memory, gpus = _resources(role)
+    options = [f"--cpus-per-task={cpus}"]
+    options += [f"--mem-per-cpu={memory}M"] if memory else []
+    options += [f"--gpus-per-task={gpus}"] if gpus else []
+    return options
+
+
+def _step(spec: JobSpec, role: Role, count: int, component: int | None, how: SlurmRendering) -> str:
+    command: list[Any] = ["srun", f"--job-name={role}"]
+    command += [f"--het-group={component}"] if component is not None else []
+    command += [f"--ntasks={count}", *_per_task(spec.role(role)), "--exact", "--kill-on-bad-exit=1"]
+    command += [how.python, "-P", "-m", "headwater.platform.backends.slurm_task"]
+    # The job outlives its evaluator, however that ends.
+    counted = "" if role == "evaluator" else f"step {role} "
+    line = f'{counted}{shlex.join(command)} "$folder" {role} &'
+    return f"{line} working+=($!)" if role in WORKING else line

@@ -1,0 +1,171 @@
+"""One task of a job on Slurm: what ``srun`` starts, on the task's node.
+
+It ends what earlier rounds of the job have left on this node, takes a port, tells the other tasks its address through
+the job's folder, and waits for theirs. So no task starts before all nodes are free of old ones. Then it keeps the task
+(`headwater.platform.host.keeper`), and starts it again when it fails, if the job restarts single tasks.
+
+::
+
+    FOLDER/rounds/ROUND/ROLE-INDEX.address           where the task listens
+    FOLDER/rounds/ROUND/ROLE-INDEX/ATTEMPT/...       records, as `headwater.platform.host.records` describes them
+    FOLDER/logs/ROLE-INDEX.log                       what it printed
+
+Usage: python -P -m headwater.platform.backends.slurm_task FOLDER ROLE, under ``srun``
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from headwater.cluster.addresses import Address
+from headwater.cluster.names import TaskName
+from headwater.platform.archives import unpack
+from headwater.platform.host import guard
+from headwater.platform.host.gpus import CPU_ONLY
+from headwater.platform.host.keeper import Keeper
+from headwater.platform.host.ports import lease_folder, lease_ports, release_ports
+from headwater.platform.host.records import AttemptFolder
+from headwater.platform.spec import JobSpec, job_from_data
+from headwater.platform.tasks import ELSEWHERE, HERE, cluster_of, task_command, task_environment
+
+_LOOK_S = 0.2
+_MEETING_S = 600.0
+_MAX_LOG_BYTES = 1 << 30
+
+
+class SlurmTask:
+    """One task.
+
+    Args:
+      folder: the job's.
+      task: which.
+      round_name: which start of all tasks this is.
+    """
+
+    def __init__(self, folder: Path, task: TaskName, round_name: str) -> None:
+        self._folder = folder
+        self._task = task
+        self._round = folder / "rounds" / round_name
+        self._job: dict[str, Any] = json.loads((folder / "job.json").read_text())
+        self._spec: JobSpec = job_from_data(self._job["spec"])
+        # This process carries the mark of its round, too, so that a later round ends it. Its task has one of its own.
+        self._own_mark = f"{os.environ[guard.JOB]}.{task.job}.{task.index}"
+
+    def run(self) -> int:
+        """Runs the task to its end, restarts included; the exit code of this process."""
+        for other in self._round.parent.iterdir():
+            if other != self._round:
+                guard.end_job(f"{self._job['job_id']}.{other.name}")
+        leases = lease_folder()
+        (port,) = lease_ports(leases, self._own_mark, 1)
+        try:
+            address = str(Address(socket.gethostname(), port))
+            addresses = self._meet(address)
+            code = self._keep_until_it_succeeds(address, addresses)
+        finally:
+            release_ports(leases, self._own_mark)
+        return code if code >= 0 else 128 - code
+
+    def _keep_until_it_succeeds(self, address: str, addresses: dict[TaskName, str]) -> int:
+        attempt = 0
+        while True:
+            ended = self._keep(address, addresses, attempt)
+            code: int = ended["code"]
+            if code == 0 or ended["stopped"] or ended["preempted"] or attempt == self._limit():
+                return code
+            print(f"headwater: {self._task.job} {self._task.index} failed: {ended['reason']}", flush=True)
+            threading.Event().wait(min(self._spec.restart.backoff * 2**attempt, self._spec.restart.max_backoff))
+            attempt += 1
+
+    def _limit(self) -> int:
+        restart = self._spec.restart
+        return restart.limit if restart.policy == "on-failure" and self._spec.restart_scope == "task" else 0
+
+    def _meet(self, address: str) -> dict[TaskName, str]:
+        """Tells the others our address and waits for theirs.
+
+        Raises:
+          SystemExit: one of them did not come.
+        """
+        tasks = [TaskName(role, index) for role, count in self._job["counts"].items() for index in range(count)]
+        own = self._address_file(self._task)
+        own.with_suffix(".tmp").write_text(address)
+        own.with_suffix(".tmp").replace(own)
+        deadline = time.monotonic() + _MEETING_S
+        while missing := [task for task in tasks if not self._address_file(task).exists()]:
+            if time.monotonic() > deadline:
+                raise SystemExit(f"headwater: {missing[0].job} {missing[0].index} did not start in {_MEETING_S:.0f} s")
+            # Disks that nodes share tell nobody of changes.
+            threading.Event().wait(_LOOK_S)
+        return {task: self._address_file(task).read_text() for task in tasks}
+
+    def _address_file(self, task: TaskName) -> Path:
+        return self._round / f"{task.job}-{task.index}.address"
+
+    def _keep(self, address: str, addresses: dict[TaskName, str], attempt: int) -> dict[str, Any]:
+        """Keeps one start of the task; how it ended."""
+        task, spec = self._task, self._spec
+        path = self._round / f"{task.job}-{task.index}" / str(attempt)
+        path.mkdir(parents=True)
+        folder = AttemptFolder(path)
+        cluster = cluster_of(addresses)
+        role = spec.role(task.job)  # pyright: ignore[reportArgumentType]  tasks are made of roles
+        env = {
+            **os.environ,
+            "HEADWATER_TOKEN": self._job["token"],
+            **({} if role.gpus else CPU_ONLY),
+            **task_environment(spec, task, cluster, job_id=self._job["job_id"], attempt=attempt),
+            guard.JOB: f"{os.environ[guard.JOB]}:{self._own_mark}",
+        }
+        command = HERE if spec.command is None else ELSEWHERE
+        order = {
+            "argv": list(task_command(spec, task, cluster, headwater_command=command)),
+            "env": env,
+            "cwd": str(self._working_folder()),
+            "log_path": str(self._folder / "logs" / f"{task.job}-{task.index}.log"),
+            "max_log_bytes": _MAX_LOG_BYTES,
+            "memory_bytes": role.memory,
+            "cores": [],
+            "address": address,
+            "mark": self._own_mark,
+            "creator": None,
+        }
+        folder.write("order", order)
+        with open(os.devnull, "wb") as ready:
+            Keeper(folder, order).run(ready)
+        # Until the next start, an end that is asked for is simply that.
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        ended = folder.read("exit")
+        assert ended is not None
+        return ended
+
+    def _working_folder(self) -> Path:
+        work = self._folder / "work"
+        if self._job["archive"]:
+            with (self._folder / "archive.lock").open("a") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                if not (self._folder / "archive.done").exists():
+                    unpack(Path(self._job["archive"]), work)
+                    (self._folder / "archive.done").touch()
+        return work / (self._spec.workdir or "")
+
+
+def main() -> int:
+    """Runs the task that Slurm says this is."""
+    folder, role = sys.argv[1:]
+    task = TaskName(role, int(os.environ["SLURM_PROCID"]))
+    return SlurmTask(Path(folder), task, os.environ["HEADWATER_SLURM_ROUND"]).run()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

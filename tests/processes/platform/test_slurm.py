@@ -1,0 +1,223 @@
+"""The Slurm backend on a real Slurm: a controller and two nodes on this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headwater.cluster.names import TaskName
+from headwater.platform.backends.base import BackendError, Exited, JobOrder, JobReport, Running
+from headwater.platform.backends.slurm import SlurmBackend, SlurmSettings
+from headwater.platform.spec import job_from_data
+from tests.support.slurm import Slurm, require_slurm, slurm
+from tests.support.tasks import PREAMBLE, Told, wait_for_end
+
+pytestmark = pytest.mark.slow
+
+PS, FIRST, SECOND = TaskName("ps", 0), TaskName("worker", 0), TaskName("worker", 1)
+
+# Tells who it is and where; a ps stays until it is asked to end.
+CLUSTER = (
+    PREAMBLE
+    + """
+config = json.loads(os.environ["TF_CONFIG"])
+role, index = config["task"]["type"], config["task"]["index"]
+def address(role, index):
+    host, port = config["cluster"][role][index].split(":")
+    return host, int(port)
+"""
+)
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
+    require_slurm()
+    with slurm(tmp_path_factory.mktemp("slurm"), 2) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def backend(cluster: Slurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SlurmBackend:
+    for name, value in cluster.environment.items():
+        monkeypatch.setenv(name, value)
+    return SlurmBackend(SlurmSettings(folder=tmp_path / "shared", python=sys.executable))
+
+
+@pytest.fixture
+def told(tmp_path: Path) -> Iterator[Told]:
+    told = Told(tmp_path)
+    yield told
+    told.close()
+
+
+def order(tmp_path: Path, program: str, *, job_id: str = "linear-x1", attempt: int = 0, **fields: Any) -> JobOrder:
+    (tmp_path / "program.py").write_text(CLUSTER + program)
+    spec = job_from_data(
+        {
+            "name": "linear",
+            "command": [sys.executable, str(tmp_path / "program.py")],
+            "env": {"TELL": str(tmp_path / "tell")},
+            "workers": 2,
+            "deadlines": {"grace": "5s"},
+            **fields,
+        }
+    )
+    return JobOrder(job_id=job_id, attempt=attempt, spec=spec, log_dir=tmp_path / "logs")
+
+
+def over(backend: SlurmBackend, handle: str) -> JobReport:
+    """Waits for the job to be over."""
+    report = backend.poll_job(handle)
+    while report.phase in ("waiting", "running"):
+        report = backend.poll_job(handle)
+    return report
+
+
+def test_a_job_runs_on_two_nodes_and_its_ps_ends(backend: SlurmBackend, tmp_path: Path) -> None:
+    program = """
+if role == "ps":
+    listening = socket.create_server(address("ps", 0))
+    while True:
+        listening.accept()[0].sendall(os.environ["HEADWATER_TOKEN"].encode())
+for attempt in range(1000):
+    try:
+        said = socket.create_connection(address("ps", 0)).makefile().read()
+        break
+    except ConnectionRefusedError:
+        threading.Event().wait(0.05)
+print(role, index, "of", os.environ["SLURM_JOB_NUM_NODES"], said == os.environ["HEADWATER_TOKEN"])
+"""
+    assert {host.total.cpus for host in backend.capacity().hosts} == {2}
+    ordered = order(tmp_path, program, ps=1, slurm={"options": ["--ntasks-per-node=2"]})
+    handle = backend.submit_job(ordered)
+    assert backend.submit_job(ordered) == handle
+    report = over(backend, handle)
+    assert (report.phase, report.reason) == ("succeeded", "")
+    for number in (0, 1):
+        assert (tmp_path / f"logs/worker-{number}.log").read_text() == f"worker {number} of 2 True\n"
+    ended = report.tasks[PS]
+    assert isinstance(ended, Exited)
+    assert ended.preempted
+    assert report.restarts == {PS: 0, FIRST: 0, SECOND: 0}
+
+
+def test_one_task_is_started_again(backend: SlurmBackend, tmp_path: Path) -> None:
+    program = """
+if role == "ps":
+    signal.pause()
+if index == 1 and not os.path.exists("failed"):
+    open("failed", "x").close()
+    sys.exit(9)
+print("done", os.environ["HEADWATER_ATTEMPT"])
+"""
+    ordered = order(tmp_path, program, ps=1, restart={"limit": 1, "backoff": 0}, job_id="linear-x2")
+    report = over(backend, backend.submit_job(ordered))
+    assert report.phase == "succeeded"
+    assert report.restarts == {PS: 0, FIRST: 0, SECOND: 1}
+    assert (tmp_path / "logs/worker-1.log").read_text() == "done 1\n"
+
+
+def test_all_tasks_are_started_again_until_the_limit(backend: SlurmBackend, tmp_path: Path) -> None:
+    program = "print('failing'); sys.exit(7 if index else 0)"
+    ordered = order(tmp_path, program, restart={"limit": 1, "backoff": 0}, job_id="linear-x3")
+    report = over(backend, backend.submit_job(ordered))
+    assert (report.phase, report.reason) == ("failed", "worker 1 failed: exit code 7")
+    assert report.restarts[SECOND] == 1
+    assert (tmp_path / "logs/worker-1.log").read_text() == "failing\n" * 2
+
+
+def test_old_processes_are_ended_before_new_ones_start(
+    backend: SlurmBackend, cluster: Slurm, tmp_path: Path, told: Told
+) -> None:
+    program = f"""
+orphan = {PREAMBLE!r} + "tell(os.getpid())\\nwhile True: signal.pause()"
+if os.path.exists("orphan"):
+    pid = int(open("orphan").read())
+    print("left" if os.path.exists(f"/proc/{{pid}}") else "gone")
+    sys.exit()
+# What Slurm does not find: a daemon, whose parent is gone.
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+child = subprocess.Popen(["setsid", sys.executable, "-c", orphan], start_new_session=True)
+open("orphan", "w").write(str(child.pid))
+signal.pause()
+"""
+    ordered = order(tmp_path, program, workers=1, job_id="linear-x4")
+    handle = backend.submit_job(ordered)
+    orphan = told()
+    number = json.loads(handle)["id"]
+    cluster.run("scontrol", "requeue", number)
+    while "PENDING" not in cluster.run("squeue", "--noheader", f"--jobs={number}", "--format=%T"):
+        pass
+    # Slurm would wait for two minutes.
+    cluster.run("scontrol", "update", f"JobId={number}", "StartTime=now")
+    report = over(backend, handle)
+    assert report.phase == "succeeded"
+    assert (tmp_path / "logs/worker-0.log").read_text() == "gone\n"
+    assert report.restarts[FIRST] == 1
+    wait_for_end(orphan)
+
+
+def test_a_job_is_stopped_with_time_to_end(backend: SlurmBackend, tmp_path: Path, told: Told) -> None:
+    program = """
+def end(*_):
+    print("saved")
+    sys.exit(3)
+signal.signal(signal.SIGTERM, end)
+tell()
+signal.pause()
+"""
+    handle = backend.submit_job(order(tmp_path, program, workers=1, job_id="linear-x5"))
+    told()
+    assert isinstance(backend.poll_job(handle).tasks[FIRST], Running)
+    backend.stop_job(handle, grace_s=5)
+    report = over(backend, handle)
+    ended = report.tasks[FIRST]
+    assert isinstance(ended, Exited)
+    assert (ended.code, ended.stopped) == (3, True)
+    assert (tmp_path / "logs/worker-0.log").read_text() == "saved\n"
+    backend.delete_job(handle)
+    assert not (tmp_path / "shared/linear-x5").exists()
+
+
+def test_roles_may_ask_for_different_resources(backend: SlurmBackend, tmp_path: Path) -> None:
+    program = "print(os.environ.get('SLURM_CPUS_PER_TASK'))\nif role == 'ps': signal.pause()"
+    workers = {"count": 2, "cpus": 1, "memory": "100MiB"}
+    ordered = order(tmp_path, program, ps={"count": 1, "cpus": 2, "memory": "200MiB"}, workers=workers, job_id="h-1")
+    report = over(backend, backend.submit_job(ordered))
+    assert report.phase == "succeeded"
+    assert (tmp_path / "logs/ps-0.log").read_text() == "2\n"
+    assert (tmp_path / "logs/worker-1.log").read_text() == "1\n"
+
+
+def test_what_slurm_refuses_is_told(backend: SlurmBackend, tmp_path: Path) -> None:
+    with pytest.raises(BackendError, match="invalid partition") as refused:
+        backend.submit_job(order(tmp_path, "", slurm={"partition": "none"}, job_id="linear-x6"))
+    assert not refused.value.temporary
+
+
+def test_a_job_that_asks_for_too_much_waits_and_says_why(backend: SlurmBackend, tmp_path: Path) -> None:
+    handle = backend.submit_job(order(tmp_path, "", workers={"count": 1, "cpus": 64}, job_id="linear-x7"))
+    report = backend.poll_job(handle)
+    assert report.phase == "waiting"
+    assert report.reason.startswith("Slurm: ")
+    assert report.reason != "Slurm: "
+    backend.stop_job(handle, grace_s=1)
+    assert over(backend, handle).phase == "lost"
+
+
+def test_a_job_that_slurm_does_not_know_is_lost(backend: SlurmBackend, tmp_path: Path) -> None:
+    handle = f'{{"id": "4711", "folder": "{tmp_path}", "attempt": 0, "log_dir": "{tmp_path}"}}'
+    assert backend.poll_job(handle).phase == "lost"
+    backend.stop_job(handle, grace_s=1)
+
+
+def test_without_slurms_commands_there_is_no_backend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", os.devnull)
+    with pytest.raises(BackendError, match="sbatch is not on the PATH"):
+        SlurmBackend(SlurmSettings(folder=tmp_path))

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import json
+import subprocess
+from typing import Any
+
+import pytest
+
+from headwater.platform.backends.slurm_script import SlurmRendering, batch_script
+from headwater.platform.spec import job_from_data
+
+
+def script(**fields: Any) -> str:
+    spec = job_from_data({"name": "linear", "program": "train.py", "ps": 1, "workers": 2, **fields})
+    how = SlurmRendering(job_id="linear-x1", attempt=2, folder="/shared/it's here", python="python3.12", token="s3cret")
+    text = batch_script(spec, how)
+    subprocess.run(["bash", "-n"], input=text, text=True, check=True)
+    return text
+
+
+def lines(text: str, start: str) -> list[str]:
+    return [line.strip() for line in text.splitlines() if line.strip().startswith(start)]
+
+
+def test_each_role_is_a_step() -> None:
+    steps = [
+        line for line in script(chief=True, evaluator=True).splitlines() if "srun" in line and "slurm_task" in line
+    ]
+    assert [line.split('"$folder" ')[1].split()[0] for line in steps] == ["ps", "chief", "worker", "evaluator"]
+    assert [line.endswith("working+=($!)") for line in steps] == [False, True, True, False]
+    assert all("python3.12 -P -m headwater.platform.backends.slurm_task" in line for line in steps)
+
+
+def test_roles_with_the_same_resources_share_an_allocation() -> None:
+    text = script()
+    assert "#SBATCH --ntasks=3" in text
+    assert "hetjob" not in text
+    assert "--het-group" not in text
+
+
+def test_roles_with_other_resources_have_their_own() -> None:
+    text = script(workers={"count": 2, "cpus": 2.5, "memory": "3GiB", "gpus": 1})
+    assert lines(text, "#SBATCH --ntasks") == ["#SBATCH --ntasks=1", "#SBATCH --ntasks=2"]
+    assert "#SBATCH hetjob\n#SBATCH --ntasks=2\n#SBATCH --cpus-per-task=3\n#SBATCH --mem-per-cpu=1024M\n" in text
+    assert "--het-group=1 --ntasks=2 --cpus-per-task=3 --mem-per-cpu=1024M --gpus-per-task=1" in text
+
+
+def test_the_job_file_says_the_rest() -> None:
+    text = script(
+        slurm={"partition": "gpu", "account": "me", "qos": "high", "options": ["--constraint=ib"]},
+        deadlines={"run": "90m", "grace": "45s"},
+        requeue=False,
+    )
+    wanted = {
+        "--job-name=linear-x1", "--comment=attempt-2", "--partition=gpu", "--account=me", "--qos=high",
+        "--constraint=ib", "--time=90", "--signal=B:TERM@45", "--no-requeue",
+    }  # fmt: skip
+    assert wanted <= {line.removeprefix("#SBATCH ") for line in lines(text, "#SBATCH")}
+
+
+@pytest.mark.parametrize(
+    ("restart", "limit"),
+    [({"scope": "job", "limit": 4}, 4), ({"scope": "task", "limit": 4}, 0), ({"policy": "never", "scope": "job"}, 0)],
+)
+def test_the_script_restarts_whole_jobs_only(restart: dict[str, Any], limit: int) -> None:
+    assert f'"$restarts" -ge {limit} ]' in script(restart=restart)
+
+
+def test_what_the_tasks_read_is_in_the_script() -> None:
+    text = script(args=["END_OF_JOB", "'$HOME'"])
+    (line,) = lines(text, '{"job_id"')
+    description = json.loads(line)
+    assert description["counts"] == {"ps": 1, "worker": 2}
+    again = job_from_data(description["spec"])
+    assert again.args == ["END_OF_JOB", "'$HOME'"]
+    assert "folder='/shared/it'\"'\"'s here'" in text
