@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import secrets
+import shutil
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -202,11 +203,7 @@ class Manager:
                 backend.delete_job(record.handle)
             self.store.delete_job(job_id)
             self._drop(job_id)
-            folder = self.settings.job_dir(job_id)
-            if folder.is_dir():
-                for path in folder.iterdir():
-                    path.unlink()
-                folder.rmdir()
+            shutil.rmtree(self.settings.job_dir(job_id), ignore_errors=True)
 
     def job(self, job_id: str) -> JobRecord:
         """A job as it is now; raises `NoSuchJob`."""
