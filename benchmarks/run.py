@@ -32,22 +32,45 @@ class Case:
       program: file in ``programs/``.
       workers: how many worker tasks; 0 for a program of one process.
       wanted: the ratio that Headwater is to reach.
+      arguments: for the program.
+      virtual_gpus: how many GPUs the CPU stands in for.
     """
 
     name: str
     program: str
     workers: int
     wanted: float
+    arguments: tuple[str, ...] = ()
+    virtual_gpus: int = 0
 
 
 CASES = (
     Case(name="local Session.run", program="local_run.py", workers=0, wanted=3),
+    *(
+        Case(
+            name=f"Session.run of {count} operations",
+            program="local_run.py",
+            workers=0,
+            wanted=3,
+            arguments=(f"--operations={count}",),
+        )
+        for count in (10, 100, 1000)
+    ),
     Case(name="linear, 1 ps + 1 worker", program="linear.py", workers=1, wanted=4),
     Case(name="linear, 1 ps + 2 workers", program="linear.py", workers=2, wanted=4),
     Case(name="mlp, 1 ps + 1 worker", program="mlp.py", workers=1, wanted=3),
     Case(name="mlp, 1 ps + 2 workers", program="mlp.py", workers=2, wanted=3),
     Case(name="100 MB, 1 ps + 1 worker", program="large.py", workers=1, wanted=2),
     Case(name="queue of records, examples/s", program="queue_records.py", workers=0, wanted=3),
+    Case(name="LeNet step", program="lenet.py", workers=0, wanted=1),
+    Case(
+        name="step of 4 towers",
+        program="lenet.py",
+        workers=0,
+        wanted=1,
+        arguments=("--towers=4", "--batch=25"),
+        virtual_gpus=4,
+    ),
     Case(name="tf.data of records, examples/s", program="dataset_records.py", workers=0, wanted=3),
 )
 
@@ -64,7 +87,9 @@ def free_ports(count: int) -> list[int]:
 def measure(case: Case, python: list[str], seconds: float) -> float:
     """Steps per second of ``case``, summed over its workers."""
     environment = dict(os.environ, CUDA_VISIBLE_DEVICES="", TF_CPP_MIN_LOG_LEVEL="2", PYTHONWARNINGS="ignore")
-    command = [*python, str(PROGRAMS / case.program), f"--seconds={seconds}"]
+    if case.virtual_gpus:
+        environment["HEADWATER_VIRTUAL_GPUS"] = str(case.virtual_gpus)
+    command = [*python, str(PROGRAMS / case.program), f"--seconds={seconds}", *case.arguments]
     if not case.workers:
         return _rate(_start(command, environment))
     ports = free_ports(1 + case.workers)
