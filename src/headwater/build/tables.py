@@ -344,7 +344,14 @@ class IdTableWithHashBuckets(_Table):
             return _like_keys(keys, ids)
 
 
-StaticVocabularyTable = IdTableWithHashBuckets
+class StaticVocabularyTable(IdTableWithHashBuckets):
+    """`IdTableWithHashBuckets` over a `StaticHashTable` of an initializer's entries; None for fingerprints only."""
+
+    def __init__(
+        self, initializer: Any, num_oov_buckets: int, lookup_key_dtype: Any = None, name: str | None = None
+    ) -> None:
+        table = None if initializer is None else StaticHashTable(initializer, -1)
+        super().__init__(table, num_oov_buckets, name=name, key_dtype=lookup_key_dtype)
 
 
 def index_table_from_tensor(

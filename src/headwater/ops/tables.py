@@ -41,13 +41,12 @@ class Table:
         """Gives a fixed table its entries. A second time changes nothing.
 
         Raises:
-          InvalidArgumentError: a key that comes twice with different values.
-          FailedPreconditionError: the table is there with other entries.
+          FailedPreconditionError: a key comes twice with different values, or the table is there with other entries.
         """
         found: dict[Any, Any] = {}
         for key, value in zip(_items(keys), _items(values), strict=True):
             if found.setdefault(key, value) != value:
-                raise InvalidArgumentError(
+                raise FailedPreconditionError(
                     None, None, f"HashTable {self._name!r} has different value for same key. Key {key!r} has "
                     f"{found[key]!r} and trying to add value {value!r}",
                 )  # fmt: skip

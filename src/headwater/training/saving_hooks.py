@@ -74,6 +74,10 @@ class CheckpointSaverHook(SessionRunHook):
         self._global_step: Any = None
         self._writer: Any = None
 
+    def add_listeners(self, listeners: Sequence[CheckpointSaverListener]) -> None:
+        """More that are told of every checkpoint; before the session begins."""
+        self._listeners.extend(listeners)
+
     def begin(self) -> None:
         self._writer = FileWriterCache.get(self._checkpoint_dir)
         self._global_step = global_step_value(type(self).__name__)

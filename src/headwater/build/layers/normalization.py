@@ -46,6 +46,7 @@ class BatchNormalization(Layer):
         renorm_momentum: float = 0.99, fused: bool | None = None, trainable: bool = True,
         virtual_batch_size: int | None = None, adjustment: Any = None, name: Any = None, **kwargs: Any,
     ) -> None:  # fmt: skip
+        self._beta_first = bool(kwargs.pop("_beta_first", False))
         super().__init__(trainable=trainable, name=name, **kwargs)
         if renorm or virtual_batch_size is not None or adjustment is not None:
             raise ValueError("renorm, virtual_batch_size and adjustment are not supported; leave them out")
@@ -88,10 +89,10 @@ class BatchNormalization(Layer):
         size = sizes if len(sizes) == 1 else [dims[i] if i in self._axes else 1 for i in range(rank)]
         narrow = self._dtype in (dtypes.float16, dtypes.bfloat16)
         kind = dtypes.float32 if narrow else self._dtype or dtypes.float32
-        if self.scale:
-            self.gamma = self.add_weight("gamma", size, kind, trainable=True, **self._gamma)
-        if self.center:
-            self.beta = self.add_weight("beta", size, kind, trainable=True, **self._beta)
+        made = [("gamma", self.scale, self._gamma), ("beta", self.center, self._beta)]
+        for name, wanted, settings in reversed(made) if self._beta_first else made:
+            if wanted:
+                setattr(self, name, self.add_weight(name, size, kind, trainable=True, **settings))
         self.moving_mean = self.add_weight(
             "moving_mean", size, kind, initializer=self.moving_mean_initializer, trainable=False
         )

@@ -67,15 +67,14 @@ def collect_variable(variable: Any, collections: Any, name: str) -> None:
                 graph.add_to_collection(key, part)
 
 
-def collect_output(collections: Any, alias: str, output: Any) -> Any:
-    """Adds a layer's result to collections, under the name of its scope, and returns it."""
+def collect_output(collections: Any, output: Any) -> Any:
+    """Adds a layer's result to collections, and returns it."""
     if collections:
-        output.aliases = [*getattr(output, "aliases", ()), alias]
         get_default_graph().add_to_collections(collections, output)
     return output
 
 
-def finished(outputs: Any, layer: Any, settings: Mapping[str, Any], scope: Any) -> Any:
+def finished(outputs: Any, layer: Any, settings: Mapping[str, Any]) -> Any:
     """What comes after a layer: collections, normalizer, activation."""
     collections = settings["variables_collections"]
     for attribute, name in (
@@ -88,7 +87,7 @@ def finished(outputs: Any, layer: Any, settings: Mapping[str, Any], scope: Any) 
         outputs = settings["normalizer_fn"](outputs, **(settings["normalizer_params"] or {}))
     if settings["activation_fn"] is not None:
         outputs = settings["activation_fn"](outputs)
-    return collect_output(settings["outputs_collections"], scope.name, outputs)
+    return collect_output(settings["outputs_collections"], outputs)
 
 
 def _settings(arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -121,7 +120,7 @@ def fully_connected(
             kernel_regularizer=weights_regularizer, bias_regularizer=biases_regularizer, trainable=trainable,
             name=entered.name, dtype=inputs.dtype.base_dtype, _scope=entered, _reuse=reuse,
         )  # fmt: skip
-        return finished(layer(inputs), layer, settings, entered)
+        return finished(layer(inputs), layer, settings)
 
 
 def _channels(data_format: str | None) -> str:
@@ -164,7 +163,7 @@ def convolution_layer(
             kernel_regularizer=weights_regularizer, bias_regularizer=biases_regularizer, trainable=trainable,
             name=entered.name, dtype=inputs.dtype.base_dtype, _scope=entered, _reuse=reuse,
         )  # fmt: skip
-        return finished(layer(inputs), layer, settings, entered)
+        return finished(layer(inputs), layer, settings)
 
 
 def _of_rank(dims: int, name: str, doc: str) -> Callable[..., Any]:
@@ -201,7 +200,7 @@ def _transposed(cls: Any, default: str, data_format_default: str, doc: str) -> C
                 kernel_regularizer=weights_regularizer, bias_regularizer=biases_regularizer, trainable=trainable,
                 name=entered.name, dtype=inputs.dtype.base_dtype, _scope=entered, _reuse=reuse,
             )  # fmt: skip
-            return finished(layer(inputs), layer, settings, entered)
+            return finished(layer(inputs), layer, settings)
 
     function.__name__ = function.__qualname__ = default.lower()
     function.__doc__ = doc
@@ -247,7 +246,7 @@ def separable_convolution2d(
                 pointwise_regularizer=weights_regularizer, bias_regularizer=biases_regularizer, trainable=trainable,
                 name=entered.name, dtype=inputs.dtype.base_dtype, _scope=entered, _reuse=reuse,
             )  # fmt: skip
-            return finished(layer(inputs), layer, settings, entered)
+            return finished(layer(inputs), layer, settings)
         first = channels == "channels_first"
         depth = int(inputs.shape[1 if first else 3])
         height, width = (kernel_size, kernel_size) if isinstance(kernel_size, int) else kernel_size
@@ -264,7 +263,7 @@ def separable_convolution2d(
                 collections=_listed(variables_collections, "biases"),
             )  # fmt: skip
             outputs = nn.bias_add(outputs, biases, data_format=data_format)
-        return finished(outputs, None, settings, entered)
+        return finished(outputs, None, settings)
 
 
 def _listed(collections: Any, name: str) -> Any:
@@ -278,7 +277,7 @@ def bias_add(
     data_format: str = "NHWC", scope: Any = None,
 ) -> Tensor:  # fmt: skip
     """inputs + biases, one for each channel."""
-    with variable_scope(scope, "BiasAdd", [inputs], reuse=reuse) as entered:
+    with variable_scope(scope, "BiasAdd", [inputs], reuse=reuse):
         inputs = convert_to_tensor(inputs)
         size = inputs.shape[1 if data_format.startswith("NC") else -1].value
         biases = model_variable(
@@ -288,7 +287,7 @@ def bias_add(
         outputs = nn.bias_add(inputs, biases, data_format=data_format)
         if activation_fn is not None:
             outputs = activation_fn(outputs)
-        return collect_output(outputs_collections, entered.name, outputs)
+        return collect_output(outputs_collections, outputs)
 
 
 def embed_sequence(

@@ -64,6 +64,7 @@ def batch_norm(
             moving_variance_initializer=begin.get("moving_variance", ONES), beta_regularizer=cost.get("beta"),
             gamma_regularizer=cost.get("gamma"), trainable=trainable, fused=None if flat else fused,
             name=entered.name, _scope=entered, _reuse=reuse, dtype=inputs.dtype.base_dtype, _collect_updates=False,
+            _beta_first=flat,
         )  # fmt: skip
         # Rows are images of one pixel: the averages then keep the unbiased variance, as those of images do.
         images = arrays.reshape(inputs, [-1, 1, 1, inputs.dims[-1]]) if flat and inputs.dims else inputs
@@ -81,7 +82,7 @@ def batch_norm(
                 get_default_graph().add_to_collections(updates_collections, update)
         if activation_fn is not None:
             outputs = activation_fn(outputs)
-        return collect_output(outputs_collections, entered.name, outputs)
+        return collect_output(outputs_collections, outputs)
 
 
 @add_arg_scope
@@ -100,7 +101,7 @@ def layer_norm(
     Raises:
       ValueError: an axis that the inputs do not have, or a size that is not known.
     """
-    with variable_scope(scope, "LayerNorm", [inputs], reuse=reuse) as entered:
+    with variable_scope(scope, "LayerNorm", [inputs], reuse=reuse):
         inputs = convert_to_tensor(inputs)
         rank = len(inputs.dims or ())
         begin = begin_norm_axis + rank if begin_norm_axis < 0 else begin_norm_axis
@@ -121,7 +122,7 @@ def layer_norm(
         outputs.set_shape(inputs.dims)
         if activation_fn is not None:
             outputs = activation_fn(outputs)
-        return collect_output(outputs_collections, entered.name, outputs)
+        return collect_output(outputs_collections, outputs)
 
 
 def _parameter(name: str, size: Any, kind: Any, initializer: Any, collections: Any, trainable: bool) -> Any:
@@ -138,7 +139,7 @@ def instance_norm(
 ) -> Tensor:  # fmt: skip
     """Each channel of each example by its own mean and variance (Ulyanov et al., 2016)."""
     begin: dict[str, Any] = param_initializers or {}
-    with variable_scope(scope, "InstanceNorm", [inputs], reuse=reuse) as entered:
+    with variable_scope(scope, "InstanceNorm", [inputs], reuse=reuse):
         inputs = convert_to_tensor(inputs)
         rank = len(inputs.dims or ())
         axis = 1 if data_format.startswith("NC") else rank - 1
@@ -157,7 +158,7 @@ def instance_norm(
         outputs.set_shape(inputs.dims)
         if activation_fn is not None:
             outputs = activation_fn(outputs)
-        return collect_output(outputs_collections, entered.name, outputs)
+        return collect_output(outputs_collections, outputs)
 
 
 @add_arg_scope

@@ -28,7 +28,7 @@ def _pooling(cls: Any, default: str, order: str, doc: str) -> Callable[..., Any]
                 pool_size=kernel_size, strides=stride, padding=padding, data_format=channels, _scope=entered.rstrip("/")
             )
             outputs = layer.call(convert_to_tensor(inputs))
-            return collect_output(outputs_collections, entered.rstrip("/"), outputs)
+            return collect_output(outputs_collections, outputs)
 
     function.__name__ = function.__qualname__ = default.lower()
     function.__doc__ = doc
@@ -49,14 +49,14 @@ def dropout(
     """In training each element kept with probability ``keep_prob`` and divided by it, else 0; otherwise unchanged."""
     with variable_scope(scope, "Dropout", [inputs]) as entered:
         layer = core.Dropout(rate=1 - keep_prob, noise_shape=noise_shape, seed=seed, name=entered.name, _scope=entered)
-        return collect_output(outputs_collections, entered.name, layer(inputs, training=is_training))
+        return collect_output(outputs_collections, layer(inputs, training=is_training))
 
 
 @add_arg_scope
 def flatten(inputs: Any, outputs_collections: Any = None, scope: Any = None) -> Tensor:
     """All dimensions but the first as one."""
-    with name_scope(scope, "Flatten", [inputs]) as entered:
-        return collect_output(outputs_collections, entered.rstrip("/"), core.flatten(inputs))
+    with name_scope(scope, "Flatten", [inputs]):
+        return collect_output(outputs_collections, core.flatten(inputs))
 
 
 @add_arg_scope
@@ -65,10 +65,10 @@ def one_hot_encoding(
     scope: Any = None,
 ) -> Tensor:  # fmt: skip
     """For each class number a row with ``on_value`` in its place and ``off_value`` elsewhere."""
-    with name_scope(scope, "OneHotEncoding", [labels, num_classes]) as entered:
+    with name_scope(scope, "OneHotEncoding", [labels, num_classes]):
         labels = convert_to_tensor(labels)
         outputs = indexing.one_hot(labels, num_classes, on_value=on_value, off_value=off_value)
-        return collect_output(outputs_collections, entered, outputs)
+        return collect_output(outputs_collections, outputs)
 
 
 @add_arg_scope

@@ -172,9 +172,10 @@ _MODULES = {
 } | {
     area: f"headwater.compat.tf.{area}"
     for area in (
-        "bitwise", "compat", "contrib", "debugging", "dtypes", "errors", "examples", "image", "initializers", "io",
-        "layers", "linalg", "lookup", "losses", "manip", "math", "metrics", "nest", "nn", "python_io", "random",
-        "signal", "sparse", "spectral", "strings", "summary", "test", "train", "version",
+        "bitwise", "compat", "contrib", "debugging", "dtypes", "errors", "estimator", "examples", "feature_column",
+        "image", "initializers", "io", "layers", "linalg", "lookup", "losses", "manip", "math", "metrics", "nest",
+        "nn", "python_io", "random", "saved_model", "signal", "sparse", "spectral", "strings", "summary", "test",
+        "train", "version",
     )
 }  # fmt: skip
 

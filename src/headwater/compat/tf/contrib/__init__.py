@@ -6,7 +6,10 @@ from headwater.compat.names import namespace
 
 _MODULES = {
     area: f"headwater.compat.tf.contrib.{area}"
-    for area in ("data", "deprecated", "framework", "layers", "lookup", "metrics", "rnn", "slim", "training")
-}
+    for area in (
+        "data", "deprecated", "framework", "image", "layers", "lookup", "metrics",
+        "rnn", "slim", "staging", "training",
+    )
+}  # fmt: skip
 
 __getattr__, __dir__ = namespace(__name__, {}, _MODULES)

@@ -1,0 +1,9 @@
+"""``tf.contrib.image``: images turned."""
+
+from __future__ import annotations
+
+from headwater.compat.names import namespace
+
+_NAMES = {"headwater.build.images": "rotate"}
+
+__getattr__, __dir__ = namespace(__name__, _NAMES)

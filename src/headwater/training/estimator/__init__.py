@@ -1,0 +1,1 @@
+"""Estimators (TensorFlow 1.15's ``tf.estimator``): a model as a function, trained and evaluated by one object."""

@@ -1,0 +1,288 @@
+"""Estimators with models of their own: linear ones, deep ones, and both together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from headwater.build.control_flow import group
+from headwater.build.default_graph import control_dependencies, get_collection
+from headwater.build.feature_columns.dense import input_layer, linear_model
+from headwater.build.initializers import GlorotUniform
+from headwater.build.layers.core import dense, dropout
+from headwater.build.layers.normalization import batch_normalization
+from headwater.build.nn import relu
+from headwater.build.state import assign_add
+from headwater.build.variable_scope import variable_scope
+from headwater.build.weighted_losses import Reduction
+from headwater.graph.collections import GraphKeys
+from headwater.graph.operation import Tensor
+from headwater.training.estimator.estimator import Estimator
+from headwater.training.estimator.heads import Head, RegressionHead, class_head
+from headwater.training.estimator.specs import ModeKeys
+from headwater.training.train_ops import OPTIMIZER_CLS_NAMES
+from headwater.training.training_util import get_global_step
+
+_DEEP, _LINEAR = "dnn", "linear"
+_DEEP_RATE, _LINEAR_RATE = 0.05, 0.2
+_TOGETHER_DEEP_RATE, _TOGETHER_LINEAR_RATE = 0.001, 0.005
+
+
+def _optimizer(given: Any, rate: float) -> Any:
+    """An optimizer, by its name, by a function, or itself.
+
+    Raises:
+      ValueError: no such name, or something else.
+    """
+    if isinstance(given, str):
+        if given not in OPTIMIZER_CLS_NAMES:
+            raise ValueError(f"Unsupported optimizer name: {given}. Supported names are: {sorted(OPTIMIZER_CLS_NAMES)}")
+        return OPTIMIZER_CLS_NAMES[given](learning_rate=rate)
+    found = given() if callable(given) and not hasattr(given, "minimize") else given
+    if not hasattr(found, "minimize"):
+        raise ValueError(f"The given object is not an Optimizer instance. Given: {found}")
+    return found
+
+
+def _deep_logits(
+    features: Mapping[str, Any], mode: str, units: int, hidden_units: Sequence[int], columns: Any, activation: Any,
+    drop: float | None, normalize: bool, partitioner: Any,
+) -> Tensor:  # fmt: skip
+    training = mode == ModeKeys.TRAIN
+    with variable_scope(_DEEP, values=tuple(features.values()), partitioner=partitioner):
+        with variable_scope("input_from_feature_columns", partitioner=partitioner):
+            net = input_layer(features, columns)
+        for index, size in enumerate(hidden_units):
+            with variable_scope(f"hiddenlayer_{index}", values=(net,)) as scope:
+                net = dense(net, size, activation=activation, kernel_initializer=GlorotUniform(), name=scope)
+                if drop is not None and training:
+                    net = dropout(net, rate=drop, training=True)
+                if normalize:
+                    net = batch_normalization(net, momentum=0.999, training=training, name=f"batchnorm_{index}")
+        with variable_scope("logits", values=(net,)) as scope:
+            return dense(net, units, kernel_initializer=GlorotUniform(), name=scope)
+
+
+def _linear_logits(features: Mapping[str, Any], units: int, columns: Any, partitioner: Any, combiner: str) -> Tensor:
+    with variable_scope(_LINEAR, values=tuple(features.values()), partitioner=partitioner):
+        return linear_model(features, columns, units=units, sparse_combiner=combiner)
+
+
+def _training(parts: Sequence[tuple[str, Any]]) -> Callable[[Tensor], Any]:
+    """Trains the variables of each scope with its optimizer; counts the step once."""
+
+    def train_op_fn(loss: Tensor) -> Any:
+        step = get_global_step()
+        with control_dependencies(get_collection(GraphKeys.UPDATE_OPS)):
+            if len(parts) == 1:
+                return parts[0][1].minimize(loss, global_step=step)
+            ops = [
+                optimizer.minimize(loss, var_list=get_collection(GraphKeys.TRAINABLE_VARIABLES, scope))
+                for scope, optimizer in parts
+            ]
+            trained = group(*ops)
+        with control_dependencies([trained]):
+            return assign_add(step, 1).op
+
+    return train_op_fn
+
+
+class _Canned(Estimator):
+    def __init__(
+        self, head: Head, logits: Callable[[Mapping[str, Any], str, int], Tensor],
+        optimizers: Callable[[], Sequence[tuple[str, Any]]], model_dir: str | None, config: Any, warm_start_from: Any,
+    ) -> None:  # fmt: skip
+        def model_fn(features: Any, labels: Any, mode: str) -> Any:
+            train = _training(optimizers()) if mode == ModeKeys.TRAIN else None
+            found = logits(features, mode, head.logits_dimension)
+            return head.create_estimator_spec(features, mode, found, labels, train)
+
+        super().__init__(model_fn, model_dir, config, warm_start_from=warm_start_from)
+
+
+class _Deep(_Canned):
+    def __init__(
+        self, head: Head, hidden_units: Sequence[int], feature_columns: Any, model_dir: str | None, optimizer: Any,
+        activation_fn: Any, dropout: float | None, input_layer_partitioner: Any, config: Any, warm_start_from: Any,
+        batch_norm: bool,
+    ) -> None:  # fmt: skip
+        def logits(features: Any, mode: str, units: int) -> Tensor:
+            return _deep_logits(
+                features, mode, units, hidden_units, feature_columns, activation_fn, dropout, batch_norm,
+                input_layer_partitioner,
+            )  # fmt: skip
+
+        super().__init__(
+            head, logits, lambda: [(_DEEP, _optimizer(optimizer, _DEEP_RATE))], model_dir, config, warm_start_from
+        )
+
+
+class DNNClassifier(_Deep):
+    """A deep model of classes.
+
+    Args:
+      hidden_units: the size of each hidden layer.
+      feature_columns: the inputs.
+      n_classes: how many classes there are.
+      weight_column: key of the examples' weights.
+      label_vocabulary: the classes' names, where labels are these.
+      optimizer: a name, an optimizer, or a function that gives one.
+      activation_fn: of the hidden layers.
+      dropout: the probability with which an element of theirs is left out in training.
+      input_layer_partitioner: see `variable_scope`.
+      loss_reduction: see `Reduction`.
+      batch_norm: normalize after each hidden layer.
+      model_dir, config, warm_start_from: see `Estimator`.
+    """
+
+    def __init__(
+        self, hidden_units: Sequence[int], feature_columns: Any, model_dir: str | None = None, n_classes: int = 2,
+        weight_column: Any = None, label_vocabulary: Sequence[str] | None = None, optimizer: Any = "Adagrad",
+        activation_fn: Any = relu, dropout: float | None = None, input_layer_partitioner: Any = None,
+        config: Any = None, warm_start_from: Any = None, loss_reduction: str = Reduction.SUM, batch_norm: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            class_head(n_classes, weight_column, label_vocabulary, loss_reduction), hidden_units, feature_columns,
+            model_dir, optimizer, activation_fn, dropout, input_layer_partitioner, config, warm_start_from, batch_norm,
+        )  # fmt: skip
+
+
+class DNNRegressor(_Deep):
+    """A deep model of numbers. See `DNNClassifier`; ``label_dimension`` numbers an example."""
+
+    def __init__(
+        self, hidden_units: Sequence[int], feature_columns: Any, model_dir: str | None = None,
+        label_dimension: int = 1, weight_column: Any = None, optimizer: Any = "Adagrad", activation_fn: Any = relu,
+        dropout: float | None = None, input_layer_partitioner: Any = None, config: Any = None,
+        warm_start_from: Any = None, loss_reduction: str = Reduction.SUM, batch_norm: bool = False,
+    ) -> None:  # fmt: skip
+        head = RegressionHead(
+            label_dimension=label_dimension, weight_column=weight_column, loss_reduction=loss_reduction
+        )
+        super().__init__(
+            head, hidden_units, feature_columns, model_dir, optimizer, activation_fn, dropout, input_layer_partitioner,
+            config, warm_start_from, batch_norm,
+        )  # fmt: skip
+
+
+class _Linear(_Canned):
+    def __init__(
+        self, head: Head, feature_columns: Any, model_dir: str | None, optimizer: Any, config: Any, partitioner: Any,
+        warm_start_from: Any, sparse_combiner: str,
+    ) -> None:  # fmt: skip
+        def logits(features: Any, mode: str, units: int) -> Tensor:
+            del mode
+            return _linear_logits(features, units, feature_columns, partitioner, sparse_combiner)
+
+        rate = min(_LINEAR_RATE, 1.0 / math.sqrt(len(feature_columns)))
+        super().__init__(
+            head, logits, lambda: [(_LINEAR, _optimizer(optimizer, rate))], model_dir, config, warm_start_from
+        )
+
+
+class LinearClassifier(_Linear):
+    """A linear model of classes. See `DNNClassifier` and `linear_model`."""
+
+    def __init__(
+        self, feature_columns: Any, model_dir: str | None = None, n_classes: int = 2, weight_column: Any = None,
+        label_vocabulary: Sequence[str] | None = None, optimizer: Any = "Ftrl", config: Any = None,
+        partitioner: Any = None, warm_start_from: Any = None, loss_reduction: str = Reduction.SUM,
+        sparse_combiner: str = "sum",
+    ) -> None:  # fmt: skip
+        super().__init__(
+            class_head(n_classes, weight_column, label_vocabulary, loss_reduction), feature_columns, model_dir,
+            optimizer, config, partitioner, warm_start_from, sparse_combiner,
+        )  # fmt: skip
+
+
+class LinearRegressor(_Linear):
+    """A linear model of numbers. See `DNNRegressor` and `linear_model`."""
+
+    def __init__(
+        self, feature_columns: Any, model_dir: str | None = None, label_dimension: int = 1, weight_column: Any = None,
+        optimizer: Any = "Ftrl", config: Any = None, partitioner: Any = None, warm_start_from: Any = None,
+        loss_reduction: str = Reduction.SUM, sparse_combiner: str = "sum",
+    ) -> None:  # fmt: skip
+        head = RegressionHead(
+            label_dimension=label_dimension, weight_column=weight_column, loss_reduction=loss_reduction
+        )
+        super().__init__(
+            head, feature_columns, model_dir, optimizer, config, partitioner, warm_start_from, sparse_combiner
+        )
+
+
+class _Together(_Canned):
+    def __init__(
+        self, head: Head, model_dir: str | None, linear_feature_columns: Any, linear_optimizer: Any,
+        dnn_feature_columns: Any, dnn_optimizer: Any, dnn_hidden_units: Any, dnn_activation_fn: Any, dnn_dropout: Any,
+        input_layer_partitioner: Any, config: Any, warm_start_from: Any, batch_norm: bool, linear_sparse_combiner: str,
+    ) -> None:  # fmt: skip
+        wide, deep = list(linear_feature_columns or ()), list(dnn_feature_columns or ())
+        if not wide and not deep:
+            raise ValueError("Either linear_feature_columns or dnn_feature_columns must be defined.")
+        if deep and not dnn_hidden_units:
+            raise ValueError("dnn_hidden_units must be defined when dnn_feature_columns is specified.")
+
+        def logits(features: Any, mode: str, units: int) -> Tensor:
+            found: list[Tensor] = []
+            if deep:
+                found.append(
+                    _deep_logits(
+                        features, mode, units, dnn_hidden_units, deep, dnn_activation_fn, dnn_dropout, batch_norm,
+                        input_layer_partitioner,
+                    )
+                )  # fmt: skip
+            if wide:
+                found.append(_linear_logits(features, units, wide, input_layer_partitioner, linear_sparse_combiner))
+            return found[0] if len(found) == 1 else found[0] + found[1]
+
+        def optimizers() -> Sequence[tuple[str, Any]]:
+            parts: list[tuple[str, Any]] = []
+            if deep:
+                parts.append((_DEEP, _optimizer(dnn_optimizer, _TOGETHER_DEEP_RATE)))
+            if wide:
+                rate = min(_TOGETHER_LINEAR_RATE, 1.0 / math.sqrt(len(wide)))
+                parts.append((_LINEAR, _optimizer(linear_optimizer, rate)))
+            return parts
+
+        super().__init__(head, logits, optimizers, model_dir, config, warm_start_from)
+
+
+class DNNLinearCombinedClassifier(_Together):
+    """A linear and a deep model of classes whose logits are added (Cheng et al., Wide & Deep Learning, 2016)."""
+
+    def __init__(
+        self, model_dir: str | None = None, linear_feature_columns: Any = None, linear_optimizer: Any = "Ftrl",
+        dnn_feature_columns: Any = None, dnn_optimizer: Any = "Adagrad", dnn_hidden_units: Any = None,
+        dnn_activation_fn: Any = relu, dnn_dropout: float | None = None, n_classes: int = 2, weight_column: Any = None,
+        label_vocabulary: Sequence[str] | None = None, input_layer_partitioner: Any = None, config: Any = None,
+        warm_start_from: Any = None, loss_reduction: str = Reduction.SUM, batch_norm: bool = False,
+        linear_sparse_combiner: str = "sum",
+    ) -> None:  # fmt: skip
+        super().__init__(
+            class_head(n_classes, weight_column, label_vocabulary, loss_reduction), model_dir, linear_feature_columns,
+            linear_optimizer, dnn_feature_columns, dnn_optimizer, dnn_hidden_units, dnn_activation_fn, dnn_dropout,
+            input_layer_partitioner, config, warm_start_from, batch_norm, linear_sparse_combiner,
+        )  # fmt: skip
+
+
+class DNNLinearCombinedRegressor(_Together):
+    """A linear and a deep model of numbers whose results are added."""
+
+    def __init__(
+        self, model_dir: str | None = None, linear_feature_columns: Any = None, linear_optimizer: Any = "Ftrl",
+        dnn_feature_columns: Any = None, dnn_optimizer: Any = "Adagrad", dnn_hidden_units: Any = None,
+        dnn_activation_fn: Any = relu, dnn_dropout: float | None = None, label_dimension: int = 1,
+        weight_column: Any = None, input_layer_partitioner: Any = None, config: Any = None,
+        warm_start_from: Any = None, loss_reduction: str = Reduction.SUM, batch_norm: bool = False,
+        linear_sparse_combiner: str = "sum",
+    ) -> None:  # fmt: skip
+        head = RegressionHead(
+            label_dimension=label_dimension, weight_column=weight_column, loss_reduction=loss_reduction
+        )
+        super().__init__(
+            head, model_dir, linear_feature_columns, linear_optimizer, dnn_feature_columns, dnn_optimizer,
+            dnn_hidden_units, dnn_activation_fn, dnn_dropout, input_layer_partitioner, config, warm_start_from,
+            batch_norm, linear_sparse_combiner,
+        )  # fmt: skip

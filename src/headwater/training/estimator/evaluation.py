@@ -1,0 +1,100 @@
+"""One evaluation of a checkpoint: metrics over so many batches."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from headwater import dtypes
+from headwater.build.control_flow import group
+from headwater.build.state import assign_add
+from headwater.build.variable_scope import get_local_variable
+from headwater.graph.collections import GraphKeys
+from headwater.graph.context import get_default_graph
+from headwater.training.basic_session_run_hooks import FinalOpsHook
+from headwater.training.monitored_session import ChiefSessionCreator, MonitoredSession
+from headwater.training.scaffold import Scaffold
+from headwater.training.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
+
+
+def get_or_create_eval_step() -> Any:
+    """The local variable that counts the batches of an evaluation.
+
+    Raises:
+      ValueError: there are several.
+    """
+    graph = get_default_graph()
+    found = graph.get_collection(GraphKeys.EVAL_STEP)
+    if len(found) > 1:
+        raise ValueError("Multiple tensors added to tf.GraphKeys.EVAL_STEP")
+    if found:
+        return found[0]
+    return get_local_variable(
+        "eval_step", shape=[], dtype=dtypes.int64, initializer=_zero, collections=[GraphKeys.EVAL_STEP]
+    )
+
+
+def _zero(shape: Any, dtype: Any = None, partition_info: Any = None) -> Any:
+    del partition_info
+    graph = get_default_graph()
+    value = graph.create_op("Const", [], {"value": dtype.numpy_dtype.type(0).reshape(shape), "dtype": dtype})
+    return value.outputs[0]
+
+
+class StopAfterNEvalsHook(SessionRunHook):
+    """Ends an evaluation after ``num_evals`` batches; None for when the input ends."""
+
+    def __init__(self, num_evals: int | None, log_progress: bool = True) -> None:
+        del log_progress
+        self._count = num_evals
+        self._step: Any = None
+
+    def begin(self) -> None:
+        self._step = get_or_create_eval_step()
+
+    def before_run(self, run_context: SessionRunContext) -> SessionRunArgs:
+        del run_context
+        return SessionRunArgs({"evals_completed": self._step})
+
+    def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
+        if self._count is not None and run_values.results["evals_completed"] >= self._count:
+            run_context.request_stop()
+
+
+def evaluate_once(
+    checkpoint_path: str | None, eval_ops: Any, final_ops: Mapping[str, Any], steps: int | None,
+    hooks: Sequence[SessionRunHook] = (), scaffold: Scaffold | None = None, master: str = "", config: Any = None,
+) -> tuple[dict[str, Any], float]:  # fmt: skip
+    """Runs ``eval_ops`` for ``steps`` batches and then ``final_ops`` once.
+
+    Args:
+      checkpoint_path: what to restore; None initialises.
+      steps: None for all that there are.
+
+    Returns:
+      The values of ``final_ops``, and how many seconds it took.
+    """
+    step = get_or_create_eval_step()
+    counted = assign_add(step, 1)
+    update = group(eval_ops, counted)
+    final = FinalOpsHook(dict(final_ops))
+    begin_s = time.monotonic()
+    creator = ChiefSessionCreator(
+        scaffold=scaffold, checkpoint_filename_with_path=checkpoint_path, master=master, config=config
+    )
+    with MonitoredSession(creator, [_Stop(steps, counted), *hooks, final]) as session:
+        while not session.should_stop():
+            session.run(update)
+    return final.final_ops_values or {}, time.monotonic() - begin_s
+
+
+class _Stop(StopAfterNEvalsHook):
+    """Reads the count as it is after the batch."""
+
+    def __init__(self, num_evals: int | None, counted: Any) -> None:
+        super().__init__(num_evals)
+        self._counted = counted
+
+    def begin(self) -> None:
+        self._step = self._counted

@@ -1,0 +1,302 @@
+"""What exported models take and give, and who exports them when."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Self
+
+from headwater.build import arrays, parsing
+from headwater.dtypes import string
+from headwater.graph.convert import convert_to_tensor
+from headwater.graph.operation import Tensor
+from headwater.io import files
+from headwater.training import saved_model
+
+DEFAULT_RECEIVER = "receiver_tensor"
+_FEATURE, _LABEL = "feature", "label"
+
+
+class ExportOutput:
+    """One signature of an exported model."""
+
+    def as_signature_def(self, receiver_tensors: Mapping[str, Any]) -> Any:
+        """The ``SignatureDef`` with these inputs."""
+        raise NotImplementedError
+
+
+def _named(outputs: Any, default: str) -> dict[str, Tensor]:
+    found = outputs if isinstance(outputs, dict) else {default: outputs}  # pyright: ignore[reportUnknownVariableType]
+    return {str(key): convert_to_tensor(value) for key, value in found.items()}  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType, reportUnknownVariableType]
+
+
+class PredictOutput(ExportOutput):
+    """Any tensors, by name."""
+
+    def __init__(self, outputs: Any) -> None:
+        self._outputs = _named(outputs, "output")
+
+    @property
+    def outputs(self) -> dict[str, Tensor]:
+        return self._outputs
+
+    def as_signature_def(self, receiver_tensors: Mapping[str, Any]) -> Any:
+        return saved_model.predict_signature_def(receiver_tensors, self._outputs)
+
+
+class RegressionOutput(ExportOutput):
+    """Numbers.
+
+    Raises:
+      ValueError: ``value`` is not floating.
+    """
+
+    def __init__(self, value: Any) -> None:
+        if not (isinstance(value, Tensor) and value.dtype.is_floating):
+            raise ValueError(f"Regression output value must be a float32 Tensor; got {value}")
+        self._value = value
+
+    @property
+    def value(self) -> Tensor:
+        return self._value
+
+    def as_signature_def(self, receiver_tensors: Mapping[str, Any]) -> Any:
+        return saved_model.regression_signature_def(_examples(receiver_tensors), self._value)
+
+
+class ClassificationOutput(ExportOutput):
+    """Classes as text, scores, or both.
+
+    Raises:
+      ValueError: neither, or tensors of another type.
+    """
+
+    def __init__(self, scores: Any = None, classes: Any = None) -> None:
+        if scores is not None and not (isinstance(scores, Tensor) and scores.dtype.is_floating):
+            raise ValueError(f"Classification scores must be a float32 Tensor; got {scores}")
+        if classes is not None and not (isinstance(classes, Tensor) and classes.dtype.base_dtype == string):
+            raise ValueError(f"Classification classes must be a string Tensor; got {classes}")
+        if scores is None and classes is None:
+            raise ValueError("At least one of scores and classes must be set.")
+        self._scores, self._classes = scores, classes
+
+    @property
+    def scores(self) -> Any:
+        return self._scores
+
+    @property
+    def classes(self) -> Any:
+        return self._classes
+
+    def as_signature_def(self, receiver_tensors: Mapping[str, Any]) -> Any:
+        return saved_model.classification_signature_def(_examples(receiver_tensors), self._classes, self._scores)
+
+
+def _examples(receiver_tensors: Mapping[str, Any]) -> Any:
+    if len(receiver_tensors) != 1:
+        raise ValueError(f"Classification and regression input must be a single string Tensor; got {receiver_tensors}")
+    (examples,) = receiver_tensors.values()
+    if examples.dtype.base_dtype != string:
+        raise ValueError(f"Classification and regression input must be a single string Tensor; got {receiver_tensors}")
+    return examples
+
+
+# Receivers ----------------------------------------------------------------------------------------------------------
+
+
+class _Receiver(NamedTuple):
+    features: Any
+    receiver_tensors: Any
+    receiver_tensors_alternatives: Any = None
+
+
+class ServingInputReceiver(_Receiver):
+    """Where a served model gets its features from.
+
+    Args:
+      features: what the model function gets: a tensor, or tensors by name.
+      receiver_tensors: what a request feeds, by name.
+
+    Raises:
+      ValueError: something is no tensor.
+    """
+
+    def __new__(cls, features: Any, receiver_tensors: Any, receiver_tensors_alternatives: Any = None) -> Self:
+        receivers = receiver_tensors if isinstance(receiver_tensors, dict) else {DEFAULT_RECEIVER: receiver_tensors}  # pyright: ignore[reportUnknownVariableType]
+        for key, value in receivers.items():  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+            if not isinstance(value, Tensor):
+                raise ValueError(f"receiver_tensor {key} must be a Tensor.")
+        return super().__new__(cls, _checked(features), receivers, receiver_tensors_alternatives)
+
+
+class TensorServingInputReceiver(ServingInputReceiver):
+    """As `ServingInputReceiver`, with one tensor for features."""
+
+
+def _by_name(features: Any) -> dict[str, Any]:
+    return dict(features) if isinstance(features, dict) else {_FEATURE: features}  # pyright: ignore[reportUnknownArgumentType]
+
+
+def _checked(features: Any) -> Any:
+    for key, value in _by_name(features).items():
+        if not (isinstance(value, Tensor) or hasattr(value, "dense_shape")):
+            raise ValueError(f"feature {key} must be a Tensor or SparseTensor.")
+    return features
+
+
+def build_parsing_serving_input_receiver_fn(
+    feature_spec: Mapping[str, Any], default_batch_size: int | None = None
+) -> Callable[[], ServingInputReceiver]:
+    """A function that takes serialised examples.
+
+    Args:
+      feature_spec: what is in them; see `parse_example`.
+      default_batch_size: how many; any number when None.
+    """
+
+    def receiver() -> ServingInputReceiver:
+        examples = arrays.placeholder(string, [default_batch_size], name="input_example_tensor")
+        return ServingInputReceiver(parsing.parse_example(examples, feature_spec), {"examples": examples})
+
+    return receiver
+
+
+def build_raw_serving_input_receiver_fn(
+    features: Mapping[str, Any], default_batch_size: int | None = None
+) -> Callable[[], ServingInputReceiver]:
+    """A function that takes the features themselves.
+
+    Args:
+      features: tensors whose types and shapes, but for the batch's size, the requests have.
+    """
+
+    def receiver() -> ServingInputReceiver:
+        fed: dict[str, Any] = {}
+        for name, like in features.items():
+            tensor = convert_to_tensor(like)
+            dims = None if tensor.dims is None else [default_batch_size, *tensor.dims[1:]]
+            fed[name] = arrays.placeholder(tensor.dtype.base_dtype, dims, name=tensor.op.name.rpartition("/")[2])
+        return ServingInputReceiver(fed, dict(fed))
+
+    return receiver
+
+
+# Exporters ------------------------------------------------------------------------------------------------------------
+
+
+class Exporter:
+    """Exports a model after an evaluation; a subclass has a `name` and `export`."""
+
+    @property
+    def name(self) -> str:
+        """Name of the folder of what it exports."""
+        raise NotImplementedError
+
+    def export(
+        self, estimator: Any, export_path: str, checkpoint_path: str | None, eval_result: Any,
+        is_the_final_export: bool,
+    ) -> Any:  # fmt: skip
+        """Exports, or does not; what it returns `train_and_evaluate` returns."""
+        raise NotImplementedError
+
+
+class _SavedModelExporter(Exporter):
+    def __init__(
+        self, name: str, serving_input_receiver_fn: Callable[[], Any], assets_extra: Any, as_text: bool,
+        exports_to_keep: int | None,
+    ) -> None:  # fmt: skip
+        if exports_to_keep is not None and exports_to_keep <= 0:
+            raise ValueError("`exports_to_keep`, if provided, must be positive number")
+        self._name = name
+        self._receiver_fn = serving_input_receiver_fn
+        self._assets_extra = assets_extra
+        self._as_text = as_text
+        self._keep = exports_to_keep
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    def _export(self, estimator: Any, export_path: str, checkpoint_path: str | None) -> Any:
+        result = estimator.export_saved_model(
+            export_path, self._receiver_fn, self._assets_extra, self._as_text, checkpoint_path
+        )
+        if self._keep is not None:
+            there = sorted((name for name in files.listdir(export_path) if name.isdigit()), key=int)
+            for name in there[: -self._keep]:
+                files.rmtree(os.path.join(export_path, name))
+        return result
+
+
+class FinalExporter(_SavedModelExporter):
+    """Exports once, at the end."""
+
+    def __init__(
+        self, name: str, serving_input_receiver_fn: Callable[[], Any], assets_extra: Any = None, as_text: bool = False
+    ) -> None:
+        super().__init__(name, serving_input_receiver_fn, assets_extra, as_text, None)
+
+    def export(
+        self, estimator: Any, export_path: str, checkpoint_path: str | None, eval_result: Any,
+        is_the_final_export: bool,
+    ) -> Any:  # fmt: skip
+        del eval_result
+        return self._export(estimator, export_path, checkpoint_path) if is_the_final_export else None
+
+
+class LatestExporter(_SavedModelExporter):
+    """Exports after every evaluation, and keeps the newest."""
+
+    def __init__(
+        self, name: str, serving_input_receiver_fn: Callable[[], Any], assets_extra: Any = None, as_text: bool = False,
+        exports_to_keep: int | None = 5,
+    ) -> None:  # fmt: skip
+        super().__init__(name, serving_input_receiver_fn, assets_extra, as_text, exports_to_keep)
+
+    def export(
+        self, estimator: Any, export_path: str, checkpoint_path: str | None, eval_result: Any,
+        is_the_final_export: bool,
+    ) -> Any:  # fmt: skip
+        del eval_result, is_the_final_export
+        return self._export(estimator, export_path, checkpoint_path)
+
+
+def _loss_smaller(best_eval_result: Mapping[str, Any], current_eval_result: Mapping[str, Any]) -> bool:
+    return current_eval_result["loss"] < best_eval_result["loss"]
+
+
+class BestExporter(_SavedModelExporter):
+    """Exports when an evaluation is better than all before in this process.
+
+    Args:
+      compare_fn: ``f(best_eval_result, current_eval_result)``; by default whether the loss is smaller.
+    """
+
+    def __init__(
+        self, name: str = "best_exporter", serving_input_receiver_fn: Any = None,
+        event_file_pattern: str = "eval/*.tfevents.*", compare_fn: Callable[..., bool] = _loss_smaller,
+        assets_extra: Any = None, as_text: bool = False, exports_to_keep: int | None = 5,
+    ) -> None:  # fmt: skip
+        del event_file_pattern
+        super().__init__(name, serving_input_receiver_fn, assets_extra, as_text, exports_to_keep)
+        self._compare = compare_fn
+        self._best: Any = None
+
+    def export(
+        self, estimator: Any, export_path: str, checkpoint_path: str | None, eval_result: Any,
+        is_the_final_export: bool,
+    ) -> Any:  # fmt: skip
+        del is_the_final_export
+        if self._best is not None and not self._compare(best_eval_result=self._best, current_eval_result=eval_result):
+            return None
+        self._best = eval_result
+        return self._export(estimator, export_path, checkpoint_path)
+
+
+def timestamped(base: str) -> str:
+    """A folder in ``base`` that is not there yet: named after the seconds since 1970."""
+    seconds = int(time.time())
+    while files.exists(os.path.join(base, str(seconds))):
+        seconds += 1
+    return os.path.join(base, str(seconds))

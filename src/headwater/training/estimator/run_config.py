@@ -1,0 +1,158 @@
+"""`RunConfig`: where an estimator runs and what it keeps; what of it is not given follows from ``TF_CONFIG``."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any, ClassVar, Final, Self
+
+from headwater.cluster.config import EVALUATOR, task_config_from_environment
+from headwater.cluster.spec import ClusterSpec
+
+_DEFAULT: Final = object()
+_DEFAULT_SECS: Final = 600
+CHIEFS: Final = ("chief", "master")
+
+
+class TaskType:
+    """Jobs of a cluster."""
+
+    MASTER = "master"
+    PS = "ps"
+    WORKER = "worker"
+    CHIEF = "chief"
+    EVALUATOR = EVALUATOR
+
+
+class RunConfig:
+    """Settings of an estimator.
+
+    Args:
+      model_dir: folder of checkpoints and summaries.
+      tf_random_seed: of the graph.
+      save_summary_steps: steps between two summaries.
+      save_checkpoints_steps, save_checkpoints_secs: steps or seconds between two checkpoints; every 600 s by default.
+      session_config: a ``ConfigProto``.
+      keep_checkpoint_max: so many checkpoints are kept.
+      keep_checkpoint_every_n_hours: one more every so many hours.
+      log_step_count_steps: steps between two lines about the speed and the loss.
+      device_fn: says the device of each operation, in place of the replica device setter.
+      protocol: of the task's server.
+      session_creation_timeout_secs: longest time to wait for the chief, in seconds.
+      train_distribute, eval_distribute, experimental_distribute, experimental_max_worker_delay_secs: accepted.
+
+    Raises:
+      ValueError: both intervals of checkpoints, a bad number, or a ``TF_CONFIG`` that cannot be right.
+    """
+
+    _fields: ClassVar[tuple[str, ...]] = (
+        "model_dir", "tf_random_seed", "save_summary_steps", "save_checkpoints_steps", "save_checkpoints_secs",
+        "session_config", "keep_checkpoint_max", "keep_checkpoint_every_n_hours", "log_step_count_steps",
+        "train_distribute", "device_fn", "protocol", "eval_distribute", "experimental_distribute",
+        "experimental_max_worker_delay_secs", "session_creation_timeout_secs",
+    )  # fmt: skip
+
+    def __init__(
+        self, model_dir: str | None = None, tf_random_seed: int | None = None, save_summary_steps: int | None = 100,
+        save_checkpoints_steps: Any = _DEFAULT, save_checkpoints_secs: Any = _DEFAULT, session_config: Any = None,
+        keep_checkpoint_max: int | None = 5, keep_checkpoint_every_n_hours: float = 10000,
+        log_step_count_steps: int | None = 100, train_distribute: Any = None,
+        device_fn: Callable[[Any], Any] | None = None, protocol: str | None = None, eval_distribute: Any = None,
+        experimental_distribute: Any = None, experimental_max_worker_delay_secs: float | None = None,
+        session_creation_timeout_secs: float = 7200,
+    ) -> None:  # fmt: skip
+        if save_checkpoints_steps is _DEFAULT and save_checkpoints_secs is _DEFAULT:
+            save_checkpoints_steps, save_checkpoints_secs = None, _DEFAULT_SECS
+        elif save_checkpoints_secs is _DEFAULT:
+            save_checkpoints_secs = None
+        elif save_checkpoints_steps is _DEFAULT:
+            save_checkpoints_steps = None
+        elif save_checkpoints_steps is not None and save_checkpoints_secs is not None:
+            raise ValueError("`save_checkpoints_steps` and `save_checkpoints_secs` cannot be both set.")
+        self.tf_random_seed = tf_random_seed
+        self.save_summary_steps = save_summary_steps
+        self.save_checkpoints_steps = save_checkpoints_steps
+        self.save_checkpoints_secs = save_checkpoints_secs
+        self.session_config = session_config
+        self.keep_checkpoint_max = keep_checkpoint_max
+        self.keep_checkpoint_every_n_hours = keep_checkpoint_every_n_hours
+        self.log_step_count_steps = log_step_count_steps
+        self.train_distribute = train_distribute
+        self.device_fn = device_fn
+        self.protocol = protocol
+        self.eval_distribute = eval_distribute
+        self.experimental_distribute = experimental_distribute
+        self.experimental_max_worker_delay_secs = experimental_max_worker_delay_secs
+        self.session_creation_timeout_secs = session_creation_timeout_secs
+        for name in ("save_summary_steps", "save_checkpoints_steps", "save_checkpoints_secs", "log_step_count_steps"):
+            value = getattr(self, name)
+            if value is not None and value < 0:
+                raise ValueError(f"{name} should be >= 0, not {value}")
+        if keep_checkpoint_max is not None and keep_checkpoint_max < 0:
+            raise ValueError("keep_checkpoint_max should be >= 0")
+        self._read_environment(model_dir)
+
+    def _read_environment(self, model_dir: str | None) -> None:
+        found = task_config_from_environment()
+        self.cluster_spec = ClusterSpec({}) if found is None else found.cluster
+        self.service = None if found is None else found.rest.get("service")
+        task = None if found is None else found.task
+        jobs = list(self.cluster_spec.jobs)
+        if jobs and not any(job in CHIEFS for job in jobs):
+            raise ValueError('If "cluster" is set in TF_CONFIG, it must have one "chief" node.')
+        if jobs and task is None:
+            raise ValueError('If "cluster" is set in TF_CONFIG, task type must be set.')
+        self.task_type = TaskType.WORKER if task is None else task.job
+        self.task_id = 0 if task is None else task.index
+        if self.task_type == EVALUATOR:
+            # It reads checkpoints and talks to nobody.
+            self.cluster_spec, jobs = ClusterSpec({}), []
+        self.num_ps_replicas = len(self.cluster_spec.task_indices("ps")) if "ps" in jobs else 0
+        self.num_worker_replicas = sum(
+            len(self.cluster_spec.task_indices(job)) for job in jobs if job == "worker" or job in CHIEFS
+        ) or (0 if self.task_type == EVALUATOR else 1)  # fmt: skip
+        self.is_chief = (not jobs and self.task_type != EVALUATOR) or self.task_type in CHIEFS
+        self.master = ""
+        self.evaluation_master = ""
+        several = sum(len(self.cluster_spec.task_indices(job)) for job in jobs) > 1
+        if several and self.task_type != EVALUATOR:
+            self.master = f"grpc://{self.cluster_spec.task_address(self.task_type, self.task_id)}"
+        from_environment = None if found is None else found.rest.get("model_dir")
+        if model_dir is not None and from_environment is not None and model_dir != from_environment:
+            raise ValueError(
+                f"`model_dir` provided in RunConfig construct, if set, must have the same value as the model_dir in "
+                f"TF_CONFIG: {model_dir} and {from_environment}"
+            )
+        self.model_dir = model_dir or from_environment
+
+    @property
+    def global_id_in_cluster(self) -> int | None:
+        """The number of this task among those that train: the chief is 0; None for an evaluator."""
+        if self.task_type == EVALUATOR:
+            return None
+        if not self.cluster_spec.jobs or self.task_type in CHIEFS:
+            return 0
+        order = [*(job for job in CHIEFS if job in self.cluster_spec.jobs), TaskType.WORKER, TaskType.PS]
+        before = order[: order.index(self.task_type)]
+        counts = [len(self.cluster_spec.task_indices(job)) for job in before if job in self.cluster_spec.jobs]
+        return sum(counts) + self.task_id
+
+    def replace(self, **kwargs: Any) -> Self:
+        """A copy with other settings.
+
+        Raises:
+          ValueError: a setting that there is not, or both intervals of checkpoints.
+        """
+        unknown = [name for name in kwargs if name not in self._fields]
+        if unknown:
+            raise ValueError(f"Replacing {', '.join(unknown)} is not supported. Allowed properties are {self._fields}.")
+        if kwargs.get("save_checkpoints_steps") is not None and kwargs.get("save_checkpoints_secs") is not None:
+            raise ValueError("`save_checkpoints_steps` and `save_checkpoints_secs` cannot be both set.")
+        if kwargs.get("save_checkpoints_steps") is not None:
+            kwargs.setdefault("save_checkpoints_secs", None)
+        elif kwargs.get("save_checkpoints_secs") is not None:
+            kwargs.setdefault("save_checkpoints_steps", None)
+        made = copy.copy(self)
+        for name, value in kwargs.items():
+            setattr(made, name, value)
+        return made
