@@ -60,6 +60,7 @@ CASES = (
     Case(name="linear, 1 ps + 2 workers", program="linear.py", workers=2, wanted=4),
     Case(name="mlp, 1 ps + 1 worker", program="mlp.py", workers=1, wanted=3),
     Case(name="mlp, 1 ps + 2 workers", program="mlp.py", workers=2, wanted=3),
+    Case(name="mlp synchronous, 1 ps + 2 workers", program="mlp_sync.py", workers=2, wanted=3),
     Case(name="100 MB, 1 ps + 1 worker", program="large.py", workers=1, wanted=2),
     Case(name="queue of records, examples/s", program="queue_records.py", workers=0, wanted=3),
     Case(name="LeNet step", program="lenet.py", workers=0, wanted=1),

@@ -77,7 +77,9 @@ def run(
     ] = None,
     job: Annotated[Path | None, typer.Option(help="Instead of all else a job file, as for headwater submit.")] = None,
     ps: Annotated[int, typer.Option(help="Number of parameter server tasks.")] = 0,
-    workers: Annotated[int, typer.Option(help="Number of worker tasks.")] = 0,
+    workers: Annotated[
+        str, typer.Option(metavar="N|N:M", help="Number of worker tasks; 2:8: two, which more may join, up to eight.")
+    ] = "0",
     chief: Annotated[bool, typer.Option("--chief", help="A task of job chief besides the workers.")] = False,
     flags: Annotated[
         bool,
@@ -99,10 +101,14 @@ def run(
     of a mirrored job, which cannot go on without each other, all start again when one of them is killed or ends with
     exit code 75, and go on from what they saved last.
     """
+    try:
+        least, most = _range_of(workers)
+    except UsageError as error:
+        _usage_error("run", str(error))
     if job is not None:
         if program:
             _usage_error("run", "--job: the job file names the program; give no other")
-        raise typer.Exit(_run_job(job, workers or None))
+        raise typer.Exit(_run_job(job, least or None))
     try:
         invocation = parse_arguments(program or ())
         if invocation.kind == "stdin":
@@ -112,7 +118,8 @@ def run(
         settings = LaunchSettings(
             invocation=invocation,
             ps=ps,
-            workers=workers,
+            workers=least,
+            most_workers=most,
             chief=chief,
             flags=flags,
             log_dir=log_dir,
@@ -211,6 +218,30 @@ def server(
         raise typer.Exit(130) from None
 
 
+@app.command(context_settings=_PROGRAM_FOLLOWS)
+def worker(
+    program: Annotated[
+        list[str], typer.Argument(metavar="PROGRAM|-m MODULE [ARGUMENTS]", help="As for headwater exec.")
+    ],
+    join: Annotated[str, typer.Option(metavar="HOST:PORT", help="Any task of the cluster.")],
+    host: Annotated[str, typer.Option(help="Where others reach this worker; found out if not given.")] = "",
+    flags: Annotated[
+        bool, typer.Option("--flags", help="Pass the cluster as flags, too, as headwater run --flags does.")
+    ] = False,
+) -> None:
+    """Runs a program as one more worker of a cluster that runs already, which need not have known of it."""
+    from headwater.cli.worker import run_worker  # noqa: PLC0415  gRPC takes 100 ms
+
+    try:
+        invocation = parse_arguments(program)
+    except UsageError as error:
+        _usage_error("worker", str(error))
+    try:
+        run_worker(invocation, join, host=host, as_flags=flags)
+    except (OpError, ValueError, OSError) as error:
+        _fail("worker", str(error))
+
+
 @app.command()
 def status(
     target: Annotated[
@@ -288,6 +319,15 @@ def _run_job(path: Path, workers: int | None) -> int:
         return run_job(jobs.read_spec(path), workers=workers)
     except CannotRun as error:
         _fail("run", f"{path}: {error}")
+
+
+def _range_of(workers: str) -> tuple[int, int | None]:
+    """``N`` or ``N:M``."""
+    least, separator, most = workers.partition(":")
+    try:
+        return int(least), int(most) if separator else None
+    except ValueError:
+        raise UsageError(f"--workers must be a number, or two as in 2:8, but is {workers!r}") from None
 
 
 def _variable(assignment: str) -> tuple[str, str]:

@@ -80,7 +80,9 @@ def execute(arguments: Sequence[str]) -> int:
         code, main = _load(invocation)
         sys.modules["__main__"] = main
         exec(code, main.__dict__)
-    except SystemExit:
+    except SystemExit as error:
+        if error.code not in (None, 0):
+            sys.last_value = error  # as the interpreter does for other errors; a server then does not call the job done
         raise
     except _CannotRun as error:
         print(f"headwater exec: {error}", file=sys.stderr)

@@ -4,5 +4,7 @@ from __future__ import annotations
 
 #: JSON from ``host:port`` to the number of an inherited descriptor: a socket that listens there.
 LISTEN_FDS = "HEADWATER_LISTEN_FDS"
+#: How many workers a cluster may have, with those that join it while it runs.
+MAX_WORKERS = "HEADWATER_MAX_WORKERS"
 #: ``1`` lets a server start that anybody who reaches it can use.
 INSECURE = "HEADWATER_INSECURE"

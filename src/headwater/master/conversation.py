@@ -84,6 +84,8 @@ class ChannelConversation:
                 self._take(self._channel.recv(0))
             except DeadlineExceededError:
                 return
+            except UnavailableError as error:
+                raise self._lost(error) from error
 
     def _next(self) -> None:
         while True:

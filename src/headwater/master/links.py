@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import socket
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from headwater.cluster.addresses import Address
 from headwater.cluster.names import TaskName
+from headwater.errors import CancelledError
 from headwater.master.peers import PeerStatus
 from headwater.transport.channel import Channel
 from headwater.transport.connect import connect
@@ -68,16 +70,21 @@ class Link:
         self._called = str(peer) if peer else "the master"
         self._address = address
         self._control: ControlClient | None = None
+        self._lock = threading.Lock()
+        self._closed = False
         self._pool = ChannelPool(lambda _: self._open())
 
     @property
     def control(self) -> ControlClient:
         """The task's control plane."""
-        if self._control is None:
-            self._control = ControlClient(
-                self._address, peer=self._called, security=self._wiring.security, on_lost=self._lost
-            )
-        return self._control
+        with self._lock:
+            if self._closed:
+                raise CancelledError(None, None, f"the connection to {self._called} was closed at this end")
+            if self._control is None:
+                self._control = ControlClient(
+                    self._address, peer=self._called, security=self._wiring.security, on_lost=self._lost
+                )
+            return self._control
 
     def _lost(self) -> None:
         # A task that was stopped, or whose machine is gone, closes no channel; steps would wait for it for ever.
@@ -103,14 +110,17 @@ class Link:
         """Waits until the task can be reached, saying so now and then; see `Waiter.connect` for what it raises.
 
         Args:
-          deadline_s: give up after this long, in seconds, if that is sooner than the process's own deadline.
+          deadline_s: for a task that is not needed: go on without it after this long, in seconds, if that is sooner
+            than the process's own deadline.
         """
         waiter = self._wiring.waiter
+        otherwise = "gives up" if deadline_s is None else "tries without it"
         if deadline_s is not None:
             deadline_s = min(deadline_s, waiter.patience.deadline_s)
         channel = waiter.connect(
-            self._attempt, me=self._wiring.me.task, peer=self._called, address=self._address, deadline_s=deadline_s
-        )
+            self._attempt, me=self._wiring.me.task, peer=self._called, address=self._address, deadline_s=deadline_s,
+            otherwise=otherwise,
+        )  # fmt: skip
         channel.close()
 
     def channels(self) -> list[Channel]:
@@ -131,8 +141,10 @@ class Link:
     def close(self) -> None:
         """Closes everything."""
         self._pool.close()
-        if self._control is not None:
-            self._control.close()
+        with self._lock:
+            self._closed, control = True, self._control
+        if control is not None:
+            control.close()
 
 
 class TaskLink(Link):

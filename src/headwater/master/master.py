@@ -75,6 +75,8 @@ class Conversation(Protocol):
 
     def abort(self, reason: str) -> None: ...
 
+    def look(self) -> None: ...
+
 
 class Peers(Protocol):
     """The other tasks of a cluster, as a master uses them."""
@@ -196,6 +198,12 @@ class MasterStep(Step):
 
     def recv(self, source: str, transfer: int) -> Sequence[Any]:
         return self.conversations[source].recv(transfer)
+
+    def interrupted(self) -> bool:
+        """Never; but raises what another task has raised while this one waits."""
+        for conversation in self.conversations.values():
+            conversation.look()
+        return False
 
 
 class MasterSession:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from headwater.cluster.devices import Device, parse_device
-from headwater.errors import AbortedError, CancelledError
+from headwater.errors import AbortedError, CancelledError, FailedPreconditionError
 from headwater.passes.plan import TaskPlan
 from headwater.runtime.devices import describe, shown_devices
 from headwater.runtime.executor import CompiledPlan
@@ -69,6 +69,8 @@ class TaskRuntime:
         self._lock = threading.Lock()
         self._plans: dict[str, dict[int, CompiledPlan]] = {}
         self._owners: dict[str, tuple[str, int]] = {}
+        self._masters: dict[str, int] = {}
+        self._replaced: set[int] = set()
         self._steps: set[Step] = set()
         self.steps = 0
 
@@ -91,15 +93,30 @@ class TaskRuntime:
 
         Args:
           owner: task and generation of the master that the session belongs to. Sessions of earlier generations of the
-            same task are dropped: nobody will ever use them.
+            same task are dropped, and plans of theirs refused from then on: the task was started anew, and what still
+            comes from its former life, as from the far side of a network that was parted, is of no use.
+
+        Raises:
+          FailedPreconditionError: ``owner`` is of such a generation.
         """
         compiled = CompiledPlan(plan, self.resources)
+        task, life = owner
         with self._lock:
-            stale = [s for s, (task, life) in self._owners.items() if task == owner[0] and life != owner[1] and task]
+            if life in self._replaced:
+                raise FailedPreconditionError(
+                    None,
+                    None,
+                    f"{self.task} refuses generation {life:x} of {task}: it was replaced by generation "
+                    f"{self._masters[task]:x}; end this process",
+                )
+            if task and self._masters.setdefault(task, life) != life:
+                self._replaced.add(self._masters[task])
+                self._masters[task] = life
+            stale = [s for s, (its, was) in self._owners.items() if its == task and was != life and task]
             self._owners[session] = owner
             self._plans.setdefault(session, {})[number] = compiled
         for old in stale:
-            self.release(old, f"{owner[0]} was started anew")
+            self.release(old, f"{task} was started anew")
         return compiled
 
     def plan(self, session: str, number: int) -> CompiledPlan:
@@ -128,13 +145,19 @@ class TaskRuntime:
         self.rendezvous.close_session(session)
         self.resources.end_session(session, reason)
 
-    def lose(self, generation: int, reason: str) -> None:
+    def has_served(self, generation: int) -> bool:
+        """Whether the master of a generation has, or had, plans here."""
+        with self._lock:
+            return generation in self._masters.values()
+
+    def lose(self, generation: int, reason: str) -> int:
         """No connection is left to the master of a generation. Its sessions stay, as it may come back; those who wait
-        for it hear of it."""
+        for it hear of it. Gives how many there are."""
         with self._lock:
             sessions = [session for session, (_, life) in self._owners.items() if life == generation]
         for session in sessions:
             self.resources.leave(session, reason)
+        return len(sessions)
 
     def reset(self, containers: list[str]) -> None:
         """Forgets the state in ``containers`` (all by default) and every session."""

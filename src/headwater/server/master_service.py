@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,9 @@ from headwater.tensorboard_protos import graph_pb2
 from headwater.transport.channel import Channel
 from headwater.transport.frames import Frame
 
+#: How long a client has to hold a session that it has created, in seconds.
+_HOLD_WITHIN_S = 60.0
+
 
 class _ClientSession:
     """A session of a client elsewhere: its graph came over the network."""
@@ -38,19 +42,27 @@ class MasterService:
     Args:
       runtime: the server's task.
       peers: the other tasks.
+      clock: gives seconds that only grow.
+
+    Attributes:
+      sessions: how many were ever opened.
     """
 
-    def __init__(self, runtime: TaskRuntime, peers: Peers) -> None:
+    def __init__(self, runtime: TaskRuntime, peers: Peers, clock: Callable[[], float] = time.monotonic) -> None:
         self._runtime = runtime
         self._peers = peers
         self._clients: dict[str, _ClientSession] = {}
+        self._clock = clock
+        self._not_held: dict[str, float] = {}
         self._held: dict[Channel, list[str]] = {}
         self._lock = threading.Lock()
+        self.sessions = 0
 
     # For this process -------------------------------------------------------------------------------------------
 
     def open(self, graph: Graph, options: SessionOptions) -> MasterSession:
         """A session that runs operations of ``graph``, which the caller goes on building."""
+        self.sessions += 1
         return MasterSession(self._runtime, graph, options, self._peers)
 
     def reset(self, containers: Sequence[str]) -> None:
@@ -64,8 +76,13 @@ class MasterService:
         """Starts a session for a client elsewhere; gives its handle."""
         graph = _checked(lambda: load_graph(graph_pb2.GraphDef.FromString(graph_def)))
         session = self.open(graph, SessionOptions.decode(config))
+        now = self._clock()
         with self._lock:
             self._clients[session.handle] = _ClientSession(session)
+            self._not_held[session.handle] = now + _HOLD_WITHIN_S
+            overdue = [handle for handle, until in self._not_held.items() if until < now]
+        for handle in overdue:  # their clients died before they could hold them
+            self.close_session(handle)
         return session.handle
 
     def extend_session(self, session: str, graph_def: bytes) -> None:
@@ -104,6 +121,7 @@ class MasterService:
         """Ends a session; one that is not there is over already."""
         with self._lock:
             client = self._clients.pop(session, None)
+            self._not_held.pop(session, None)
         if client is not None:
             client.session.close()
 
@@ -116,6 +134,8 @@ class MasterService:
         """Takes a HOLD frame: the session ends when `let_go` is called for the channel."""
         match frame.header:
             case (str(session),):
+                with self._lock:
+                    self._not_held.pop(session, None)
                 self._held.setdefault(channel, []).append(session)
             case _:
                 raise InvalidArgumentError(None, None, f"not the header of a hold: {str(frame.header)[:80]}")

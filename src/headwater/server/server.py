@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import signal
+import sys
 import threading
 from queue import SimpleQueue
 from types import FrameType
@@ -79,9 +81,14 @@ class Server:
                 device_counts=device_counts(config),
                 settings=process_settings(config),
             )
+            if self._is_chief:
+                atexit.register(self._say_over)
 
     def join(self) -> None:
         """Waits until the job is over or the process is told to end (SIGTERM).
+
+        The job is over when the program of the chief (``/job:chief/task:0``, or ``/job:worker/task:0`` where there is
+        no chief) has ended without an error after it has run sessions, and every other worker has come and gone, too.
 
         In the main thread SIGTERM ends the wait rather than the process, so that a parameter server's program ends
         orderly: by SystemExit with code 0, for programs are written as if this never returned, and what follows may be
@@ -102,6 +109,16 @@ class Server:
         if in_main:
             raise SystemExit(0)
 
+    @property
+    def _is_chief(self) -> bool:
+        chief = "chief" if "chief" in self._cluster.jobs else "worker"
+        return self._task == TaskName(chief, 0)
+
+    def _say_over(self) -> None:
+        """The process is about to end: if its program is done, and has not failed, so is the job."""
+        if self._running is not None and getattr(sys, "last_value", None) is None:
+            self._running.say_over()
+
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         del number, frame
         self._end()
@@ -112,6 +129,7 @@ class Server:
     def stop(self) -> None:
         """Stops the server and frees its port. Its state is gone."""
         self._end()
+        atexit.unregister(self._say_over)
         if self._running is not None:
             self._running.stop()
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
+import os
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -10,8 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from headwater.cluster.addresses import Address, parse_address
 from headwater.cluster.names import TaskName
 from headwater.cluster.spec import ClusterSpec
+from headwater.cluster.variables import MAX_WORKERS
+from headwater.errors import InvalidArgumentError, OpError, ResourceExhaustedError
 from headwater.master.links import CHANNELS_DETAIL, SESSIONS_DETAIL, STEPS_DETAIL, TaskLink, Wiring
-from headwater.master.peers import ClusterPeers, PeerLink
+from headwater.master.peers import ClusterPeers
 from headwater.master.protocol import CALL, HOLD
 from headwater.master.targets import forget_master, register_master
 from headwater.passes.plan import decode_plan
@@ -33,6 +37,9 @@ from headwater.transport.workplace import Workplace
 
 _log = logging.getLogger("headwater")
 
+_PS = "ps"
+_PS_TASKS = "/job:ps/"
+
 
 class TaskServer:
     """A running task.
@@ -42,7 +49,7 @@ class TaskServer:
       task: this one. Job ``ps`` stays off GPUs.
       address: where it listens; with port 0 the system chooses.
       inside_grpc: keep tensors inside gRPC.
-      on_shutdown: called when somebody who may asks the task to end.
+      on_shutdown: called when the job is over.
       device_counts: how many devices of each type the task shows.
       settings: what the program wants of its devices.
 
@@ -62,7 +69,7 @@ class TaskServer:
         device_counts: Mapping[str, int] | None = None,
         settings: ProcessSettings | None = None,
     ) -> None:
-        if task.job == "ps":
+        if task.job == _PS:
             use_cpu_only()
         _share_machine(cluster, task)
         configure(settings or ProcessSettings())
@@ -72,7 +79,13 @@ class TaskServer:
         self._on_shutdown = on_shutdown
         self._links: list[TaskLink] = []
         self._lock = threading.Lock()
-        self._masters: Counter[int] = Counter()
+        self._masters: Counter[tuple[str, int]] = Counter()
+        self._joined: dict[str, str] = {}
+        self._over = False
+        # Who is in the cluster spec, and has come and gone. Its index stays its own: it may come back.
+        self._left: set[str] = set()
+        # Who has yet to come. A job that is over before a worker has begun does not end without it.
+        self._awaited = {str(name) for name, _ in cluster.tasks() if name.job not in (_PS, task.job)}
         self.runtime = TaskRuntime(task.device_prefix, device_counts)
         self._peers = ClusterPeers(cluster, task, self.runtime.devices, self._link)
         self._steps = StepService(self.runtime, self._peers.push)
@@ -111,7 +124,7 @@ class TaskServer:
         self._control.start()
         self._listener.start()
 
-    def _link(self, task: TaskName) -> PeerLink:
+    def _link(self, task: TaskName) -> TaskLink:
         address = parse_address(self._cluster.task_address(task.job, task.index))
         link = TaskLink(self._wiring, task, address, self.runtime.task)
         self._links.append(link)
@@ -125,9 +138,11 @@ class TaskServer:
                 self._master.hold(channel, frame)
             return frame.kind in (CALL, HOLD)
 
-        master = channel.peer_generation
+        master = channel.peer.partition(" (")[0], channel.peer_generation
         with self._lock:
             self._masters[master] += 1
+            self._awaited.discard(master[0])
+            self._left.discard(master[0])
         try:
             self._steps.serve(channel, other)
         finally:
@@ -136,9 +151,27 @@ class TaskServer:
                 gone = not self._masters[master]
                 if gone:
                     del self._masters[master]
-            if gone and master:  # clients that are no tasks have no generation
-                self.runtime.lose(master, "its last connection has ended")
+            if gone:
+                self._lost(*master)
             self._master.let_go(channel)
+
+    def _lost(self, task: str, generation: int) -> None:
+        """The last connection to a life of a task, or to a client, has ended."""
+        if generation and self.runtime.lose(generation, "its last connection has ended"):
+            _log.warning(
+                "%s has lost %s: its last connection has ended, and its sessions are still open",
+                self._wiring.me.task,
+                task,
+            )
+        # One that only looks around, as every new session does first, has not come yet.
+        came = self.runtime.has_served(generation)
+        with self._lock:
+            left = self._joined.pop(task, None) if came else None
+            if came and left is None and task in self._tasks():
+                self._left.add(task)
+        if left is not None:
+            _log.warning("%s has left the cluster", task)
+        self._end_if_over()
 
     def stop(self) -> None:
         """Ends everything and frees the port. May be called again."""
@@ -167,13 +200,15 @@ class TaskServer:
 
     def snapshot(self) -> Snapshot:
         """How the task fares now."""
+        with self._lock:
+            cluster = self._tasks()
         channels = self._listener.channels()
         for link in list(self._links):
             channels += link.channels()
         return take_snapshot(
             self.runtime,
             channels,
-            cluster={str(name): address for name, address in self._cluster.tasks()},
+            cluster=cluster,
             metrics=self._metrics.address if self._metrics is not None else "",
         )
 
@@ -201,8 +236,52 @@ class TaskServer:
         self.runtime.reset(list(containers))
 
     def shutdown(self, reason: str) -> None:
-        _log.info("%s was asked to end: %s", self._wiring.me.task, reason)
-        self._on_shutdown()
+        _log.info("%s ends when no worker is connected any more: %s", self._wiring.me.task, reason)
+        with self._lock:
+            self._over = True
+        self._end_if_over()
+
+    def join(self, job: str, address: str) -> tuple[int, Mapping[str, str]]:
+        try:
+            parse_address(address)
+        except ValueError as error:
+            raise InvalidArgumentError(None, None, f"a task cannot join at {address!r}: {error}") from error
+        with self._lock:
+            cluster = self._tasks()
+            taken = {TaskName.parse(name).index for name in cluster if TaskName.parse(name).job == job}
+            most = os.environ.get(MAX_WORKERS, "")
+            if most.isdecimal() and len(taken) - len(self._left) >= int(most):
+                raise ResourceExhaustedError(
+                    None, None, f"no more than {most} tasks of job {job} may be in the cluster ({MAX_WORKERS})"
+                )
+            index = next(index for index in itertools.count() if index not in taken)
+            name = str(TaskName(job, index))
+            self._joined[name] = address
+        _log.warning("%s joins the cluster at %s", name, address)
+        return index, {**cluster, name: address}
+
+    def say_over(self) -> None:
+        """Tells every ps that the job is over, where this task's master has had sessions; those that are gone need not
+        hear of it."""
+        if not self._master.sessions:
+            return
+        for name, _ in self._cluster.tasks():
+            if name.job == _PS and str(name) != self._wiring.me.task:
+                try:
+                    self._link(name).control.shutdown(f"{self._wiring.me.task} is done")
+                except OpError as error:
+                    _log.debug("%s did not hear that the job is over: %s", name, error.message)
+
+    def _tasks(self) -> dict[str, str]:
+        """Every task and its address. The lock is held."""
+        return {**{str(name): address for name, address in self._cluster.tasks()}, **self._joined}
+
+    def _end_if_over(self) -> None:
+        with self._lock:
+            connected = any(not task.startswith(_PS_TASKS) for task, _ in self._masters)
+            ends = self._over and not connected and not self._awaited
+        if ends:
+            self._on_shutdown()
 
 
 def _share_machine(cluster: ClusterSpec, task: TaskName) -> None:

@@ -26,6 +26,7 @@ from headwater.tensorboard_protos import event_pb2
 from headwater.training.coordinator import Coordinator, LooperThread
 from headwater.training.file_writer import FileWriter
 from headwater.training.meta_graph import make_meta_graph
+from headwater.training.preemption import SaveOnSigterm
 from headwater.training.progress import GlobalStepThread, progress_reporter
 from headwater.training.saver import Saver
 from headwater.training.scaffold import Scaffold, merged_summaries
@@ -129,6 +130,7 @@ class Supervisor:
             self._summary_writer = FileWriter(self._logdir)
         self._writer_open = self._summary_writer is not None
         self._graph_added_to_summary = False
+        self._at_sigterm: SaveOnSigterm | None = None
         self._session_manager: Any = session_manager or SessionManager(
             local_init_op=self._local_init_op,
             ready_op=self._ready_op,
@@ -349,7 +351,8 @@ class Supervisor:
     # Services ---------------------------------------------------------------------------------------------------
 
     def start_standard_services(self, sess: Any) -> list[LooperThread] | None:
-        """Starts the chief's threads: summaries, the step counter, checkpoints.
+        """Starts the chief's threads: summaries, the step counter, checkpoints. From then on SIGTERM saves a checkpoint
+        before it ends the process, unless the program handles it itself.
 
         Returns:
           The threads; None without a ``logdir``.
@@ -375,6 +378,11 @@ class Supervisor:
                 threads.append(SVStepCounterThread(self, sess))
         if self._saver is not None and self._save_model_secs:
             threads.append(SVTimerCheckpointThread(self, sess))
+        if self._saver is not None:
+            self._at_sigterm = SaveOnSigterm(
+                lambda: self._saver.save(sess, self._save_path, global_step=self._global_step)
+            )
+            self._at_sigterm.install()
         for thread in threads:
             thread.start()
         return threads
@@ -449,6 +457,8 @@ class Supervisor:
           BaseException: the first error that a thread left.
           RuntimeError: threads that do not stop in time.
         """
+        if self._at_sigterm is not None:
+            self._at_sigterm.remove()
         self._coord.request_stop()
         try:
             self._coord.join(

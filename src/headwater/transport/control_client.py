@@ -192,6 +192,11 @@ class ControlClient:
         """See `TaskHandler.shutdown`."""
         self._call("Task", "Shutdown", messages.ShutdownRequest(reason=reason), _SHORT_S)
 
+    def join(self, job: str, address: str) -> tuple[int, dict[str, str]]:
+        """See `TaskHandler.join`."""
+        reply = self._call("Task", "Join", messages.JoinRequest(job=job, address=address), _SHORT_S)
+        return reply.index, dict(reply.cluster)
+
     # --- its master
 
     def create_session(self, config: bytes, graph_def: bytes) -> str:

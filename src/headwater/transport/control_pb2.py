@@ -14,7 +14,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!headwater/transport/control.proto\x12\theadwater\"\x06\n\x04\x44one\"\x12\n\x10GetStatusRequest\"\xca\x01\n\x0eGetStatusReply\x12\x0c\n\x04task\x18\x01 \x01(\t\x12\x12\n\ngeneration\x18\x02 \x01(\x06\x12\x0f\n\x07started\x18\x03 \x01(\x01\x12\x0b\n\x03pid\x18\x04 \x01(\x03\x12\x0f\n\x07version\x18\x05 \x01(\t\x12\x37\n\x07\x64\x65tails\x18\x06 \x03(\x0b\x32&.headwater.GetStatusReply.DetailsEntry\x1a.\n\x0c\x44\x65tailsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x0c:\x02\x38\x01\"\x14\n\x12ListDevicesRequest\":\n\x10ListDevicesReply\x12&\n\x07\x64\x65vices\x18\x01 \x03(\x0b\x32\x15.headwater.DeviceInfo\"S\n\nDeviceInfo\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04type\x18\x02 \x01(\t\x12\x14\n\x0cmemory_limit\x18\x03 \x01(\x03\x12\x13\n\x0bincarnation\x18\x04 \x01(\x06\"\x81\x01\n\x13RegisterPlanRequest\x12\x0f\n\x07session\x18\x01 \x01(\t\x12\x0e\n\x06number\x18\x02 \x01(\x03\x12\x0c\n\x04plan\x18\x03 \x01(\x0c\x12\x12\n\ngeneration\x18\x04 \x01(\x06\x12\r\n\x05owner\x18\x05 \x01(\t\x12\x18\n\x10owner_generation\x18\x06 \x01(\x06\"(\n\x15ReleaseSessionRequest\x12\x0f\n\x07session\x18\x01 \x01(\t\"B\n\x11\x43\x61ncelStepRequest\x12\x0f\n\x07session\x18\x01 \x01(\t\x12\x0c\n\x04step\x18\x02 \x01(\x03\x12\x0e\n\x06reason\x18\x03 \x01(\t\"\"\n\x0cResetRequest\x12\x12\n\ncontainers\x18\x01 \x03(\t\"!\n\x0fShutdownRequest\x12\x0e\n\x06reason\x18\x01 \x01(\t\"5\n\x14\x43reateSessionRequest\x12\x0e\n\x06\x63onfig\x18\x01 \x01(\x0c\x12\r\n\x05graph\x18\x02 \x01(\x0c\"%\n\x12\x43reateSessionReply\x12\x0f\n\x07session\x18\x01 \x01(\t\"6\n\x14\x45xtendSessionRequest\x12\x0f\n\x07session\x18\x01 \x01(\t\x12\r\n\x05graph\x18\x02 \x01(\x0c\"h\n\x13MakeCallableRequest\x12\x0f\n\x07session\x18\x01 \x01(\t\x12\r\n\x05\x66\x65\x65\x64s\x18\x02 \x03(\t\x12\x0f\n\x07\x66\x65tches\x18\x03 \x03(\t\x12\x0f\n\x07targets\x18\x04 \x03(\t\x12\x0f\n\x07options\x18\x05 \x01(\x0c\"#\n\x11MakeCallableReply\x12\x0e\n\x06number\x18\x01 \x01(\x03\"9\n\x16ReleaseCallableRequest\x12\x0f\n\x07session\x18\x01 \x01(\t\x12\x0e\n\x06number\x18\x02 \x01(\x03\"&\n\x13\x43loseSessionRequest\x12\x0f\n\x07session\x18\x01 \x01(\t\"(\n\x15SessionDevicesRequest\x12\x0f\n\x07session\x18\x01 \x01(\t\"&\n\x13SessionDevicesReply\x12\x0f\n\x07\x64\x65vices\x18\x01 \x03(\t\"\x15\n\x05Piece\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x32\xc9\x03\n\x04Task\x12\x43\n\tGetStatus\x12\x1b.headwater.GetStatusRequest\x1a\x19.headwater.GetStatusReply\x12I\n\x0bListDevices\x12\x1d.headwater.ListDevicesRequest\x1a\x1b.headwater.ListDevicesReply\x12?\n\x0cRegisterPlan\x12\x1e.headwater.RegisterPlanRequest\x1a\x0f.headwater.Done\x12\x43\n\x0eReleaseSession\x12 .headwater.ReleaseSessionRequest\x1a\x0f.headwater.Done\x12;\n\nCancelStep\x12\x1c.headwater.CancelStepRequest\x1a\x0f.headwater.Done\x12\x35\n\tResetTask\x12\x17.headwater.ResetRequest\x1a\x0f.headwater.Done\x12\x37\n\x08Shutdown\x12\x1a.headwater.ShutdownRequest\x1a\x0f.headwater.Done2\xf9\x03\n\x06Master\x12O\n\rCreateSession\x12\x1f.headwater.CreateSessionRequest\x1a\x1d.headwater.CreateSessionReply\x12\x41\n\rExtendSession\x12\x1f.headwater.ExtendSessionRequest\x1a\x0f.headwater.Done\x12L\n\x0cMakeCallable\x12\x1e.headwater.MakeCallableRequest\x1a\x1c.headwater.MakeCallableReply\x12\x45\n\x0fReleaseCallable\x12!.headwater.ReleaseCallableRequest\x1a\x0f.headwater.Done\x12?\n\x0c\x43loseSession\x12\x1e.headwater.CloseSessionRequest\x1a\x0f.headwater.Done\x12\x31\n\x05Reset\x12\x17.headwater.ResetRequest\x1a\x0f.headwater.Done\x12R\n\x0eSessionDevices\x12 .headwater.SessionDevicesRequest\x1a\x1e.headwater.SessionDevicesReply2:\n\x08\x43hannels\x12.\n\x04Open\x12\x10.headwater.Piece\x1a\x10.headwater.Piece(\x01\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!headwater/transport/control.proto\x12\theadwater\"\x06\n\x04\x44one\"\x12\n\x10GetStatusRequest\"\xca\x01\n\x0eGetStatusReply\x12\x0c\n\x04task\x18\x01 \x01(\t\x12\x12\n\ngeneration\x18\x02 \x01(\x06\x12\x0f\n\x07started\x18\x03 \x01(\x01\x12\x0b\n\x03pid\x18\x04 \x01(\x03\x12\x0f\n\x07version\x18\x05 \x01(\t\x12\x37\n\x07\x64\x65tails\x18\x06 \x03(\x0b\x32&.headwater.GetStatusReply.DetailsEntry\x1a.\n\x0c\x44\x65tailsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x0c:\x02\x38\x01\"\x14\n\x12ListDevicesRequest\":\n\x10ListDevicesReply\x12&\n\x07\x64\x65vices\x18\x01 \x03(\x0b\x32\x15.headwater.DeviceInfo\"S\n\nDeviceInfo\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04type\x18\x02 \x01(\t\x12\x14\n\x0cmemory_limit\x18\x03 \x01(\x03\x12\x13\n\x0bincarnation\x18\x04 \x01(\x06\"\x81\x01\n\x13RegisterPlanRequest\x12\x0f\n\x07session\x18\x01 \x01(\t\x12\x0e\n\x06number\x18\x02 \x01(\x03\x12\x0c\n\x04plan\x18\x03 \x01(\x0c\x12\x12\n\ngeneration\x18\x04 \x01(\x06\x12\r\n\x05owner\x18\x05 \x01(\t\x12\x18\n\x10owner_generation\x18\x06 \x01(\x06\"(\n\x15ReleaseSessionRequest\x12\x0f\n\x07session\x18\x01 \x01(\t\"B\n\x11\x43\x61ncelStepRequest\x12\x0f\n\x07session\x18\x01 \x01(\t\x12\x0c\n\x04step\x18\x02 \x01(\x03\x12\x0e\n\x06reason\x18\x03 \x01(\t\"\"\n\x0cResetRequest\x12\x12\n\ncontainers\x18\x01 \x03(\t\"!\n\x0fShutdownRequest\x12\x0e\n\x06reason\x18\x01 \x01(\t\"+\n\x0bJoinRequest\x12\x0b\n\x03job\x18\x01 \x01(\t\x12\x0f\n\x07\x61\x64\x64ress\x18\x02 \x01(\t\"~\n\tJoinReply\x12\r\n\x05index\x18\x01 \x01(\x05\x12\x32\n\x07\x63luster\x18\x02 \x03(\x0b\x32!.headwater.JoinReply.ClusterEntry\x1a.\n\x0c\x43lusterEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"5\n\x14\x43reateSessionRequest\x12\x0e\n\x06\x63onfig\x18\x01 \x01(\x0c\x12\r\n\x05graph\x18\x02 \x01(\x0c\"%\n\x12\x43reateSessionReply\x12\x0f\n\x07session\x18\x01 \x01(\t\"6\n\x14\x45xtendSessionRequest\x12\x0f\n\x07session\x18\x01 \x01(\t\x12\r\n\x05graph\x18\x02 \x01(\x0c\"h\n\x13MakeCallableRequest\x12\x0f\n\x07session\x18\x01 \x01(\t\x12\r\n\x05\x66\x65\x65\x64s\x18\x02 \x03(\t\x12\x0f\n\x07\x66\x65tches\x18\x03 \x03(\t\x12\x0f\n\x07targets\x18\x04 \x03(\t\x12\x0f\n\x07options\x18\x05 \x01(\x0c\"#\n\x11MakeCallableReply\x12\x0e\n\x06number\x18\x01 \x01(\x03\"9\n\x16ReleaseCallableRequest\x12\x0f\n\x07session\x18\x01 \x01(\t\x12\x0e\n\x06number\x18\x02 \x01(\x03\"&\n\x13\x43loseSessionRequest\x12\x0f\n\x07session\x18\x01 \x01(\t\"(\n\x15SessionDevicesRequest\x12\x0f\n\x07session\x18\x01 \x01(\t\"&\n\x13SessionDevicesReply\x12\x0f\n\x07\x64\x65vices\x18\x01 \x03(\t\"\x15\n\x05Piece\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x32\xff\x03\n\x04Task\x12\x43\n\tGetStatus\x12\x1b.headwater.GetStatusRequest\x1a\x19.headwater.GetStatusReply\x12I\n\x0bListDevices\x12\x1d.headwater.ListDevicesRequest\x1a\x1b.headwater.ListDevicesReply\x12?\n\x0cRegisterPlan\x12\x1e.headwater.RegisterPlanRequest\x1a\x0f.headwater.Done\x12\x43\n\x0eReleaseSession\x12 .headwater.ReleaseSessionRequest\x1a\x0f.headwater.Done\x12;\n\nCancelStep\x12\x1c.headwater.CancelStepRequest\x1a\x0f.headwater.Done\x12\x35\n\tResetTask\x12\x17.headwater.ResetRequest\x1a\x0f.headwater.Done\x12\x37\n\x08Shutdown\x12\x1a.headwater.ShutdownRequest\x1a\x0f.headwater.Done\x12\x34\n\x04Join\x12\x16.headwater.JoinRequest\x1a\x14.headwater.JoinReply2\xf9\x03\n\x06Master\x12O\n\rCreateSession\x12\x1f.headwater.CreateSessionRequest\x1a\x1d.headwater.CreateSessionReply\x12\x41\n\rExtendSession\x12\x1f.headwater.ExtendSessionRequest\x1a\x0f.headwater.Done\x12L\n\x0cMakeCallable\x12\x1e.headwater.MakeCallableRequest\x1a\x1c.headwater.MakeCallableReply\x12\x45\n\x0fReleaseCallable\x12!.headwater.ReleaseCallableRequest\x1a\x0f.headwater.Done\x12?\n\x0c\x43loseSession\x12\x1e.headwater.CloseSessionRequest\x1a\x0f.headwater.Done\x12\x31\n\x05Reset\x12\x17.headwater.ResetRequest\x1a\x0f.headwater.Done\x12R\n\x0eSessionDevices\x12 .headwater.SessionDevicesRequest\x1a\x1e.headwater.SessionDevicesReply2:\n\x08\x43hannels\x12.\n\x04Open\x12\x10.headwater.Piece\x1a\x10.headwater.Piece(\x01\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -23,6 +23,8 @@ if _descriptor._USE_C_DESCRIPTORS == False:
   DESCRIPTOR._options = None
   _globals['_GETSTATUSREPLY_DETAILSENTRY']._options = None
   _globals['_GETSTATUSREPLY_DETAILSENTRY']._serialized_options = b'8\001'
+  _globals['_JOINREPLY_CLUSTERENTRY']._options = None
+  _globals['_JOINREPLY_CLUSTERENTRY']._serialized_options = b'8\001'
   _globals['_DONE']._serialized_start=48
   _globals['_DONE']._serialized_end=54
   _globals['_GETSTATUSREQUEST']._serialized_start=56
@@ -47,30 +49,36 @@ if _descriptor._USE_C_DESCRIPTORS == False:
   _globals['_RESETREQUEST']._serialized_end=724
   _globals['_SHUTDOWNREQUEST']._serialized_start=726
   _globals['_SHUTDOWNREQUEST']._serialized_end=759
-  _globals['_CREATESESSIONREQUEST']._serialized_start=761
-  _globals['_CREATESESSIONREQUEST']._serialized_end=814
-  _globals['_CREATESESSIONREPLY']._serialized_start=816
-  _globals['_CREATESESSIONREPLY']._serialized_end=853
-  _globals['_EXTENDSESSIONREQUEST']._serialized_start=855
-  _globals['_EXTENDSESSIONREQUEST']._serialized_end=909
-  _globals['_MAKECALLABLEREQUEST']._serialized_start=911
-  _globals['_MAKECALLABLEREQUEST']._serialized_end=1015
-  _globals['_MAKECALLABLEREPLY']._serialized_start=1017
-  _globals['_MAKECALLABLEREPLY']._serialized_end=1052
-  _globals['_RELEASECALLABLEREQUEST']._serialized_start=1054
-  _globals['_RELEASECALLABLEREQUEST']._serialized_end=1111
-  _globals['_CLOSESESSIONREQUEST']._serialized_start=1113
-  _globals['_CLOSESESSIONREQUEST']._serialized_end=1151
-  _globals['_SESSIONDEVICESREQUEST']._serialized_start=1153
-  _globals['_SESSIONDEVICESREQUEST']._serialized_end=1193
-  _globals['_SESSIONDEVICESREPLY']._serialized_start=1195
-  _globals['_SESSIONDEVICESREPLY']._serialized_end=1233
-  _globals['_PIECE']._serialized_start=1235
-  _globals['_PIECE']._serialized_end=1256
-  _globals['_TASK']._serialized_start=1259
-  _globals['_TASK']._serialized_end=1716
-  _globals['_MASTER']._serialized_start=1719
-  _globals['_MASTER']._serialized_end=2224
-  _globals['_CHANNELS']._serialized_start=2226
-  _globals['_CHANNELS']._serialized_end=2284
+  _globals['_JOINREQUEST']._serialized_start=761
+  _globals['_JOINREQUEST']._serialized_end=804
+  _globals['_JOINREPLY']._serialized_start=806
+  _globals['_JOINREPLY']._serialized_end=932
+  _globals['_JOINREPLY_CLUSTERENTRY']._serialized_start=886
+  _globals['_JOINREPLY_CLUSTERENTRY']._serialized_end=932
+  _globals['_CREATESESSIONREQUEST']._serialized_start=934
+  _globals['_CREATESESSIONREQUEST']._serialized_end=987
+  _globals['_CREATESESSIONREPLY']._serialized_start=989
+  _globals['_CREATESESSIONREPLY']._serialized_end=1026
+  _globals['_EXTENDSESSIONREQUEST']._serialized_start=1028
+  _globals['_EXTENDSESSIONREQUEST']._serialized_end=1082
+  _globals['_MAKECALLABLEREQUEST']._serialized_start=1084
+  _globals['_MAKECALLABLEREQUEST']._serialized_end=1188
+  _globals['_MAKECALLABLEREPLY']._serialized_start=1190
+  _globals['_MAKECALLABLEREPLY']._serialized_end=1225
+  _globals['_RELEASECALLABLEREQUEST']._serialized_start=1227
+  _globals['_RELEASECALLABLEREQUEST']._serialized_end=1284
+  _globals['_CLOSESESSIONREQUEST']._serialized_start=1286
+  _globals['_CLOSESESSIONREQUEST']._serialized_end=1324
+  _globals['_SESSIONDEVICESREQUEST']._serialized_start=1326
+  _globals['_SESSIONDEVICESREQUEST']._serialized_end=1366
+  _globals['_SESSIONDEVICESREPLY']._serialized_start=1368
+  _globals['_SESSIONDEVICESREPLY']._serialized_end=1406
+  _globals['_PIECE']._serialized_start=1408
+  _globals['_PIECE']._serialized_end=1429
+  _globals['_TASK']._serialized_start=1432
+  _globals['_TASK']._serialized_end=1943
+  _globals['_MASTER']._serialized_start=1946
+  _globals['_MASTER']._serialized_end=2451
+  _globals['_CHANNELS']._serialized_start=2453
+  _globals['_CHANNELS']._serialized_end=2511
 # @@protoc_insertion_point(module_scope)

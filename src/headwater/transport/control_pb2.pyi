@@ -102,6 +102,29 @@ class ShutdownRequest(_message.Message):
     reason: str
     def __init__(self, reason: _Optional[str] = ...) -> None: ...
 
+class JoinRequest(_message.Message):
+    __slots__ = ("job", "address")
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    job: str
+    address: str
+    def __init__(self, job: _Optional[str] = ..., address: _Optional[str] = ...) -> None: ...
+
+class JoinReply(_message.Message):
+    __slots__ = ("index", "cluster")
+    class ClusterEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    INDEX_FIELD_NUMBER: _ClassVar[int]
+    CLUSTER_FIELD_NUMBER: _ClassVar[int]
+    index: int
+    cluster: _containers.ScalarMap[str, str]
+    def __init__(self, index: _Optional[int] = ..., cluster: _Optional[_Mapping[str, str]] = ...) -> None: ...
+
 class CreateSessionRequest(_message.Message):
     __slots__ = ("config", "graph")
     CONFIG_FIELD_NUMBER: _ClassVar[int]

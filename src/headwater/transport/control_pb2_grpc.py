@@ -50,6 +50,11 @@ class TaskStub(object):
                 request_serializer=headwater_dot_transport_dot_control__pb2.ShutdownRequest.SerializeToString,
                 response_deserializer=headwater_dot_transport_dot_control__pb2.Done.FromString,
                 )
+        self.Join = channel.unary_unary(
+                '/headwater.Task/Join',
+                request_serializer=headwater_dot_transport_dot_control__pb2.JoinRequest.SerializeToString,
+                response_deserializer=headwater_dot_transport_dot_control__pb2.JoinReply.FromString,
+                )
 
 
 class TaskServicer(object):
@@ -99,7 +104,14 @@ class TaskServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Shutdown(self, request, context):
-        """Asks the task's server to end.
+        """The job is over: the task's server ends as soon as no worker is connected any more.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Join(self, request, context):
+        """Gives a task that is not in the cluster spec a place in the cluster, for as long as it is connected.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -142,6 +154,11 @@ def add_TaskServicer_to_server(servicer, server):
                     servicer.Shutdown,
                     request_deserializer=headwater_dot_transport_dot_control__pb2.ShutdownRequest.FromString,
                     response_serializer=headwater_dot_transport_dot_control__pb2.Done.SerializeToString,
+            ),
+            'Join': grpc.unary_unary_rpc_method_handler(
+                    servicer.Join,
+                    request_deserializer=headwater_dot_transport_dot_control__pb2.JoinRequest.FromString,
+                    response_serializer=headwater_dot_transport_dot_control__pb2.JoinReply.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -270,6 +287,23 @@ class Task(object):
         return grpc.experimental.unary_unary(request, target, '/headwater.Task/Shutdown',
             headwater_dot_transport_dot_control__pb2.ShutdownRequest.SerializeToString,
             headwater_dot_transport_dot_control__pb2.Done.FromString,
+            options, channel_credentials,
+            insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
+
+    @staticmethod
+    def Join(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(request, target, '/headwater.Task/Join',
+            headwater_dot_transport_dot_control__pb2.JoinRequest.SerializeToString,
+            headwater_dot_transport_dot_control__pb2.JoinReply.FromString,
             options, channel_credentials,
             insecure, call_credentials, compression, wait_for_ready, timeout, metadata)
 

@@ -221,6 +221,13 @@ class _Task(_Answers):
     def Shutdown(self, request: Any, context: Any) -> Any:
         return self._done(context, lambda: self._handler.shutdown(request.reason))
 
+    def Join(self, request: Any, context: Any) -> Any:
+        def join() -> Any:
+            index, cluster = self._handler.join(request.job, request.address)
+            return messages.JoinReply(index=index, cluster=cluster)
+
+        return self._answer(context, join)
+
 
 class _Master(_Answers):
     def __init__(self, me: Identity, handler: MasterHandler) -> None:

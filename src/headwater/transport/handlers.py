@@ -83,7 +83,15 @@ class TaskHandler(Protocol):
         ...
 
     def shutdown(self, reason: str) -> None:
-        """Makes the task's server end, soon after this returns."""
+        """The job is over: makes the task's server end as soon as no worker is connected any more."""
+        ...
+
+    def join(self, job: str, address: str) -> tuple[int, Mapping[str, str]]:
+        """Gives a task that is not in the cluster spec a place in the cluster, for as long as it is connected.
+
+        Returns:
+          Its index in ``job``, and the addresses of all tasks by their names.
+        """
         ...
 
 

@@ -110,6 +110,7 @@ class Waiter:
         peer: str,
         address: Address,
         deadline_s: float | None = None,
+        otherwise: str = "gives up",
     ) -> T:
         """What ``attempt`` returns, once it does.
 
@@ -119,6 +120,7 @@ class Waiter:
           peer: who is waited for.
           address: where.
           deadline_s: instead of the patience's, in seconds.
+          otherwise: what the caller does after the deadline, in words.
 
         Raises:
           UnavailableError: the deadline is over; the message says who, where, since when and why.
@@ -152,8 +154,9 @@ class Waiter:
             if now - reported >= patience.report_s or (first and failure.problem is not Problem.REFUSED):
                 left = max(0.0, limit - waited)
                 _log.warning(
-                    "%s waits for %s at %s since %d s: %s; gives up in %d s", me, peer, address, waited, failure, left
-                )
+                    "%s waits for %s at %s since %d s: %s; %s in %d s",
+                    me, peer, address, waited, failure, otherwise, left,
+                )  # fmt: skip
                 reported = now
             if self._cancelled.is_set() or self._pause(min(pause_s, max(_SHORTEST_PAUSE_S, limit - waited))):
                 raise CancelledError(None, None, f"{me} was stopped while it waited for {peer} at {address}")

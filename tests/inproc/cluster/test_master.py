@@ -12,6 +12,11 @@ import numpy as np
 import pytest
 
 from headwater import tf
+from headwater.master.master import SessionOptions
+from headwater.master.protocol import HOLD
+from headwater.server.master_service import MasterService
+from headwater.transport.channel import memory_pair
+from headwater.transport.frames import Frame
 from tests.support import host_ops
 from tests.support.cluster import MemoryCluster, memory_cluster
 
@@ -160,6 +165,31 @@ def test_an_error_on_one_task_ends_the_wait_for_another(cluster: MemoryCluster, 
         session.run([later, failed])
 
 
+def test_an_error_elsewhere_ends_a_wait_of_the_master_itself(cluster: MemoryCluster, gate: host_ops.Gate) -> None:
+    waiting = _op("TestWait", device=WORKER, gate="gate")
+    failing = _op("TestFails", device=PS[1])
+    with (
+        tf.Session(cluster.target("worker")) as session,
+        pytest.raises(tf.errors.UnavailableError, match=r"always fails"),
+    ):
+        session.run([waiting, failing])
+
+
+def test_a_master_that_was_replaced_is_refused(cluster: MemoryCluster) -> None:
+    """The network is parted, another process takes the worker's place, and the network is whole again."""
+    with tf.device(PS[0]):
+        v = tf.Variable(1.0)
+        add = tf.assign_add(v, 1.0)
+    former = tf.Session(cluster.target("worker"))
+    former.run(v.initializer)
+    cluster.restart("worker")
+    with tf.Session(cluster.target("worker")) as session:
+        assert session.run(add) == 2.0
+        with pytest.raises(tf.errors.FailedPreconditionError, match=r"refuses generation 3 of .* by generation 3eb"):
+            former.run(add)
+        assert session.run(v) == 2.0
+
+
 def test_an_error_of_the_master_itself_ends_the_wait_elsewhere(cluster: MemoryCluster, gate: host_ops.Gate) -> None:
     waiting = _op("TestWait", device=PS[0], gate="gate")
     failing = _op("TestFails", device=WORKER)
@@ -282,3 +312,22 @@ def test_many_steps_at_once(cluster: MemoryCluster) -> None:
         for step in steps:
             step.result()
         assert second.run(counters) == [100, 100]
+
+
+def test_sessions_that_their_client_never_held_end(cluster: MemoryCluster) -> None:
+    now = 0.0
+    task = cluster.task("ps")
+    service = MasterService(task.runtime, task.peers, clock=lambda: now)
+    graph = tf.Graph()
+    with graph.as_default():
+        tf.constant(1.0)
+    data = graph.as_graph_def().SerializeToString()
+    held, forgotten = (service.create_session(SessionOptions().encode(), data) for _ in range(2))
+    ours, _ = memory_pair()
+    service.hold(ours, Frame(HOLD, (held,), ()))
+    now = 61.0
+    service.create_session(SessionOptions().encode(), data)
+    assert service.session_devices(held)
+    with pytest.raises(tf.errors.NotFoundError, match="has no session"):
+        service.session_devices(forgotten)
+    service.close()

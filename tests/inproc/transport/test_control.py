@@ -75,6 +75,10 @@ class Recorder:
     def shutdown(self, reason: str) -> None:
         self._note("shutdown", reason)
 
+    def join(self, job: str, address: str) -> tuple[int, dict[str, str]]:
+        self._note("join", job, address)
+        return 3, {"/job:worker/task:3": address}
+
     def create_session(self, config: bytes, graph_def: bytes) -> str:
         self._note("create_session", config, graph_def)
         return "session 1"
@@ -179,6 +183,7 @@ def test_every_call_arrives(serve: Serve) -> None:
     client.cancel_step("s", 1 << 50, "enough")
     client.reset_task(["a", "b"])
     client.shutdown("the job is over")
+    assert client.join("worker", "b:1") == (3, {"/job:worker/task:3": "b:1"})
     assert client.create_session(b"config", b"graph") == "session 1"
     client.extend_session("s", b"more")
     assert client.make_callable("s", ["a:0"], ["b:0", "c:0"], ["d"], b"options") == 5
@@ -193,6 +198,7 @@ def test_every_call_arrives(serve: Serve) -> None:
         ("cancel_step", "s", 1 << 50, "enough"),
         ("reset", ["a", "b"]),
         ("shutdown", "the job is over"),
+        ("join", "worker", "b:1"),
         ("create_session", b"config", b"graph"),
         ("extend_session", "s", b"more"),
         ("make_callable", "s", ["a:0"], ["b:0", "c:0"], ["d"], b"options"),

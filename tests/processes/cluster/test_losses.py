@@ -38,7 +38,7 @@ def test_a_ps_that_is_lost_and_comes_back(tmp_path: Path) -> None:
         worker = cluster.start("worker", 0, program, f"--folder={tmp_path}")
         waiting = worker.wait_for("waits for /job:ps/task:0 at " + cluster.address("ps")).string
         assert "refused" in waiting
-        assert "gives up in" in waiting
+        assert "tries without it in" in waiting
         ps = cluster.start("ps", 0, program)
         wait_for_step(worker, 100)
         ps.kill()
@@ -76,3 +76,15 @@ def test_the_first_program(shared: Path, tmp_path: Path) -> None:
         for process in (chief, worker, ps):
             process.terminate()
             assert "Traceback" not in process.output
+
+
+def test_a_chief_that_is_asked_to_end_saves_first(tmp_path: Path) -> None:
+    with processes(ps=1, worker=1) as cluster:
+        program = PROGRAMS / "loop.py"
+        cluster.start("ps", 0, program)
+        chief = cluster.start("worker", 0, program, f"--folder={tmp_path}")
+        wait_for_step(chief, 200)
+        assert chief.terminate() == -15
+        assert "SIGTERM: saving before the end" in chief.output
+        saved = max(int(path.suffixes[0].partition("-")[2]) for path in tmp_path.glob("model.ckpt-*.index"))
+        assert saved >= 200

@@ -22,6 +22,7 @@ from headwater.cli.launcher.job import (
     OutputLost,
     Phase,
     Renew,
+    Replace,
     Signal,
     Start,
     Tick,
@@ -215,3 +216,22 @@ def test_a_single_task_that_asks_for_it_starts_again_at_once() -> None:
     again = decide(begun, Ended(FIRST, START_AGAIN), 1)
     assert again.actions == (Renew(), Start(FIRST))
     assert decide(again.state, Ended(FIRST, START_AGAIN), 2).state.exit_code == START_AGAIN
+
+
+def test_a_lost_worker_of_an_elastic_job_is_replaced() -> None:
+    state = begin(TASKS, grace_s=GRACE_S, max_restarts=1, elastic=True).state
+    decision = decide(state, Ended(SECOND, -9), 1.0)
+    assert decision.actions == (Replace(SECOND),)
+    assert "worker 1 is lost (killed by SIGKILL): the others go on, and another worker takes" in decision.reason
+    assert decision.state.running == frozenset(TASKS)
+    # It was the last time; and a failure of its own is one of the job.
+    for returncode in (-9, 1):
+        assert decide(decision.state, Ended(SECOND, returncode), 2.0).state.phase is Phase.ENDING
+
+
+def test_the_chief_of_an_elastic_job_is_not_replaced() -> None:
+    state = begin(TASKS, grace_s=GRACE_S, max_restarts=1, elastic=True).state
+    for task in (PS, FIRST):
+        decision = decide(state, Ended(task, -9), 1.0)
+        assert decision.state.phase is Phase.ENDING
+        assert decision.state.exit_code == 137

@@ -80,7 +80,8 @@ class JobState:
       tasks: all tasks, in the order in which they are started.
       together: whether the tasks have said that they cannot go on without each other.
       restarts: how often all tasks have been started again.
-      max_restarts: how often that is done at most.
+      max_restarts: how often that is done at most; likewise how often a lost worker is replaced.
+      elastic: whether workers may come and go.
     """
 
     running: frozenset[TaskName]
@@ -95,6 +96,7 @@ class JobState:
     together: bool = False
     restarts: int = 0
     max_restarts: int = 0
+    elastic: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +160,14 @@ class Renew:
     """Give every task a fresh socket at which it will listen: the processes of before have taken theirs with them."""
 
 
-Action = Start | Renew | Signal
+@dataclass(frozen=True, slots=True)
+class Replace:
+    """Let another worker, which the cluster's spec does not have, take the place of ``task``, which is lost."""
+
+    task: TaskName
+
+
+Action = Start | Renew | Replace | Signal
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +179,7 @@ class Decision:
     reason: str = ""
 
 
-def begin(tasks: Iterable[TaskName], *, grace_s: float, max_restarts: int = 0) -> Decision:
+def begin(tasks: Iterable[TaskName], *, grace_s: float, max_restarts: int = 0, elastic: bool = False) -> Decision:
     """A job of ``tasks``, all to be started."""
     order = tuple(tasks)
     state = JobState(
@@ -179,6 +188,7 @@ def begin(tasks: Iterable[TaskName], *, grace_s: float, max_restarts: int = 0) -
         grace_s=grace_s,
         tasks=order,
         max_restarts=max_restarts,
+        elastic=elastic,
     )
     return Decision(state, tuple(Start(task) for task in order))
 
@@ -214,6 +224,8 @@ def _ended(state: JobState, task: TaskName, failure: Failure | None, returncode:
     if state.phase is Phase.RUNNING:
         if failure is not None and _can_restart(state, returncode):
             decision = _restart(state, task, failure, now)
+        elif failure is not None and _can_replace(state, task, returncode):
+            return _replace(state, task, failure)
         elif failure is not None:
             state = replace(state, failure=failure)
             decision = _end(
@@ -244,6 +256,23 @@ def _lost(returncode: int) -> bool:
 
 def _can_restart(state: JobState, returncode: int) -> bool:
     return _lost(returncode) and (state.together or returncode == START_AGAIN) and state.restarts < state.max_restarts
+
+
+def _can_replace(state: JobState, task: TaskName, returncode: int) -> bool:
+    """Whether the others can go on without ``task``: a worker that is not the chief, and did not fail by itself."""
+    chief = any(other.job == "chief" for other in state.tasks)
+    leads = task.job != "worker" or (task.index == 0 and not chief)
+    return state.elastic and not leads and _lost(returncode) and state.restarts < state.max_restarts
+
+
+def _replace(state: JobState, task: TaskName, failure: Failure) -> Decision:
+    number = state.restarts + 1
+    reason = (
+        f"{label(task)} is lost ({failure.reason}): the others go on, and another worker takes its place, "
+        f"for time {number} of at most {state.max_restarts}"
+    )
+    state = replace(state, running=state.running | {task}, working=state.working | {task}, restarts=number)
+    return Decision(state, (Replace(task),), reason)
 
 
 def _restart(state: JobState, task: TaskName, failure: Failure, now: float) -> Decision:

@@ -14,7 +14,7 @@ from headwater.cli.child import PARENT
 from headwater.cli.execute import interpreter_command
 from headwater.cli.launcher.job import PS
 from headwater.cluster.names import TaskName
-from headwater.cluster.variables import LISTEN_FDS
+from headwater.cluster.variables import LISTEN_FDS, MAX_WORKERS
 from headwater.platform.host.gpus import CPU_ONLY, VISIBLE
 from headwater.platform.host.guard import JOB, marked
 from headwater.telemetry.progress import STATUS_VARIABLE
@@ -37,7 +37,9 @@ class LaunchSettings:
       log_dir: where each task's output is written to a file of its own; None for nowhere.
       env: variables for the tasks, besides those of the launcher's own environment.
       grace_s: seconds between asking a task to end and killing it.
-      restarts: how often all tasks are started again when one is lost of those that cannot go on without each other.
+      restarts: how often all tasks are started again when one is lost of those that cannot go on without each other, or
+        a lost worker is replaced.
+      most_workers: workers may come and go, and there are never more than so many; None: they may not.
     """
 
     invocation: Invocation
@@ -49,6 +51,7 @@ class LaunchSettings:
     env: Mapping[str, str] = field(default_factory=dict[str, str])
     grace_s: float = 4.0
     restarts: int = 3
+    most_workers: int | None = None
 
     def __post_init__(self) -> None:
         if self.ps < 0:
@@ -61,6 +64,10 @@ class LaunchSettings:
             raise ValueError("--chief cannot be used with --flags, which has no flag for a chief's address")
         if self.grace_s < 0:
             raise ValueError(f"--grace must not be negative, but is {self.grace_s:g}")
+        if self.most_workers is not None and self.most_workers < self.workers:
+            raise ValueError(f"--workers must not be from {self.workers} to {self.most_workers}, which is less")
+        if self.most_workers is not None and not self.ps:
+            raise ValueError("--workers can only be from ... to ... with --ps, which new workers join")
         if self.restarts < 0:
             raise ValueError(f"--restarts must not be negative, but is {self.restarts}")
 
@@ -144,6 +151,7 @@ def plan_tasks(
             ),
             LISTEN_FDS: json.dumps({address: descriptor}),
             **_accelerators(task, workers, gpus, base_env),
+            **({MAX_WORKERS: str(settings.most_workers)} if settings.most_workers is not None else {}),
             **settings.env,
         }
         invocation = settings.invocation
@@ -171,6 +179,19 @@ def _accelerators(
     if sharing > 1 and "XLA_PYTHON_CLIENT_MEM_FRACTION" not in base_env:
         env["XLA_PYTHON_CLIENT_MEM_FRACTION"] = f"{_GPU_MEMORY_SHARE / sharing:.3f}"
     return env
+
+
+def joining_command(settings: LaunchSettings, address: str) -> tuple[str, ...]:
+    """The command line of a worker that joins a cluster which has a task at ``address``."""
+    python, *rest = interpreter_command(settings.invocation)
+    at = rest.index("exec")
+    flags = ("--flags",) if settings.flags else ()
+    return (python, *rest[:at], "worker", "--join", address, *flags, *rest[at + 1 :])
+
+
+def joining_environment(plan: TaskPlan) -> dict[str, str]:
+    """The environment of a worker that takes the place of the one of ``plan``."""
+    return {name: value for name, value in plan.env.items() if name not in ("TF_CONFIG", LISTEN_FDS)}
 
 
 def _flags(task: TaskName, cluster: Mapping[str, Sequence[str]]) -> tuple[str, ...]:

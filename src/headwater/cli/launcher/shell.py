@@ -34,6 +34,7 @@ from headwater.cli.launcher.job import (
     OutputLost,
     Phase,
     Renew,
+    Replace,
     Signal,
     Start,
     Tick,
@@ -42,7 +43,14 @@ from headwater.cli.launcher.job import (
     label,
 )
 from headwater.cli.launcher.output import STREAMS, Outlet, TaskLog, make_view
-from headwater.cli.launcher.plan import LaunchSettings, TaskPlan, plan_tasks, reserve_address
+from headwater.cli.launcher.plan import (
+    LaunchSettings,
+    TaskPlan,
+    joining_command,
+    joining_environment,
+    plan_tasks,
+    reserve_address,
+)
 from headwater.cli.launcher.status import StatusBoard
 from headwater.cluster.names import TaskName
 from headwater.platform.host import guard
@@ -139,7 +147,13 @@ class _Shell:
         self._selector = selectors.DefaultSelector()
         self._board = StatusBoard(tuple(self._plans), time.monotonic())
         self._events: list[Event] = []
-        self._decision: Decision = begin(self._plans, grace_s=settings.grace_s, max_restarts=settings.restarts)
+        self._settings = settings
+        self._decision: Decision = begin(
+            self._plans,
+            grace_s=settings.grace_s,
+            max_restarts=settings.restarts,
+            elastic=settings.most_workers is not None,
+        )
 
     def _renew(self) -> None:
         plans, self._sockets = self._prepare_tasks()
@@ -154,6 +168,8 @@ class _Shell:
         self._selector.register(self._status_socket, selectors.EVENT_READ, self._read_status)
         self._selector.register(signals, selectors.EVENT_READ, partial(self._read_signals, signals))
         self._perform()
+        if self._settings.most_workers is not None:
+            self._outlet.note(f"workers may join: headwater worker --join {self._meeting_point} PROGRAM")
         next_status = time.monotonic()
         while True:
             self._handle(Tick())
@@ -220,28 +236,43 @@ class _Shell:
                     for pipe in list(self._pipes.values()):
                         self._close_pipe(pipe)
                     self._renew()
+                case Replace(task):
+                    for pipe in [pipe for pipe in self._pipes.values() if pipe.task == task]:
+                        self._drain(pipe)
+                        self._close_pipe(pipe)
+                    plan = self._plans[task]
+                    self._run(task, joining_command(self._settings, self._meeting_point), joining_environment(plan), ())
                 case Signal(task, signum):
                     self._signal(task, signum)
+
+    @property
+    def _meeting_point(self) -> str:
+        """Address of the first task, which gives new workers a place."""
+        return next(iter(self._plans.values())).address
 
     def _start(self, task: TaskName) -> None:
         plan = self._plans[task]
         try:
+            self._run(task, plan.command, plan.env, (plan.listening,))
+        finally:
+            # From here on the port is the task's alone: it is refused again when the task is gone.
+            self._sockets[task].close()
+
+    def _run(self, task: TaskName, command: Sequence[str], env: Mapping[str, str], pass_fds: tuple[int, ...]) -> None:
+        try:
             process = subprocess.Popen(
-                plan.command,
+                command,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                env=dict(plan.env),
-                pass_fds=(plan.listening,),
+                env=dict(env),
+                pass_fds=pass_fds,
                 # Signals of the terminal reach the launcher alone, which passes them on in order.
                 start_new_session=True,
             )
         except OSError as error:
             self._events.append(CouldNotStart(task, str(error)))
             return
-        finally:
-            # From here on the port is the task's alone: it is refused again when the task is gone.
-            self._sockets[task].close()
         self._processes[task] = process
         for stream in STREAMS:
             file = getattr(process, stream)

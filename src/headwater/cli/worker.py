@@ -1,0 +1,114 @@
+"""``headwater worker --join``: a worker that was not in the cluster spec at first."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from headwater.cli.arguments import Invocation
+from headwater.cli.execute import interpreter_command
+from headwater.cluster.addresses import Address, parse_address
+from headwater.cluster.names import TaskName
+from headwater.cluster.variables import LISTEN_FDS
+from headwater.telemetry.snapshot import SNAPSHOT_DETAIL, Snapshot
+from headwater.transport.control_client import ControlClient
+from headwater.transport.ports import listen
+from headwater.transport.security import Security
+
+_JOB = "worker"
+_VACANT = "vacant-{index}.invalid:1"
+"""Stands where a list of addresses needs one for a worker that has left."""
+
+
+def join(address: str, host: str) -> tuple[socket.socket, dict[str, str]]:
+    """Gets a place in a running cluster.
+
+    Args:
+      address: ``host:port`` of any task of it.
+      host: where others reach the new worker; empty: the address of this machine from which it reaches ``address``.
+
+    Returns:
+      A socket that listens at the worker's address, and the environment that tells its program the cluster.
+
+    Raises:
+      OpError: the cluster cannot be reached, or the address cannot be had.
+      ValueError: ``address`` is none, or no task of this version is there.
+    """
+    security = Security.from_environment()
+    registrar = _registrar(address, security)
+    listening = listen(Address(host or _own_host(parse_address(registrar)), 0), environ={})
+    client = ControlClient(parse_address(registrar), peer="the cluster", security=security)
+    try:
+        own = "{}:{}".format(*listening.getsockname()[:2])
+        index, cluster = client.join(_JOB, own)
+    except BaseException:
+        listening.close()
+        raise
+    finally:
+        client.close()
+    environment = {
+        "TF_CONFIG": json.dumps({"cluster": _jobs(cluster), "task": {"type": _JOB, "index": index}}),
+        LISTEN_FDS: json.dumps({own: listening.fileno()}),
+    }
+    return listening, environment
+
+
+def _registrar(address: str, security: Security) -> str:
+    """The one task that gives places: the first ps or, without any, the first task."""
+    client = ControlClient(parse_address(address), peer="the cluster", security=security)
+    try:
+        status = client.status()
+    finally:
+        client.close()
+    data = status.details.get(SNAPSHOT_DETAIL)
+    cluster = Snapshot.decode(data).cluster if data is not None else {}
+    if not cluster:
+        raise ValueError(f"{status.task} at {address} runs Headwater {status.version}, which nobody can join")
+    return cluster[min(cluster, key=lambda name: (TaskName.parse(name).job != "ps", TaskName.parse(name)))]
+
+
+def _own_host(address: Address) -> str:
+    """The address of this machine that a connection to ``address`` starts from."""
+    with socket.create_connection(address, timeout=10) as connected:
+        return str(connected.getsockname()[0])
+
+
+def _jobs(cluster: Mapping[str, str]) -> dict[str, list[str]]:
+    """The addresses of each job's tasks, without gaps, as programs expect them."""
+    jobs: dict[str, dict[int, str]] = {}
+    for name, its_address in cluster.items():
+        task = TaskName.parse(name)
+        jobs.setdefault(task.job, {})[task.index] = its_address
+    return {
+        job: [tasks.get(index, _VACANT.format(index=index)) for index in range(max(tasks) + 1)]
+        for job, tasks in jobs.items()
+    }
+
+
+def flags(environment: Mapping[str, str]) -> Sequence[str]:
+    """The cluster as ``--ps_hosts --worker_hosts --job_name --task_index``."""
+    config = json.loads(environment["TF_CONFIG"])
+    return (
+        f"--ps_hosts={','.join(config['cluster'].get('ps', ()))}",
+        f"--worker_hosts={','.join(config['cluster'][_JOB])}",
+        f"--job_name={_JOB}",
+        f"--task_index={config['task']['index']}",
+    )
+
+
+def run_worker(invocation: Invocation, address: str, *, host: str, as_flags: bool) -> None:
+    """Joins and becomes the program; does not return.
+
+    Raises:
+      OpError, ValueError: see `join`.
+      OSError: the program cannot be started.
+    """
+    listening, environment = join(address, host)
+    os.set_inheritable(listening.fileno(), True)
+    if as_flags:
+        invocation = replace(invocation, arguments=(*invocation.arguments, *flags(environment)))
+    command = interpreter_command(invocation)
+    os.execve(command[0], command, {**os.environ, **environment})

@@ -1,0 +1,83 @@
+"""A network between two tasks that a test can part and make whole again."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+_PIECE = 1 << 16
+
+
+class Relay:
+    """Passes on what comes to its address, and what comes back, while it is not cut.
+
+    Args:
+      target: ``host:port`` to pass it on to.
+
+    Attributes:
+      address: its own ``host:port``.
+    """
+
+    def __init__(self, target: str) -> None:
+        host, _, port = target.rpartition(":")
+        self._target = host, int(port)
+        self._whole = threading.Event()
+        self._whole.set()
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self._sockets: list[socket.socket] = [self._listening]
+        self.address = f"127.0.0.1:{self._listening.getsockname()[1]}"
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def cut(self) -> None:
+        """Nothing goes through any more; nobody is told."""
+        self._whole.clear()
+
+    def heal(self) -> None:
+        """What has come meanwhile goes through, and all else."""
+        self._whole.set()
+
+    def stop(self) -> None:
+        """Closes all connections."""
+        self._whole.set()
+        for sock in self._sockets:
+            with contextlib.suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
+            sock.close()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                near, _ = self._listening.accept()
+                self._sockets.append(near)
+                threading.Thread(target=self._pass_on, args=(near,), daemon=True).start()
+
+    def _pass_on(self, near: socket.socket) -> None:
+        self._whole.wait()
+        with contextlib.suppress(OSError):
+            far = socket.create_connection(self._target)
+            self._sockets.append(far)
+            threading.Thread(target=self._pump, args=(far, near), daemon=True).start()
+            self._pump(near, far)
+
+    def _pump(self, source: socket.socket, sink: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                data = source.recv(_PIECE)
+                self._whole.wait()
+                if not data:
+                    sink.shutdown(socket.SHUT_WR)
+                    return
+                sink.sendall(data)
+
+
+@contextmanager
+def relay(target: str) -> Iterator[Relay]:
+    """A relay for the length of a test."""
+    made = Relay(target)
+    try:
+        yield made
+    finally:
+        made.stop()
