@@ -20,7 +20,7 @@ keras = tf.keras
 
 parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
 parser.add_argument("--folder", default="build/keras-mnist", help="for what is saved on the way, and for TensorBoard")
-parser.add_argument("--epochs", type=int, default=6)
+parser.add_argument("--epochs", type=int, default=10)
 parser.add_argument("--batch", type=int, default=64, help="examples in a step, of all workers together")
 parser.add_argument("--report", type=int, default=100, help="say where training is every so many steps")
 
@@ -46,7 +46,9 @@ def make_model(pixels):
         [
             keras.Input((pixels,)),
             keras.layers.Dense(256, activation="relu"),
+            keras.layers.Dropout(0.2),
             keras.layers.Dense(256, activation="relu"),
+            keras.layers.Dropout(0.2),
             keras.layers.Dense(10),
         ]
     )
@@ -73,8 +75,9 @@ def main():
         model = make_model(train_x.shape[1])
 
     def report(batch, logs):
-        if (batch + 1) % flags.report == 0:
-            print(f"step {batch + 1}, loss {float(logs.get('loss', 0)):.3f}", flush=True)
+        # After a restart there are no logs of the steps that were made before.
+        if (batch + 1) % flags.report == 0 and logs:
+            print(f"step {batch + 1}, loss {float(logs['loss']):.3f}", flush=True)
 
     callbacks = [keras.callbacks.LambdaCallback(on_train_batch_end=report)]
     if not with_ps:

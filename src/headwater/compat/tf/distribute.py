@@ -6,6 +6,9 @@ from headwater.compat.names import namespace
 
 _NAMES = {
     "headwater.keras.mirrored.strategy": "MirroredStrategy MultiWorkerMirroredStrategy",
+    "headwater.keras.mirrored.settings": """
+        CrossDeviceOps HierarchicalCopyAllReduce InputOptions InputReplicationMode NcclAllReduce ReductionToOneDevice
+        RunOptions""",
     "headwater.keras.strategy": """
         InputContext OneDeviceStrategy ReplicaContext Strategy StrategyExtended get_replica_context get_strategy
         has_strategy in_cross_replica_context""",

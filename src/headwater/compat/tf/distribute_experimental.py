@@ -6,9 +6,10 @@ from headwater.compat.names import namespace
 
 _NAMES = {
     "headwater.keras.mirrored.strategy": """
-        CollectiveCommunication=CommunicationImplementation CollectiveHints=CommunicationOptions
-        CommunicationImplementation CommunicationOptions
         MultiWorkerMirroredStrategy=ExperimentalMultiWorkerMirroredStrategy""",
+    "headwater.keras.mirrored.settings": """
+        CollectiveCommunication=CommunicationImplementation CollectiveHints=CommunicationOptions
+        CommunicationImplementation CommunicationOptions""",
     "headwater.keras.parameter_server.strategy": "ParameterServerStrategy",
 }
 

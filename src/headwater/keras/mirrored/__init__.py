@@ -11,5 +11,5 @@
 - `inputs`: the same for loops of a program's own.
 - `model`: what becomes of a model in the scope: its ``fit``, ``evaluate``, ``predict`` and ``save``.
 - `callbacks`: what each process does with the program's callbacks.
-- `strategy`: the strategies themselves.
+- `strategy`: the strategies themselves, `settings`: what programs give them.
 """

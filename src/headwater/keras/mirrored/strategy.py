@@ -6,7 +6,6 @@ import atexit
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from enum import Enum
 from types import TracebackType
 from typing import Any
 
@@ -21,45 +20,12 @@ from headwater.keras.mirrored.cores import take_share
 from headwater.keras.mirrored.group import Group, members_of
 from headwater.keras.mirrored.lockstep import Lockstep, current
 from headwater.keras.mirrored.replicas import DeviceReplicas, GroupReplicas, LocalReplicas, join_jax
+from headwater.keras.mirrored.settings import CommunicationImplementation, CommunicationOptions
 from headwater.keras.strategy import InputContext, ReplicaContext, Strategy
 from headwater.keras.values import PerReplica, ReduceOp, map_structure, regroup, select
 from headwater.telemetry.progress import Progress, report
 
 _jax: Any = jax
-
-
-class CommunicationImplementation(Enum):
-    """Which way processes exchange.
-
-    Attributes:
-      AUTO: `NCCL` where there are GPUs, `RING` elsewhere.
-      RING: over Headwater's channels.
-      NCCL: with JAX's own collectives, which are NCCL between GPUs and Gloo between CPUs.
-    """
-
-    AUTO = "AUTO"
-    RING = "RING"
-    NCCL = "NCCL"
-
-
-class CommunicationOptions:
-    """Settings of exchanges, which may be given.
-
-    Args:
-      bytes_per_pack: not used: everything goes in one exchange.
-      timeout_seconds: not used: a process that is gone is noticed at once.
-      implementation: which way to go.
-    """
-
-    def __init__(
-        self,
-        bytes_per_pack: int = 0,
-        timeout_seconds: float | None = None,
-        implementation: CommunicationImplementation = CommunicationImplementation.AUTO,
-    ) -> None:
-        self.bytes_per_pack = bytes_per_pack
-        self.timeout_seconds = timeout_seconds
-        self.implementation = implementation
 
 
 class _Mirrors(Strategy):
