@@ -16,6 +16,7 @@ from headwater.platform.service import Platform
 from headwater.platform.states import AskRestart, AskScale, AskStop
 from headwater.platform.views import EventView, JobSummary, JobView
 from headwater.platform.web.forms import DEFAULTS, ROLES, draft
+from headwater.platform.web.parts import Parts, PartsOf
 from headwater.platform.web.picture import draw
 from headwater.platform.web.rendering import CSRF_COOKIE, render
 from headwater.platform.web.routing import SIGN_IN, Form, PageRoute, Runner, Visitor, redirect
@@ -113,15 +114,15 @@ def submit(request: Request, platform: PlatformOf, identity: Runner, form: Form)
 
 
 @router.get("/jobs/{job_id}")
-def job(request: Request, job_id: JobId, platform: PlatformOf, identity: Visitor) -> Response:
+def job(request: Request, job_id: JobId, platform: PlatformOf, parts: PartsOf, identity: Visitor) -> Response:
     """A job."""
-    return render(request, "job.html", identity=identity, **_shown(platform, job_id))
+    return render(request, "job.html", identity=identity, **_shown(platform, parts, job_id))
 
 
 @router.get("/jobs/{job_id}/overview")
-def overview(request: Request, job_id: JobId, platform: PlatformOf, identity: Visitor) -> Response:
+def overview(request: Request, job_id: JobId, platform: PlatformOf, parts: PartsOf, identity: Visitor) -> Response:
     """The part of a job's page that changes: its state, its cluster, its events."""
-    return render(request, "overview.html", identity=identity, **_shown(platform, job_id))
+    return render(request, "overview.html", identity=identity, **_shown(platform, parts, job_id))
 
 
 @router.post("/jobs/{job_id}/stop")
@@ -165,14 +166,14 @@ def _listed(platform: Platform, before: float | None) -> dict[str, Any]:
     }
 
 
-def _shown(platform: Platform, job_id: str) -> dict[str, Any]:
+def _shown(platform: Platform, parts: Parts, job_id: str) -> dict[str, Any]:
     record = platform.manager.job(job_id)
     view = JobView.of(record)
     events = platform.store.events(job_id=job_id)
     workers = record.state.spec.workers.count
     return {
         "job": view,
-        "picture": draw(view, {}),
+        "picture": draw(view, parts.watcher.talks(view)),
         "events": [EventView.of(event) for event in reversed(events[-_EVENTS:])],
         "workers": workers,
         "log_dir": record.state.spec.log_dir,

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from headwater.platform.web import pages
+from fastapi import APIRouter
 
-ROUTERS = (pages.router,)
+from headwater.platform.web import metrics, pages, proxy
+from headwater.platform.web.parts import lifespan
+
+
+def _router() -> APIRouter:
+    router = APIRouter(lifespan=lifespan)
+    for part in (pages.router, proxy.router, metrics.router):
+        router.include_router(part)
+    return router
+
+
+ROUTERS = (_router(),)
 """What a server is given besides its API."""

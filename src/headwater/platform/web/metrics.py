@@ -1,0 +1,177 @@
+"""``/metrics``: the platform for Prometheus.
+
+All names begin with ``headwater_``. Of single jobs and tasks only those that are not over are told.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from fastapi import APIRouter, Request, Response
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.exposition import choose_encoder
+
+import headwater
+from headwater.platform.access import MayView, PlatformOf
+from headwater.platform.backends.base import BackendError, HostCapacity, Resources, Usage
+from headwater.platform.records import JobRecord
+from headwater.platform.service import Platform
+from headwater.platform.states import JobPhase, TaskPhase, TaskState
+from headwater.platform.views import JobView
+from headwater.platform.web.parts import PartsOf
+from headwater.platform.web.picture import Talk
+from headwater.platform.web.watching import Watcher
+
+router = APIRouter(include_in_schema=False)
+
+_JOB = ("job", "name")
+_TASK = (*_JOB, "task")
+_HOST = ("backend", "host", "resource")
+
+_OF_JOBS: tuple[tuple[str, str, Callable[[JobView], float | str | None]], ...] = (
+    ("job_step", "Global step", lambda job: job.step),
+    ("job_steps_per_second", "Steps of all tasks together, per second", lambda job: job.steps_per_s),
+    ("job_loss", "Latest loss", lambda job: job.loss),
+    ("job_workers", "Workers that are wanted", lambda job: job.workers),
+    ("job_tasks_running", "Tasks that run", lambda job: job.tasks_running),
+    ("job_restarts", "Restarts that count against the limit, of the job and its tasks", lambda job: job.restarts),
+    ("job_requeues", "How often the job went back to the queue", lambda job: job.requeues),
+)
+_OF_TASKS: tuple[tuple[str, str, Callable[[TaskState], float | None]], ...] = (
+    ("task_running", "1 while the task runs, else 0", lambda task: float(task.phase is TaskPhase.RUNNING)),
+    ("task_attempt", "How often the task was started before", lambda task: task.attempt),
+    ("task_restarts", "Restarts of the task that count against the limit", lambda task: task.restarts),
+    ("task_step", "Global step that the task reported", lambda task: task.step),
+    ("task_steps_per_second", "Steps of the task itself, per second", lambda task: task.steps_per_s),
+    ("task_loss", "Latest loss that the task reported", lambda task: task.loss),
+)
+_OF_USAGES: tuple[tuple[str, str, Callable[[Usage], float | None]], ...] = (
+    ("task_memory_bytes", "Resident memory of the task", lambda usage: usage.memory_bytes),
+    ("task_gpu_memory_bytes", "Memory of the task on its GPUs", lambda usage: usage.gpu_memory_bytes),
+    ("task_gpu_utilization_ratio", "Busy share of the task's GPUs", lambda usage: usage.gpu_utilization),
+)
+_OF_TALKS: tuple[tuple[str, str, Callable[[Talk], float | None]], ...] = (
+    ("task_staleness_mean", "Mean staleness of gradients applied by the task, in updates", lambda talk: talk.staleness),
+    ("task_staleness_max", "Greatest staleness of a gradient, in updates", lambda talk: _max_staleness(talk)),
+    ("task_traffic_bytes_per_second", "Bytes to and from other tasks, per second", lambda talk: _traffic(talk)),
+)
+_OF_RESOURCES: tuple[tuple[str, Callable[[Resources], float]], ...] = (
+    ("cpus", lambda resources: resources.cpus),
+    ("memory_bytes", lambda resources: resources.memory_bytes),
+    ("gpus", lambda resources: resources.gpus),
+)
+
+
+@router.get("/metrics")
+def metrics(request: Request, platform: PlatformOf, parts: PartsOf, identity: MayView) -> Response:
+    """All metrics, in whichever format the scraper asks for."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Collector(platform, parts.watcher))
+    encode, content_type = choose_encoder(request.headers.get("accept", ""))
+    return Response(encode(registry), headers={"Content-Type": content_type})
+
+
+class _Collector:
+    def __init__(self, platform: Platform, watcher: Watcher) -> None:
+        self._platform = platform
+        self._watcher = watcher
+
+    def collect(self) -> Iterable[Metric]:
+        """The metrics of this moment."""
+        records = self._platform.manager.live()
+        views = {record.id: JobView.of(record) for record in records}
+        talks = {job_id: self._watcher.talks(view) for job_id, view in views.items()}
+        yield from server_metrics(self._platform)
+        yield from job_metrics(records, views)
+        yield from task_metrics(records, talks)
+
+
+def server_metrics(platform: Platform) -> Iterable[Metric]:
+    """Jobs by phase, the queue, and the machines."""
+    build = GaugeMetricFamily("headwater_build_info", "The server's version", labels=("version",))
+    build.add_metric((headwater.__version__,), 1.0)
+    yield build
+    counts = platform.store.counts()
+    jobs = GaugeMetricFamily("headwater_jobs", "Jobs that the server remembers", labels=("phase",))
+    for phase in JobPhase:
+        jobs.add_metric((phase.value,), counts.get(phase, 0))
+    yield jobs
+    free = GaugeMetricFamily("headwater_host_free", "What no task has reserved of a machine", labels=_HOST)
+    total = GaugeMetricFamily("headwater_host_total", "What a machine has for jobs", labels=_HOST)
+    usable = GaugeMetricFamily(
+        "headwater_host_usable", "1 where tasks can be started now, else 0", labels=("backend", "host")
+    )
+    for name, host in _hosts(platform):
+        usable.add_metric((name, host.host), float(not host.problem))
+        for resource, amount in _OF_RESOURCES:
+            free.add_metric((name, host.host, resource), amount(host.free))
+            total.add_metric((name, host.host, resource), amount(host.total))
+    yield from (free, total, usable)
+
+
+def job_metrics(records: Sequence[JobRecord], views: Mapping[str, JobView]) -> Iterable[Metric]:
+    """What is known of each job that is not over."""
+    for name, what, value in _OF_JOBS:
+        values = [((view.id, view.name), value(view)) for view in views.values()]
+        yield _gauge(name, what, _JOB, values)
+    waiting = [
+        ((record.id, record.state.spec.name), record.state.queued_at)
+        for record in records
+        if record.state.phase is JobPhase.QUEUED
+    ]
+    yield _gauge("job_queued_since_seconds", "Since when a job waits, in seconds since 1970", _JOB, waiting)
+
+
+def task_metrics(records: Sequence[JobRecord], talks: Mapping[str, Mapping[str, Talk]]) -> Iterable[Metric]:
+    """What is known of each task of a job that is not over, what it uses, and what it says of itself."""
+    tasks = [
+        ((record.id, record.state.spec.name, task.label), record, task)
+        for record in records
+        for task in record.state.tasks.values()
+    ]
+    usages = [(labels, record.usages[task.name]) for labels, record, task in tasks if task.name in record.usages]
+    said = [
+        (labels, talks[record.id][task.label])
+        for labels, record, task in tasks
+        if task.label in talks.get(record.id, ())
+    ]
+    for name, what, value in _OF_TASKS:
+        yield _gauge(name, what, _TASK, [(labels, value(task)) for labels, _, task in tasks])
+    cpu = CounterMetricFamily("headwater_task_cpu_seconds", "CPU time of the task", labels=_TASK)
+    for labels, usage in usages:
+        cpu.add_metric(labels, usage.cpu_s)
+    yield cpu
+    for name, what, value in _OF_USAGES:
+        yield _gauge(name, what, _TASK, [(labels, value(usage)) for labels, usage in usages])
+    for name, what, value in _OF_TALKS:
+        yield _gauge(name, what, _TASK, [(labels, value(talk)) for labels, talk in said])
+
+
+def _gauge(
+    name: str, what: str, labels: Sequence[str], values: Iterable[tuple[Sequence[str], float | str | None]]
+) -> Metric:
+    metric = GaugeMetricFamily(f"headwater_{name}", what, labels=labels)
+    for own, value in values:
+        if value is not None:
+            metric.add_metric(own, float(value))
+    return metric
+
+
+def _hosts(platform: Platform) -> Iterable[tuple[str, HostCapacity]]:
+    for name, backend in platform.manager.backends.items():
+        try:
+            hosts = backend.capacity().hosts
+        except BackendError:  # what it has is not known while it does not answer
+            continue
+        for host in hosts:
+            yield name, host
+
+
+def _max_staleness(talk: Talk) -> float | None:
+    return talk.staleness_max if talk.staleness is not None else None
+
+
+def _traffic(talk: Talk) -> float | None:
+    return math.fsum(sum(both) for both in talk.bytes_per_s.values()) if talk.bytes_per_s else None
