@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from headwater.errors import AbortedError
+from headwater.keras.mirrored import collective
 from headwater.keras.mirrored.collective import WHOLE_BELOW_BYTES, Collective, LostPeerError
 from headwater.transport.channel import Channel, memory_pair
 from headwater.transport.shared import shared_memory_pair
@@ -80,6 +81,19 @@ def test_processes_that_do_different_things_are_told_so() -> None:
         in {error.message.partition(":")[0] for error in told}
         or "worker 1 is at call 1 (step 1) while worker 0 is at call 1 (step 0)" in told[0].message
     )
+
+
+def test_a_process_that_stands_still_is_given_up(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(collective, "REPORT_S", 0.01)
+    first, still = memory_pair()
+    member = Collective(0, ["worker 0", "worker 1"], {1: first}, deadline_s=0.03)
+    with pytest.raises(LostPeerError, match=r"worker 1 is lost: it answers no more.*call 1 \(step\)") as raised:
+        member.barrier("step")
+    assert raised.value.task == "worker 1"
+    assert caplog.records[0].getMessage().startswith("worker 0 waits for worker 1 at call 1 (step)")
+    still.close()
 
 
 def test_all_name_the_process_that_was_lost_first() -> None:
