@@ -6,7 +6,12 @@ import os
 import signal
 from pathlib import Path
 
+import hypothesis
 import pytest
+
+# How long an example takes says more about the machine than about the code.
+hypothesis.settings.register_profile("headwater", deadline=None)
+hypothesis.settings.load_profile("headwater")
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 

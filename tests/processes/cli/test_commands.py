@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import subprocess
 import sys
@@ -14,8 +15,10 @@ import headwater
 HEADWATER = str(Path(sys.executable).with_name("headwater"))
 
 
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([HEADWATER, *arguments], capture_output=True, text=True, check=False)
+def run(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [HEADWATER, *arguments], env=os.environ | environ, capture_output=True, text=True, check=False
+    )
 
 
 def test_version() -> None:
@@ -38,7 +41,7 @@ def test_help_lists_the_commands() -> None:
     ("arguments", "message"),
     [
         (["fly"], "headwater: No such command 'fly'."),
-        (["run"], "headwater run: Missing argument"),
+        (["run"], "headwater run: which program?"),
         (["run", "--ps", "x", "program.py"], "headwater run: Invalid value for '--ps'"),
         (["version", "--loud"], "headwater version: No such option: --loud"),
     ],
@@ -52,7 +55,8 @@ def test_a_wrong_argument_is_one_line(arguments: list[str], message: str) -> Non
 
 
 def test_completion_knows_the_commands() -> None:
-    script = run("--show-completion", "bash").stdout
+    # Typer would else look for the shell among this process's ancestors.
+    script = run("--show-completion", "bash", _TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION="1").stdout
     assert "_HEADWATER_COMPLETE=complete_bash" in script
 
 
