@@ -15,6 +15,8 @@ from keras.src import tree
 from keras.src.trainers import data_adapters
 from keras.src.trainers.data_adapters import data_adapter_utils
 
+from headwater.keras.datasets import is_dataset
+
 _tree: Any = tree
 _adapters: Any = data_adapters
 _utils: Any = data_adapter_utils
@@ -125,10 +127,18 @@ class PyDatasetBatches:
 
 
 class IteratedBatches:
-    """Batches of whatever can be iterated; with ``steps``, epochs go on where the one before has ended."""
+    """Batches of whatever can be iterated; with ``steps``, epochs go on where the one before has ended.
 
-    def __init__(self, data: Any, steps: int | None) -> None:
+    Args:
+      data: a dataset, a generator, or anything else to go over. Shuffles of a dataset that have no seed get one that
+        all workers share; other data must come in one order by themselves.
+      steps: batches in an epoch; None for all there are.
+      class_weight: see `keras.Model.fit`.
+    """
+
+    def __init__(self, data: Any, steps: int | None, class_weight: Any = None) -> None:
         self._data = data
+        self._class_weight = class_weight
         self._steps = steps
         self._once = iter(data) is data
         self._iterator: Iterator[Any] | None = None
@@ -152,9 +162,9 @@ class IteratedBatches:
         return batch
 
     def begin(self, seed: int) -> None:
-        restart = getattr(self._data, "restart", None)
-        if callable(restart):
-            restart(seed, 0)
+        if is_dataset(self._data):
+            self._data = self._data.distributed(1, 0, seed=seed)
+            self._iterator = None
 
     def get(self, epoch: int, step: int) -> Any:
         if self._steps is not None:
@@ -175,7 +185,10 @@ class IteratedBatches:
             self._next += 1
             if batch is None:
                 return None
-        return batch
+        if self._class_weight is None:
+            return batch
+        x, y, _ = _utils.unpack_x_y_sample_weight(batch)
+        return x, y, _utils.class_weight_to_sample_weights(np.asarray(y), self._class_weight)
 
 
 def make_batches(
@@ -190,9 +203,9 @@ def make_batches(
             sample_weight = _utils.class_weight_to_sample_weights(y, class_weight)
         data = (x,) if y is None else (x, y) if sample_weight is None else (x, y, sample_weight)
         return ArrayBatches(data, batch_size=batch_size or 32, shuffle=bool(shuffle), steps=steps)
-    if y is not None or sample_weight is not None or class_weight is not None:
-        raise ValueError("y, sample_weight and class_weight go with arrays; other data hold them themselves")
-    return IteratedBatches(x, steps)
+    if y is not None or sample_weight is not None:
+        raise ValueError("y and sample_weight go with arrays; other data hold them themselves")
+    return IteratedBatches(x, steps, class_weight)
 
 
 def share_of(batch: Any, index: int, count: int) -> tuple[Any, int]:

@@ -303,11 +303,12 @@ class ParameterClient:
             for index in range(len(self._sessions))
         ]
 
-    def assign(self, values: Sequence[Any]) -> None:
-        """Replaces the values of all variables; the optimizer's state stays."""
+    def assign(self, values: Sequence[Any], state: Callable[[int], Sequence[Array]] | None = None) -> None:
+        """Replaces the values of all variables, and the optimizer's state if ``state`` gives it, by ``ps``."""
         arrays = [np.asarray(value) for value in values]
         self._exchange([
-            Frame(protocol.ASSIGN, (), self._layout.split(arrays, index)) for index in range(len(self._sessions))
+            Frame(protocol.ASSIGN, (), [*self._layout.split(arrays, index), *(state(index) if state else ())])
+            for index in range(len(self._sessions))
         ])  # fmt: skip
         self.pull()
 
@@ -341,6 +342,11 @@ class ParameterClient:
     def finish(self) -> None:
         """Takes part no more until the next step; returns once all workers have finished or are gone."""
         self._exchange([Frame(protocol.FINISH) for _ in self._sessions])
+
+    def follow(self, training: int, epoch: int) -> bool:
+        """Waits until an epoch is over; whether that training is."""
+        answer = self._ask_until(0, Frame(protocol.FOLLOW, (training, epoch)))
+        return answer.header == (True,)
 
     def stop_training(self) -> None:
         """No worker gets another step until all have finished."""

@@ -161,10 +161,22 @@ class HostedParameters:
             case protocol.ASSIGN, ():
                 with self._changed:
                     self._require_filled()
-                    self._updater.assign(frame.tensors)
+                    blocks = frame.tensors[: self._blocks]
+                    if len(frame.tensors) > self._blocks:
+                        self._updater.fill(blocks, frame.tensors[self._blocks :])
+                    else:
+                        self._updater.assign(blocks)
                 return Frame(DONE)
             case protocol.FINISH, ():
                 return self._finish(channel, worker)
+            case protocol.FOLLOW, (int(training), int(epoch)):
+                with self._changed:
+                    self._await(
+                        channel,
+                        lambda: self._trainings > training or self._tickets.epoch > epoch,
+                        f"epoch {epoch} to end",
+                    )
+                    return Frame(DONE, (self._trainings > training,))
             case protocol.STOP, ():
                 with self._changed:
                     self._tickets.stopped = True

@@ -7,7 +7,7 @@ gradients with one compiled function, and brings them. The loop makes the same c
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 import keras
@@ -42,6 +42,10 @@ _CHIEFS = tuple(
     )
     if hasattr(keras.callbacks, name)
 )  # fmt: skip
+
+
+#: Those of them that an evaluator has, too.
+_EVALUATORS = (keras.callbacks.TensorBoard, keras.callbacks.CSVLogger)
 
 
 class Place(Protocol):
@@ -91,6 +95,7 @@ class ServedModel:
         self._tables: list[Any] | None = None
         self._training = 0
         self._sent_rate: float | None = None
+        self._known: list[Any] = []
 
     # Where the variables are ------------------------------------------------------------------------------------------
 
@@ -169,9 +174,7 @@ class ServedModel:
             client = connect_parameters(place.endpoint, self.model.name, layout, place.choice, initial)
         if place.is_chief and int(self.model.optimizer.iterations.value):
             # It was loaded, and goes on where it was.
-            client.set_initial_state(
-                lambda index: split_state(self.model.optimizer, layout, self.variables, make_updater(index), index)
-            )
+            client.set_initial_state(self._split_state)
         return client
 
     def host(self) -> None:
@@ -200,15 +203,22 @@ class ServedModel:
         dense = len(variables) if state else len(variables) - len(self.tables)
         for variable, value in zip(variables[:dense], client.values(tables=state), strict=False):
             variable.assign(value)
-        self._known = [variable._value for variable in variables]
+        self._known = [variable._value for variable in (*variables, *self.model.optimizer.variables)]
 
     def _bring_changes(self) -> None:
         """What the chief's program did to the variables since they were read goes to the ``ps``."""
         assert self._client is not None
-        variables = self.variables
-        known: list[Any] | None = getattr(self, "_known", None)
-        if known is not None and any(v._value is not old for v, old in zip(variables, known, strict=True)):
-            self._client.assign([np.asarray(variable.value) for variable in variables])
+        variables, slots = self.variables, self.model.optimizer.variables
+        values = [variable._value for variable in (*variables, *slots)]
+        if not self._known or all(value is old for value, old in zip(values, self._known, strict=True)):
+            return
+        pairs = list(zip(values, self._known, strict=True))[len(variables) :]
+        state = self._split_state if any(value is not old for value, old in pairs) else None
+        self._client.assign([np.asarray(variable.value) for variable in variables], state)
+
+    def _split_state(self, index: int) -> list[Any]:
+        layout = self.layout()
+        return split_state(self.model.optimizer, layout, self.variables, self._updater(layout, index), index)
 
     def _rate(self) -> float | None:
         rate: Any = getattr(self.model.optimizer, "_learning_rate", None)
@@ -304,7 +314,8 @@ class ServedModel:
         The batch that the program names is that of one update. Where each gradient is an update, a worker computes all
         of it; where an update takes the gradients of several workers, each computes its share.
 
-        Validation, and callbacks that write files or act on its results, are the chief's.
+        Validation, and callbacks that write files or act on its results, are the chief's. A task of job ``evaluator``
+        validates after every epoch, too, and does nothing else.
         """
         model = self.model
         model._assert_compile_called("fit")
@@ -342,6 +353,10 @@ class ServedModel:
         )
         self._make_step(batches.first())
         model.stop_training = False
+        if endpoint is not None and endpoint.members.is_evaluator:
+            if validation_data is not None:
+                self._follow(validation, container, range(initial_epoch, epochs))
+            return model.history
         container.on_train_begin()
         if late:
             # What a callback has restored is older than what the others have made meanwhile.
@@ -371,6 +386,21 @@ class ServedModel:
             model.optimizer.finalize_variable_values(model.trainable_weights)
         container.on_train_end(logs)
         return model.history
+
+    def _follow(self, validation: Callable[[], dict[str, Any]], container: Any, epochs: Iterable[int]) -> None:
+        """What an evaluator does: validates after every epoch that the workers have made."""
+        assert self._client is not None
+        container.on_train_begin()
+        logs: dict[str, Any] = {}
+        for epoch in epochs:
+            over = self._client.follow(self._training, epoch)
+            self.sync(state=bool(self.tables))
+            logs = validation()
+            container.on_epoch_end(epoch, logs)
+            if over:
+                break
+        self._training += 1
+        container.on_train_end(logs)
 
     def _epoch(self, epoch: int, batches: Batches, container: Any) -> bool:
         """One epoch; whether training is over."""
@@ -441,7 +471,13 @@ class ServedModel:
     def _callbacks(self, callbacks: Any, verbose: Any, epochs: int, batches: Batches) -> Any:
         given: list[Any] = _tree.flatten(callbacks) if callbacks else []
         chief = self.place.is_chief
-        mine = [callback for callback in given if chief or not isinstance(callback, _CHIEFS)]
+        endpoint = self.place.endpoint
+        evaluates = endpoint is not None and endpoint.members.is_evaluator
+        mine = [
+            callback
+            for callback in given
+            if chief or not isinstance(callback, _CHIEFS) or (evaluates and isinstance(callback, _EVALUATORS))
+        ]
         for callback in mine:
             self._sync_before_saving(callback)
         return _keras.callbacks.CallbackList(

@@ -11,9 +11,11 @@ coming, WAIT frames say why. The tensors of each are its arrays::
     PUSH    (version, weight, extras, wish, knobs)   gradients of the optimized blocks, changes of the others that
                                             ``extras`` numbers, rows of tables; answered by VALUES
     ROWS    ()                              row numbers, one array for each table; answered by DONE with the rows
-    ASSIGN  ()                              values of all blocks, the optimizer's state stays; answered by DONE
+    ASSIGN  ()                              values of all blocks; the optimizer's state, unless that stays as it is;
+                                            answered by DONE
     FINISH  ()                              answered by DONE once no worker takes part any more
     STOP    ()                              no worker gets another step; answered by DONE
+    FOLLOW  (number of the training, epoch)   answered by DONE (whether training is over) once that epoch is over
     VALUES  (version, applied, ticket, names)   the blocks' values; where everything was asked for, the optimizer's
                                             state too, whose names these are
     DONE    (…)
@@ -42,9 +44,7 @@ FINISH: Final = 72
 STOP: Final = 73
 VALUES: Final = 74
 WAIT: Final = 75
-
-#: What a worker may send first, and what it may send then.
-KINDS: Final = (HELLO, FILL, READY, PULL, PUSH, ROWS, ASSIGN, FINISH, STOP)
+FOLLOW: Final = 76
 
 #: Instead of a step's number: the epoch is over; training is.
 EPOCH_OVER: Final = -1
