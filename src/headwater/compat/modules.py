@@ -40,6 +40,7 @@ MODULES: Mapping[str, Sequence[str]] = {
     "tensorflow.python.framework.errors_impl": ("tf.errors",),
     "tensorflow.python.framework.graph_util": ("tf.graph_util",),
     "tensorflow.python.framework.tensor_shape": ("tf", "headwater.shapes"),
+    "tensorflow.python.framework.test_util": ("headwater.compat.test_util",),
     "tensorflow.python.framework.*": _FRAMEWORK,
     "tensorflow.python.keras": ("tf.keras",),
     "tensorflow.python.layers.*": ("tf.layers",),

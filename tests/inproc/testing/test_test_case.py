@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from headwater import tf
+from headwater.compat import test_util
 
 
 def outcome(case: type[unittest.TestCase]) -> unittest.TestResult:
@@ -188,3 +189,26 @@ def test_graphs_compared() -> None:
         tf.test.assert_equal_graph_def(_graph(1.0, "d"), _graph(1.0))
     with pytest.raises(TypeError, match=r"expected tf.GraphDef, got str"):
         tf.test.assert_equal_graph_def("x", _graph(1.0))
+
+
+def test_decorators_run_tests_in_graphs() -> None:
+    seen: list[Any] = []
+
+    @test_util.run_all_in_graph_and_eager_modes
+    class Case(test_util.TensorFlowTestCase):
+        def test_it(self) -> None:
+            seen.append(tf.get_default_session())
+
+    class Other(tf.test.TestCase):
+        @test_util.run_v1_only("no reason")
+        def test_one(self) -> None:
+            seen.append("one")
+
+        @test_util.run_in_graph_and_eager_modes(use_gpu=False)
+        def test_two(self) -> None:
+            seen.append(tf.constant(1.0).device)
+
+    assert not outcome(Case).errors
+    assert not outcome(Other).errors
+    assert isinstance(seen[0], tf.Session)
+    assert seen[1:] == ["one", "/device:CPU:0"]

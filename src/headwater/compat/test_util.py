@@ -1,0 +1,16 @@
+"""``tensorflow.python.framework.test_util``: what people's own tests take from there."""
+
+from __future__ import annotations
+
+from headwater.compat.names import namespace
+
+_NAMES = {
+    "headwater.testing.test_case": "TensorFlowTestCase=TestCase",
+    "headwater.testing.devices": "IsGoogleCudaEnabled=is_built_with_cuda gpu_device_name is_gpu_available",
+    "headwater.testing.running": "assert_equal_graph_def create_local_cluster",
+    "headwater.testing.decorators": """
+        deprecated_graph_mode_only run_all_in_graph_and_eager_modes run_deprecated_v1 run_in_graph_and_eager_modes
+        run_v1_only""",
+}
+
+__getattr__, __dir__ = namespace(__name__, _NAMES)
