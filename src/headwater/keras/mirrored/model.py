@@ -15,6 +15,7 @@ import numpy as np
 from keras.src.trainers.data_adapters import array_slicing, data_adapter_utils
 
 from headwater.data.options import AutoShardPolicy
+from headwater.keras import saving
 from headwater.keras.mirrored.callbacks import Mirror, Preempted, SavesProgress, prepare_callbacks
 from headwater.keras.mirrored.shards import Shards, Share, shards_of
 from headwater.keras.mirrored.steps import Replicas, State, TrainStep, loss_totals, rows_of, sums_its_loss
@@ -26,7 +27,7 @@ _utils: Any = data_adapter_utils
 _MIRRORED = "_headwater_mirrored"
 _TAKEN_OVER = (
     "fit evaluate predict train_on_batch test_on_batch predict_on_batch make_train_function make_test_function "
-    "make_predict_function _get_metrics_result_or_logs"
+    "make_predict_function _get_metrics_result_or_logs save save_weights load_weights"
 )
 
 
@@ -212,6 +213,26 @@ class MirroredModel:
     def predict_on_batch(self, x: Any) -> Any:
         """The outputs for a batch of which each process takes its rows."""
         return self.predict(x, batch_size=rows_of(x), verbose=0)
+
+    # --- files
+
+    def save(self, filepath: Any, overwrite: bool = True, zipped: bool | None = None, **kwargs: Any) -> None:
+        """Keras's ``save``; a ``.keras`` archive appears whole or not at all, under any name."""
+        if overwrite and zipped is not False and not kwargs and not str(filepath).startswith("hf://"):
+            saving.save_model(self.model, filepath)
+        else:
+            self._keras.save(self.model, filepath, overwrite, zipped, **kwargs)
+
+    def save_weights(self, filepath: Any, overwrite: bool = True, max_shard_size: Any = None) -> None:
+        """Keras's ``save_weights``; the file appears whole or not at all, under any name."""
+        if overwrite and max_shard_size is None:
+            saving.save_weights(self.model, filepath)
+        else:
+            self._keras.save_weights(self.model, filepath, overwrite, max_shard_size)
+
+    def load_weights(self, filepath: Any, skip_mismatch: bool = False, **kwargs: Any) -> None:
+        """Keras's ``load_weights``, whatever the file is called."""
+        saving.load_weights(self.model, filepath, skip_mismatch=skip_mismatch, **kwargs)
 
     # --- the steps
 

@@ -49,12 +49,20 @@ def test_one_process_writes_checkpoints_under_any_name(tmp_path: Path) -> None:
             keras.callbacks.ModelCheckpoint(str(folder / "keras.weights.h5"), save_weights_only=True),
             epochs=2,
         )
+        if rank == 0:
+            model.save(folder / "model")
+            model.save_weights(folder / "model-weights")
+            before = model.get_weights()
+            model.load_weights(folder / "model-weights")
+            assert all((ours == theirs).all() for ours, theirs in zip(model.get_weights(), before, strict=True))
         return model.get_weights()
 
     weights, _ = with_workers(2, body)
     names = {path.name for path in (tmp_path / "0").iterdir()}
-    assert names == {"by-1-3", "by-2-2", "weights", "best.keras", "keras.weights.h5"}
+    assert names == {"by-1-3", "by-2-2", "weights", "best.keras", "keras.weights.h5", "model", "model-weights"}
     assert not (tmp_path / "1").exists()
+    loaded = saving.load_model(tmp_path / "0" / "model")
+    assert all((ours == theirs).all() for ours, theirs in zip(loaded.get_weights(), weights, strict=True))
     loaded = saving.load_model(tmp_path / "0" / "by-2-2")
     assert int(loaded.optimizer.iterations) == 6
     other = make_model()
