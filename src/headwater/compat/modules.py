@@ -34,6 +34,9 @@ MODULES: Mapping[str, Sequence[str]] = {
     "tensorflow.compat.v1": ("tf",),
     # Where TensorFlow's sources keep what its namespace exports; a star stands for one further name.
     "tensorflow.python.client.device_lib": ("headwater.session.local_devices",),
+    "tensorflow.contrib.learn.python.learn": ("tf.contrib.learn",),
+    "tensorflow.contrib.learn.python.learn.*": ("tf.contrib.learn",),
+    "tensorflow.contrib.learn.python.learn.estimators.*": ("tf.contrib.learn",),
     "tensorflow.python.client.session": ("tf",),
     "tensorflow.python.client.timeline": ("headwater.telemetry.timeline",),
     "tensorflow.python.framework.errors": ("tf.errors",),

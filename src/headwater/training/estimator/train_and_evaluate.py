@@ -123,14 +123,14 @@ def train_and_evaluate(
             evaluator.evaluate()
         return evaluator.metrics, evaluator.exported
     if config.task_type == TaskType.PS:
-        _server(config).join()
+        start_server(config).join()
         return None
     if config.task_type not in (*CHIEFS, TaskType.WORKER):
         raise ValueError(
             f"there is nothing to do for job {config.task_type!r}: chief, worker, ps and evaluator are known"
         )
     if config.master:
-        _server(config)
+        start_server(config)
     listeners: list[Any] = []
     if config.task_type == TaskType.MASTER:
         listeners.append(_EvaluateAfterSaving(evaluator, eval_spec.throttle_secs))
@@ -138,7 +138,8 @@ def train_and_evaluate(
     return None
 
 
-def _server(config: Any) -> Server:
+def start_server(config: Any) -> Server:
+    """This task's server, running."""
     more = {} if config.protocol is None else {"protocol": config.protocol}
     return Server(
         config.cluster_spec, job_name=config.task_type, task_index=config.task_id, config=config.session_config, **more

@@ -7,7 +7,7 @@ from headwater.compat.names import namespace
 _MODULES = {
     area: f"headwater.compat.tf.contrib.{area}"
     for area in (
-        "data", "deprecated", "framework", "image", "layers", "lookup", "metrics",
+        "data", "deprecated", "framework", "image", "layers", "learn", "lookup", "metrics",
         "rnn", "slim", "staging", "training",
     )
 }  # fmt: skip

@@ -21,6 +21,7 @@ _NAMES = {
     **ARG_SCOPE,
     **VARIABLES,
     "headwater.training.warm_start": f"{FROM_CHECKPOINTS} init_from_checkpoint",
+    "headwater.data.spec": "TensorSpec",
     "headwater.build.default_graph": "is_tensor",
     "headwater.build.checks": "assert_same_float_dtype assert_scalar",
     "headwater.build.conditions": "smart_cond smart_constant_value",

@@ -17,6 +17,10 @@ NAMES = {
         avg_pool2d avg_pool3d dropout flatten max_pool2d max_pool3d one_hot_encoding repeat softmax stack""",
     "headwater.build.slim.initializers": """
         variance_scaling_initializer xavier_initializer xavier_initializer_conv2d=xavier_initializer""",
+    "headwater.build.feature_columns.dense": "bucketized_column one_hot_column=indicator_column",
+    "headwater.build.feature_columns.old": """
+        create_feature_spec_for_parsing crossed_column embedding_column real_valued_column
+        sparse_column_with_hash_bucket sparse_column_with_integerized_feature sparse_column_with_keys""",
     "headwater.training.train_ops": """
         OPTIMIZER_CLS_NAMES OPTIMIZER_SUMMARIES optimize_loss summarize_activation summarize_activations
         summarize_collection summarize_tensor summarize_tensors""",

@@ -1,0 +1,185 @@
+"""Estimators and experiments as ``tf.contrib.learn`` had them, on those of `headwater.training.estimator`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from typing import Any
+
+from headwater.build.nn import relu
+from headwater.training.estimator import canned
+from headwater.training.estimator.run_config import CHIEFS, RunConfig, TaskType
+from headwater.training.estimator.specs import EvalSpec, TrainSpec
+from headwater.training.estimator.train_and_evaluate import start_server, train_and_evaluate
+
+
+class _Fits(canned.Estimator):
+    """An estimator with `fit`; its predictions are classes or numbers."""
+
+    def fit(
+        self, x: Any = None, y: Any = None, input_fn: Any = None, steps: int | None = None,
+        batch_size: int | None = None, monitors: Any = None, max_steps: int | None = None,
+    ) -> Any:  # fmt: skip
+        """`train`.
+
+        Raises:
+          ValueError: arrays in place of ``input_fn``.
+        """
+        if input_fn is None or x is not None or y is not None or batch_size is not None:
+            raise ValueError("give input_fn; tf.estimator.inputs.numpy_input_fn makes one of arrays")
+        return self.train(input_fn, monitors, steps, max_steps)
+
+    def predict_classes(self, input_fn: Callable[..., Any]) -> Generator[Any]:
+        """The class of each example."""
+        for found in self.predict(input_fn, predict_keys="class_ids"):
+            yield found["class_ids"][0]
+
+
+class LinearClassifier(_Fits, canned.LinearClassifier):
+    """A linear model of classes."""
+
+    def __init__(
+        self, feature_columns: Any, model_dir: str | None = None, n_classes: int = 2,
+        weight_column_name: str | None = None, optimizer: Any = None, gradient_clip_norm: float | None = None,
+        enable_centered_bias: bool = False, _joint_weight: bool = False, config: Any = None,
+        feature_engineering_fn: Any = None, label_keys: Any = None,
+    ) -> None:  # fmt: skip
+        del enable_centered_bias, _joint_weight
+        _require_none(gradient_clip_norm=gradient_clip_norm, feature_engineering_fn=feature_engineering_fn)
+        canned.LinearClassifier.__init__(
+            self, list(feature_columns), model_dir, n_classes, weight_column_name, label_keys, optimizer or "Ftrl",
+            config,
+        )  # fmt: skip
+
+
+class DNNClassifier(_Fits, canned.DNNClassifier):
+    """A deep model of classes."""
+
+    def __init__(
+        self, hidden_units: Sequence[int], feature_columns: Any, model_dir: str | None = None, n_classes: int = 2,
+        weight_column_name: str | None = None, optimizer: Any = None, activation_fn: Any = relu,
+        dropout: float | None = None, gradient_clip_norm: float | None = None, enable_centered_bias: bool = False,
+        config: Any = None, feature_engineering_fn: Any = None, embedding_lr_multipliers: Any = None,
+        input_layer_min_slice_size: Any = None, label_keys: Any = None,
+    ) -> None:  # fmt: skip
+        del enable_centered_bias, embedding_lr_multipliers, input_layer_min_slice_size
+        _require_none(gradient_clip_norm=gradient_clip_norm, feature_engineering_fn=feature_engineering_fn)
+        canned.DNNClassifier.__init__(
+            self, hidden_units, list(feature_columns), model_dir, n_classes, weight_column_name, label_keys,
+            optimizer or "Adagrad", activation_fn, dropout, config=config,
+        )  # fmt: skip
+
+
+class DNNLinearCombinedClassifier(_Fits, canned.DNNLinearCombinedClassifier):
+    """A linear and a deep model of classes whose logits are added."""
+
+    def __init__(
+        self, model_dir: str | None = None, n_classes: int = 2, weight_column_name: str | None = None,
+        linear_feature_columns: Any = None, linear_optimizer: Any = None, _joint_linear_weights: bool = False,
+        dnn_feature_columns: Any = None, dnn_optimizer: Any = None, dnn_hidden_units: Any = None,
+        dnn_activation_fn: Any = relu, dnn_dropout: float | None = None, gradient_clip_norm: float | None = None,
+        enable_centered_bias: bool = False, config: Any = None, feature_engineering_fn: Any = None,
+        embedding_lr_multipliers: Any = None, input_layer_min_slice_size: Any = None, label_keys: Any = None,
+        fix_global_step_increment_bug: bool = False,
+    ) -> None:  # fmt: skip
+        del _joint_linear_weights, enable_centered_bias, embedding_lr_multipliers, input_layer_min_slice_size
+        del fix_global_step_increment_bug
+        _require_none(gradient_clip_norm=gradient_clip_norm, feature_engineering_fn=feature_engineering_fn)
+        canned.DNNLinearCombinedClassifier.__init__(
+            self, model_dir, linear_feature_columns, linear_optimizer or "Ftrl", dnn_feature_columns,
+            dnn_optimizer or "Adagrad", dnn_hidden_units, dnn_activation_fn, dnn_dropout, n_classes,
+            weight_column_name, label_keys, config=config,
+        )  # fmt: skip
+
+
+def _require_none(**settings: Any) -> None:
+    for name, value in settings.items():
+        if value is not None:
+            raise ValueError(f"{name} is not supported; leave it out")
+
+
+class Experiment:
+    """An estimator with its data, and what to do with them.
+
+    Args:
+      estimator: what to train.
+      train_input_fn, eval_input_fn: see `Estimator.train`.
+      train_steps: until this global step.
+      eval_steps: batches of an evaluation; None until the input ends.
+      train_monitors, eval_hooks: hooks of the sessions.
+      eval_delay_secs: an evaluator begins after so many seconds.
+      continuous_eval_throttle_secs: at least so many seconds between two evaluations.
+      eval_metrics, local_eval_frequency, min_eval_frequency, delay_workers_by_global_step, export_strategies: accepted.
+    """
+
+    def __init__(
+        self, estimator: Any, train_input_fn: Any, eval_input_fn: Any, eval_metrics: Any = None,
+        train_steps: int | None = None, eval_steps: int | None = 100, train_monitors: Any = None,
+        eval_hooks: Any = None, local_eval_frequency: Any = None, eval_delay_secs: float = 120,
+        continuous_eval_throttle_secs: float = 60, min_eval_frequency: Any = None,
+        delay_workers_by_global_step: bool = False, export_strategies: Any = None,
+        train_steps_per_iteration: int | None = None,
+    ) -> None:  # fmt: skip
+        del eval_metrics, local_eval_frequency, min_eval_frequency, delay_workers_by_global_step, export_strategies
+        del train_steps_per_iteration
+        self._estimator = estimator
+        self._train_spec = TrainSpec(train_input_fn, train_steps, train_monitors)
+        self._eval_spec = EvalSpec(
+            eval_input_fn, eval_steps, hooks=eval_hooks, start_delay_secs=eval_delay_secs,
+            throttle_secs=continuous_eval_throttle_secs,
+        )  # fmt: skip
+
+    @property
+    def estimator(self) -> Any:
+        return self._estimator
+
+    def train(self, delay_secs: float | None = None) -> Any:
+        """Trains; in a cluster this task's server runs meanwhile."""
+        del delay_secs
+        config = self._estimator.config
+        if config.master:
+            start_server(config)
+        spec = self._train_spec
+        return self._estimator.train(spec.input_fn, spec.hooks, max_steps=spec.max_steps)
+
+    def evaluate(self, delay_secs: float | None = None) -> dict[str, Any]:
+        """The metrics of the newest checkpoint."""
+        del delay_secs
+        spec = self._eval_spec
+        return self._estimator.evaluate(spec.input_fn, spec.steps, spec.hooks)
+
+    def train_and_evaluate(self) -> Any:
+        """`train_and_evaluate`."""
+        return train_and_evaluate(self._estimator, self._train_spec, self._eval_spec)
+
+    local_run = train_and_evaluate
+
+    def run_std_server(self) -> None:
+        """Serves, for a ps; never returns."""
+        start_server(self._estimator.config).join()
+
+
+def run(
+    experiment_fn: Callable[..., Experiment], output_dir: str | None = None, schedule: str | None = None,
+    run_config: Any = None, hparams: Any = None,
+) -> Any:  # fmt: skip
+    """Makes an experiment, and does with it what this task of the cluster has to do.
+
+    Args:
+      experiment_fn: ``f(output_dir)``, or ``f(run_config, hparams)`` where ``run_config`` is given.
+      schedule: name of the method to call; by the task's job when None.
+
+    Raises:
+      ValueError: neither ``output_dir`` nor ``run_config``, or an unknown schedule.
+    """
+    if output_dir is None and run_config is None:
+        raise ValueError("Must specify an output directory or a run_config")
+    experiment = experiment_fn(output_dir) if run_config is None else experiment_fn(run_config, hparams)
+    config = run_config or RunConfig()
+    if schedule is None:
+        jobs = {TaskType.PS: "run_std_server", TaskType.WORKER: "train"}
+        alone = not config.cluster_spec.jobs
+        schedule = "train_and_evaluate" if alone or config.task_type in CHIEFS else jobs.get(config.task_type)
+    task = getattr(experiment, schedule or "", None)
+    if task is None:
+        raise ValueError(f"Schedule references non-existent task {schedule}")
+    return task()

@@ -1,0 +1,76 @@
+"""Experiments and estimators as ``tf.contrib.learn`` had them; tables and staging in monitored sessions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from headwater import tf
+
+X = np.random.default_rng(0).standard_normal((32, 2)).astype(np.float32)
+WORDS = np.where(X[:, 1] > 0, "up", "down")
+Y = (X[:, 0] > 0).astype(np.int64)
+
+
+def _input_fn():
+    features = {"x": X, "w": WORDS.astype(object)}
+    return tf.data.Dataset.from_tensor_slices((features, Y)).repeat().batch(16)
+
+
+def _eval_fn():
+    return tf.data.Dataset.from_tensor_slices(({"x": X, "w": WORDS.astype(object)}, Y)).batch(16)
+
+
+def _estimator(folder: str):
+    layers = tf.contrib.layers
+    x = layers.real_valued_column("x", dimension=2)
+    words = layers.sparse_column_with_keys("w", ["up", "down"])
+    hashed = layers.sparse_column_with_hash_bucket("w", 10)
+    wide = [words, layers.crossed_column([words, hashed], 20)]
+    deep = [x, layers.embedding_column(hashed, 3)]
+    return tf.contrib.learn.DNNLinearCombinedClassifier(
+        model_dir=folder, linear_feature_columns=wide, dnn_feature_columns=deep, dnn_hidden_units=[4]
+    )
+
+
+def test_an_experiment_trains_and_evaluates(tmp_path: Path) -> None:
+    def experiment_fn(folder: str):
+        return tf.contrib.learn.Experiment(_estimator(folder), _input_fn, _eval_fn, train_steps=6, eval_steps=None)
+
+    metrics, _ = tf.contrib.learn.learn_runner.run(experiment_fn, str(tmp_path))
+    assert metrics["global_step"] == 6
+    assert 0 <= metrics["accuracy"] <= 1
+
+
+def test_fit_and_arrays_that_are_refused(tmp_path: Path) -> None:
+    estimator = _estimator(str(tmp_path))
+    estimator.fit(input_fn=_input_fn, steps=2)
+    assert estimator.evaluate(_eval_fn)["global_step"] == 2
+    with pytest.raises(ValueError, match="input_fn"):
+        estimator.fit(X, Y, steps=1)
+
+
+def test_a_monitored_session_initialises_tables() -> None:
+    with tf.Graph().as_default():
+        table = tf.contrib.lookup.index_table_from_tensor(["a", "b"])
+        found = table.lookup(tf.constant(["b", "a"]))
+        tf.train.get_or_create_global_step()
+        with tf.train.MonitoredTrainingSession() as session:
+            np.testing.assert_array_equal(session.run(found), [1, 0])
+
+
+def test_elements_pass_through_a_staging_area_in_order() -> None:
+    with tf.Graph().as_default(), tf.Session() as session:
+        area = tf.contrib.staging.StagingArea([tf.float32, tf.int32], [[2], []], names=["x", "n"])
+        number = tf.placeholder(tf.int32, [])
+        put = area.put({"x": tf.ones([2]) * tf.to_float(number), "n": number})
+        got, size = area.get(), area.size()
+        for value in (3, 4):
+            session.run(put, {number: value})
+        assert session.run(size) == 2
+        assert session.run(got)["n"] == 3
+        assert session.run(got)["x"].tolist() == [4.0, 4.0]
+        with pytest.raises(ValueError, match="names"):
+            area.put({"y": tf.ones([2])})
