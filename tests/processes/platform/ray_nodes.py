@@ -25,7 +25,7 @@ NODE = {"num_cpus": 1, "object_store_memory": 80 << 20}
 
 def try_it(cluster: Cluster, folder: Path) -> None:
     other = cluster.add_node(**NODE)
-    backend = RayBackend(RaySettings(address=cluster.address, place_s=60.0))
+    backend = RayBackend(RaySettings(state_dir=folder, address=cluster.address, place_s=60.0))
     told = Told(folder)
     assert sum(host.total.cpus for host in backend.capacity().hosts) == 2
 
@@ -52,7 +52,7 @@ def try_it(cluster: Cluster, folder: Path) -> None:
     assert backend.adopt(living)
 
     # There is nothing left for others.
-    impatient = RayBackend(RaySettings(address=cluster.address, place_s=0.5))
+    impatient = RayBackend(RaySettings(state_dir=folder, address=cluster.address, place_s=0.5))
     for asked, ever in ((ONE_CPU, True), (Resources(gpus=1), False)):
         with pytest.raises(NotEnough) as refused:
             impatient.reserve("j2", [TaskRequest(task=WORKER, resources=asked)])

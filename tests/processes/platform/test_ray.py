@@ -21,6 +21,7 @@ def test_tasks_run_on_nodes_of_which_one_dies(tmp_path: Path) -> None:
     program = Path(__file__).with_name("ray_nodes.py")
     process = Process(
         [sys.executable, str(program), str(tmp_path)],
-        os.environ | {"PYTHONPATH": str(REPOSITORY), "RAY_USAGE_STATS_ENABLED": "0"},
+        os.environ
+        | {"PYTHONPATH": str(REPOSITORY), "RAY_USAGE_STATS_ENABLED": "0", "RAY_raylet_start_wait_time_s": "120"},
     )
     assert "all of it worked" in process.succeeds()

@@ -138,27 +138,30 @@ def test_stopping_reaches_the_host(backend: SshBackend, tmp_path: Path, told: To
     assert (ended.code, ended.stopped) == (-signal.SIGTERM, True)
 
 
-def test_a_host_that_is_cut_off_is_lost_and_found(hosts: SshHosts, tmp_path: Path, told: Told) -> None:
-    backend = new_backend(hosts, tmp_path, call_timeout_s=1.0, retry_s=0.0, lost_after_s=0.5)
+def test_a_host_that_is_cut_off_is_lost_and_found(
+    backend: SshBackend, hosts: SshHosts, tmp_path: Path, told: Told
+) -> None:
     ordered = order(backend, tmp_path, "tell(os.getpid()); signal.pause()")
     handle = backend.start(ordered)
     told()
+    impatient = new_backend(hosts, tmp_path, call_timeout_s=1.0, retry_s=0.0, lost_after_s=0.5)
     number = hosts.addresses.index(ordered.place.host)
     hosts.cut(number)
     try:
-        state: TaskState = backend.poll(handle)
+        state: TaskState = impatient.poll(handle)
         while isinstance(state, Running):
             assert state.waiting
-            state = backend.poll(handle)
+            state = impatient.poll(handle)
         assert isinstance(state, Lost)
         assert ordered.place.host in state.reason
-        capacity = {host.host: host.problem for host in backend.capacity().hosts}
+        capacity = {host.host: host.problem for host in impatient.capacity().hosts}
         assert capacity[ordered.place.host]
         with pytest.raises(BackendError) as refused:
-            backend.start(ordered)
+            impatient.start(ordered)
         assert refused.value.temporary
     finally:
         hosts.mend(number)
+        impatient.close()
     # What was lost is ended before the next attempt starts, as soon as the host can be reached.
     second = None
     while second is None:
@@ -166,8 +169,6 @@ def test_a_host_that_is_cut_off_is_lost_and_found(hosts: SshHosts, tmp_path: Pat
             second = backend.start(order(backend, tmp_path, "pass", attempt=1, place=ordered.place))
     wait_for_end(keeper_of(handle))
     assert ends(backend, second).code == 0
-    backend.release("j1")
-    backend.close()
 
 
 def test_a_host_that_refuses_says_why(hosts: SshHosts, tmp_path: Path) -> None:

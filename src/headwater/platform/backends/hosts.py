@@ -7,7 +7,12 @@ reached through a `HostConnection`.
 from __future__ import annotations
 
 import base64
+import contextlib
+import hashlib
+import hmac
 import json
+import os
+import secrets
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -31,6 +36,7 @@ from headwater.platform.backends.base import (
 from headwater.platform.backends.placement import Host, Ledger
 from headwater.telemetry.progress import Progress
 
+_TOKEN = "HEADWATER_TOKEN"
 _ARCHIVE_PIECE = 1 << 20
 # One poll brings no more of a log than this, so that a task that never stops printing does not hold up the others.
 _MAX_LOG_PIECES = 32
@@ -74,11 +80,16 @@ class HostsBackend(TaskBackend):
     Args:
       connections: one for each host.
       lost_after_s: how long a host may be silent before its tasks count as lost, in seconds.
+      state_dir: a folder of the server for a secret from which each job's token is made, where tasks listen at
+        addresses that others reach; None where they do not.
     """
 
-    def __init__(self, connections: Sequence[HostConnection], *, lost_after_s: float) -> None:
+    def __init__(
+        self, connections: Sequence[HostConnection], *, lost_after_s: float, state_dir: Path | None = None
+    ) -> None:
         self._connections = {connection.host: connection for connection in connections}
         self._lost_after_s = lost_after_s
+        self._secret = None if state_dir is None else _secret(state_dir / "secret")
         self._lock = threading.Lock()
         self._ledger = Ledger()
         self._known: set[str] = set()
@@ -140,6 +151,7 @@ class HostsBackend(TaskBackend):
         if order.archive is not None:
             self._unpack(connection, order.job_id, order.archive)
         order.log_path.parent.mkdir(parents=True, exist_ok=True)
+        order.log_path.touch()
         place = order.place
         handle = connection.call(
             "start",
@@ -186,9 +198,10 @@ class HostsBackend(TaskBackend):
             connection.close()
 
     def _environment(self, job_id: str) -> dict[str, str]:
-        """Variables for all tasks of a job, besides those of its orders."""
-        del job_id
-        return {}
+        """Variables for all tasks of a job, besides those of its orders: the same after every restart."""
+        if self._secret is None:
+            return {}
+        return {_TOKEN: hmac.new(self._secret, job_id.encode(), hashlib.sha256).hexdigest()}
 
     def _state_without_answer(self, connection: HostConnection, error: BackendError) -> TaskState:
         """What is to be thought of a task whose host did not answer."""
@@ -302,6 +315,18 @@ def _state(answer: Mapping[str, Any]) -> TaskState:
 def _log_here(path: Path) -> dict[str, Any]:
     """Where the log of a task elsewhere goes, and where in it that of this attempt begins."""
     return {"log": str(path.absolute()), "log_from": _size(path)}
+
+
+def _secret(path: Path) -> bytes:
+    """The secret that is kept at ``path``, made where there is none."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with contextlib.suppress(FileExistsError), open(path, "xb", opener=_private) as file:
+        file.write(secrets.token_bytes(32))
+    return path.read_bytes()
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def _size(path: Path) -> int:

@@ -47,11 +47,13 @@ class RaySettings:
     """Which cluster of Ray.
 
     Attributes:
+      state_dir: a folder of the server for a secret, from which each job's token is made.
       address: the address of its head, such as ``10.0.0.1:6379``; ``auto`` for the one that this machine is part of.
       place_s: how long Ray gets to find places before a job goes back to waiting, in seconds.
       call_timeout_s: how long an actor has to answer, in seconds.
     """
 
+    state_dir: Path
     address: str = "auto"
     place_s: float = 5.0
     call_timeout_s: float = 30.0
@@ -147,7 +149,7 @@ class RayBackend(HostsBackend):
     name = "ray"
 
     def __init__(self, settings: RaySettings) -> None:
-        super().__init__([], lost_after_s=math.inf)
+        super().__init__([], lost_after_s=math.inf, state_dir=settings.state_dir)
         self._settings = settings
         self._ray: Any = _ray_module()
         self._holder: Any = self._ray.remote(TaskHolder)

@@ -8,11 +8,8 @@ tasks' keepers belong to neither: they go on when the connection breaks, and the
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import hmac
 import json
 import os
-import secrets
 import selectors
 import shlex
 import subprocess
@@ -28,7 +25,6 @@ from headwater.platform.backends.base import BackendError
 from headwater.platform.backends.hosts import HostsBackend
 
 _READ_SIZE = 1 << 20
-_TOKEN = "HEADWATER_TOKEN"
 # Neither a password nor an unknown host's key can be asked for where nobody sits.
 _OPTIONS = ("-T", "-o", "BatchMode=yes", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3")
 
@@ -213,21 +209,8 @@ class SshBackend(HostsBackend):
     name = "ssh"
 
     def __init__(self, settings: SshSettings) -> None:
-        super().__init__([SshConnection(host, settings) for host in settings.hosts], lost_after_s=settings.lost_after_s)
-        self._secret = _secret(settings.state_dir / "secret")
-
-    def _environment(self, job_id: str) -> dict[str, str]:
-        # Whoever reaches these hosts reaches their tasks: those of a job share a secret, after every restart the same.
-        return {_TOKEN: hmac.new(self._secret, job_id.encode(), hashlib.sha256).hexdigest()}
-
-
-def _secret(path: Path) -> bytes:
-    """The secret that is kept at ``path``, made where there is none."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with contextlib.suppress(FileExistsError), open(path, "xb", opener=_private) as file:
-        file.write(secrets.token_bytes(32))
-    return path.read_bytes()
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
+        super().__init__(
+            [SshConnection(host, settings) for host in settings.hosts],
+            lost_after_s=settings.lost_after_s,
+            state_dir=settings.state_dir,
+        )
