@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help venv demo demo-towers demo-keras bench test check compatibility format docs clean
+.PHONY: help venv demo demo-towers demo-keras demo-platform bench test check compatibility format docs clean
 
 help:
 	@echo 'make venv     the virtual environment $(VENV) with everything in it'
@@ -12,6 +12,7 @@ help:
 	@echo 'make demo-towers   MNIST on four towers, with stand-ins for GPUs where there are none'
 	@echo 'make demo-keras    MNIST with Keras on two mirrored workers, one of which is killed on the way'
 	@echo 'make test     all tests; ARGS=... goes to pytest'
+	@echo 'make demo-platform  the server with its page: two jobs, a worker is killed, another one added; ARGS=--keep goes on'
 	@echo 'make bench    Headwater beside TensorFlow 1.15, whose python PEER=... names'
 	@echo 'make check    style, types, layers, duplicated code, documents'
 	@echo 'make compatibility   docs/compatibility.md: the names of TensorFlow that are there'
@@ -33,6 +34,9 @@ demo-towers: $(READY)
 
 demo-keras: $(READY)
 	$(BIN)/python examples/demo_keras.py
+
+demo-platform: $(READY)
+	$(BIN)/python examples/demo_platform.py $(ARGS)
 
 bench: $(READY)
 	$(BIN)/python benchmarks/run.py $(if $(PEER),--peer $(PEER)) $(ARGS)
