@@ -8,6 +8,7 @@ import socket
 import sys
 import tarfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -286,6 +287,17 @@ def test_many_jobs_at_once_get_different_ports(backend: TaskBackend, tmp_path: P
     for number in range(25):
         others.release(f"j{number}")
         backend.release(f"j{number}")
+
+
+def test_many_jobs_at_once_run(backend: TaskBackend, tmp_path: Path) -> None:
+    def run(number: int) -> tuple[int, str]:
+        ordered = order(backend, tmp_path, ["/bin/sh", "-c", f"echo {number}; exit {number}"], job_id=f"j{number}")
+        ended = ends(backend, backend.start(ordered))
+        backend.release(f"j{number}")
+        return ended.code, ordered.log_path.read_text().strip()
+
+    with ThreadPoolExecutor(20) as pool:
+        assert list(pool.map(run, range(20))) == [(number, str(number)) for number in range(20)]
 
 
 def test_an_archive_is_unpacked_for_the_job(backend: TaskBackend, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from headwater.platform.archives import ArchiveError, unpack
+from headwater.platform.archives import ArchiveError, main, unpack
 
 
 def tar_of(path: Path, *members: tuple[tarfile.TarInfo, bytes]) -> Path:
@@ -128,3 +128,15 @@ def test_a_changed_bit_is_noticed(tmp_path: Path, folder: Path) -> None:
     path.write_bytes(data)
     with pytest.raises(ArchiveError, match=r"x\.tar\.gz"):
         unpack(path, folder)
+
+
+def test_the_program_says_what_is_wrong(
+    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tar_of(tmp_path / "x.tar.gz", (member("a"), b"1"))
+    monkeypatch.setattr("sys.argv", ["archives", str(path), str(folder)])
+    assert main() == 0
+    assert (folder / "a").read_bytes() == b"1"
+    path.write_bytes(b"")
+    assert main() == 1
+    assert "x.tar.gz" in capsys.readouterr().err
