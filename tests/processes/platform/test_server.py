@@ -6,16 +6,24 @@ import json
 import os
 import signal
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.support.platform import HEADWATER, server, shell_job
+from tests.support.platform import HEADWATER, Server, server, shell_job
 from tests.support.processes import Process
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 # A parameter server waits to be ended, all others run what follows.
 PS_WAITS = 'case "$TF_CONFIG" in *\'"type": "ps"\'*) exec sleep 1000;; esac; '
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server for all tests that leave it alone: it takes seconds to start."""
+    with server(tmp_path_factory.mktemp("server")) as running:
+        yield running
 
 
 def fifo(tmp_path: Path, name: str = "gate") -> Path:
@@ -28,24 +36,23 @@ def open_gate(path: Path) -> None:
     path.write_text("go\n")
 
 
-def test_twenty_jobs_at_once(tmp_path: Path) -> None:
+def test_twenty_jobs_at_once(running: Server, tmp_path: Path) -> None:
     gate = fifo(tmp_path)
-    with server(tmp_path) as running:
-        # Opened for reading and writing: no task waits for another one to open it.
-        script = f'exec 3<>{gate}; echo "$TF_CONFIG"; read line <&3; echo done'
-        ids = [running.submit(script, name=f"job-{number}", workers=2) for number in range(20)]
-        for job_id in ids:
-            running.until(job_id, lambda job: job["tasks_running"] == 2)
-        views = [running.job(job_id) for job_id in ids]
-        addresses = [task["address"] for view in views for task in view["tasks"]]
-        assert len(set(addresses)) == 40
-        open_gate_all = os.open(gate, os.O_RDWR)
-        os.write(open_gate_all, b"go\n" * 40)
-        assert {running.over(job_id)["phase"] for job_id in ids} == {"succeeded"}
-        os.close(open_gate_all)
-        config = json.loads(running.log(ids[7], "worker-1")[0])
-        assert config["task"] == {"type": "worker", "index": 1}
-        assert config["cluster"]["worker"] == [task["address"] for task in views[7]["tasks"]]
+    # Opened for reading and writing: no task waits for another one to open it.
+    script = f'exec 3<>{gate}; echo "$TF_CONFIG"; read line <&3; echo done'
+    ids = [running.submit(script, name=f"job-{number}", workers=2) for number in range(20)]
+    for job_id in ids:
+        running.until(job_id, lambda job: job["tasks_running"] == 2)
+    views = [running.job(job_id) for job_id in ids]
+    addresses = [task["address"] for view in views for task in view["tasks"]]
+    assert len(set(addresses)) == 40
+    open_gate_all = os.open(gate, os.O_RDWR)
+    os.write(open_gate_all, b"go\n" * 40)
+    assert {running.over(job_id)["phase"] for job_id in ids} == {"succeeded"}
+    os.close(open_gate_all)
+    config = json.loads(running.log(ids[7], "worker-1")[0])
+    assert config["task"] == {"type": "worker", "index": 1}
+    assert config["cluster"]["worker"] == [task["address"] for task in views[7]["tasks"]]
 
 
 def test_a_killed_server_finds_its_jobs_again(tmp_path: Path) -> None:
@@ -71,95 +78,87 @@ def test_a_killed_server_finds_its_jobs_again(tmp_path: Path) -> None:
         assert [job["tasks"][0]["attempt"] for job in map(running.job, (goes_on, ends_meanwhile, waits))] == [0, 0, 0]
 
 
-def test_a_crash_loop_ends_with_the_first_error(tmp_path: Path) -> None:
+def test_a_crash_loop_ends_with_the_first_error(running: Server) -> None:
     script = 'echo "error number $HEADWATER_ATTEMPT"; exit $((HEADWATER_ATTEMPT + 3))'
-    with server(tmp_path) as running:
-        job_id = running.submit(script, restart={"limit": 2, "backoff": "50ms"})
-        job = running.over(job_id)
-        assert job["phase"] == "failed"
-        assert job["reason"] == "worker-0 failed: exit code 3: error number 0 (after 2 restarts)"
-        assert job["first_error"]["last_lines"] == ["error number 0"]
-        pauses = [line for line in running.events(job_id) if "restart 1 of 2" in line or "restart 2 of 2" in line]
-        assert ["after 0.05 s" in pauses[0], "after 0.1 s" in pauses[1]] == [True, True]
-        lives = running.client.get(f"/jobs/{job_id}/attempts")
-        assert [(life["attempt"], life["code"]) for life in lives] == [(2, 5), (1, 4), (0, 3)]
+    job_id = running.submit(script, restart={"limit": 2, "backoff": "50ms"})
+    job = running.over(job_id)
+    assert job["phase"] == "failed"
+    assert job["reason"] == "worker-0 failed: exit code 3: error number 0 (after 2 restarts)"
+    assert job["first_error"]["last_lines"] == ["error number 0"]
+    pauses = [line for line in running.events(job_id) if "restart 1 of 2" in line or "restart 2 of 2" in line]
+    assert ["after 0.05 s" in pauses[0], "after 0.1 s" in pauses[1]] == [True, True]
+    lives = running.client.get(f"/jobs/{job_id}/attempts")
+    assert [(life["attempt"], life["code"]) for life in lives] == [(2, 5), (1, 4), (0, 3)]
 
 
-def test_a_preempted_job_saves_and_goes_on(tmp_path: Path) -> None:
+def test_a_preempted_job_saves_and_goes_on(running: Server, tmp_path: Path) -> None:
     saved = tmp_path / "saved"
     script = f"""
         if [ -e {saved} ]; then echo "goes on after $(cat {saved})"; exit 0; fi
         trap 'echo step 41 > {saved}; exit 143' TERM
         echo $$ > {tmp_path}/pid; echo ready; while true; do read line < {fifo(tmp_path)}; done 2>/dev/null
     """
-    with server(tmp_path) as running:
-        job_id = running.submit(script)
-        running.wait_log(job_id, "worker-0", "ready")
-        os.kill(int((tmp_path / "pid").read_text()), signal.SIGTERM)
-        job = running.over(job_id)
-        assert (job["phase"], job["requeues"], job["restarts"]) == ("succeeded", 1, 0)
-        assert running.log(job_id, "worker-0") == ["ready", "goes on after step 41"]
-        assert any("goes back to the queue" in line for line in running.events(job_id))
+    job_id = running.submit(script)
+    running.wait_log(job_id, "worker-0", "ready")
+    os.kill(int((tmp_path / "pid").read_text()), signal.SIGTERM)
+    job = running.over(job_id)
+    assert (job["phase"], job["requeues"], job["restarts"]) == ("succeeded", 1, 0)
+    assert running.log(job_id, "worker-0") == ["ready", "goes on after step 41"]
+    assert any("goes back to the queue" in line for line in running.events(job_id))
 
 
-def test_more_than_there_is_is_pending_with_the_reason(tmp_path: Path) -> None:
-    with server(tmp_path) as running:
-        job_id = running.submit("true", workers={"cpus": 9999}, deadlines={"pending": "300ms"})
-        job = running.over(job_id)
-        assert job["phase"] == "failed"
-        assert "still pending after 0.3 s" in job["reason"]
-        assert "9999" in job["reason"]
-        assert any(line.startswith("pending: ") for line in running.events(job_id))
+def test_more_than_there_is_is_pending_with_the_reason(running: Server) -> None:
+    job_id = running.submit("true", workers={"cpus": 9999}, deadlines={"pending": "300ms"})
+    job = running.over(job_id)
+    assert job["phase"] == "failed"
+    assert "still pending after 0.3 s" in job["reason"]
+    assert "9999" in job["reason"]
+    assert any(line.startswith("pending: ") for line in running.events(job_id))
 
 
-def test_scaling_and_the_end_of_ps(tmp_path: Path) -> None:
+def test_scaling_and_the_end_of_ps(running: Server, tmp_path: Path) -> None:
     gate = fifo(tmp_path)
-    with server(tmp_path) as running:
-        script = PS_WAITS + f"echo here; exec 3<>{gate}; read line <&3"
-        job_id = running.submit(script, ps=1, workers="1:3")
-        running.wait_log(job_id, "worker-0", "here")
-        running.client.post(f"/jobs/{job_id}/scale", {"workers": 3})
-        for task in ("worker-1", "worker-2"):
-            running.until(job_id, lambda job, name=task: name in [task["name"] for task in job["tasks"]])
-            running.wait_log(job_id, task, "here")
-        running.client.post(f"/jobs/{job_id}/scale", {"workers": 2})
-        running.until(
-            job_id, lambda job: {task["name"]: task["phase"] for task in job["tasks"]}["worker-2"] == "stopped"
-        )
-        descriptor = os.open(gate, os.O_RDWR)
-        os.write(descriptor, b"go\n" * 2)
-        job = running.over(job_id)
-        os.close(descriptor)
-        phases = {task["name"]: task["phase"] for task in job["tasks"]}
-        assert phases == {"ps-0": "stopped", "worker-0": "succeeded", "worker-1": "succeeded", "worker-2": "stopped"}
-        assert job["phase"] == "succeeded"
+    script = PS_WAITS + f"echo here; exec 3<>{gate}; read line <&3"
+    job_id = running.submit(script, ps=1, workers="1:3")
+    running.wait_log(job_id, "worker-0", "here")
+    running.client.post(f"/jobs/{job_id}/scale", {"workers": 3})
+    for task in ("worker-1", "worker-2"):
+        running.until(job_id, lambda job, name=task: name in [task["name"] for task in job["tasks"]])
+        running.wait_log(job_id, task, "here")
+    running.client.post(f"/jobs/{job_id}/scale", {"workers": 2})
+    running.until(job_id, lambda job: {task["name"]: task["phase"] for task in job["tasks"]}["worker-2"] == "stopped")
+    descriptor = os.open(gate, os.O_RDWR)
+    os.write(descriptor, b"go\n" * 2)
+    job = running.over(job_id)
+    os.close(descriptor)
+    phases = {task["name"]: task["phase"] for task in job["tasks"]}
+    assert phases == {"ps-0": "stopped", "worker-0": "succeeded", "worker-1": "succeeded", "worker-2": "stopped"}
+    assert job["phase"] == "succeeded"
 
 
-def test_a_task_that_makes_no_progress_is_restarted(tmp_path: Path) -> None:
-    with server(tmp_path) as running:
-        script = "if [ $HEADWATER_ATTEMPT = 1 ]; then exit 0; fi; exec sleep 1000"
-        job_id = running.submit(script, deadlines={"progress": "200ms"}, restart={"backoff": "10ms"})
-        assert running.over(job_id)["phase"] == "succeeded"
-        assert any("no progress since its start" in line for line in running.events(job_id))
+def test_a_task_that_makes_no_progress_is_restarted(running: Server) -> None:
+    script = "if [ $HEADWATER_ATTEMPT = 1 ]; then exit 0; fi; exec sleep 1000"
+    job_id = running.submit(script, deadlines={"progress": "200ms"}, restart={"backoff": "10ms"})
+    assert running.over(job_id)["phase"] == "succeeded"
+    assert any("no progress since its start" in line for line in running.events(job_id))
 
 
-def test_a_killed_task_of_a_mirrored_job_restarts_all(tmp_path: Path) -> None:
+def test_a_killed_task_of_a_mirrored_job_restarts_all(running: Server, tmp_path: Path) -> None:
     gate = fifo(tmp_path)
     script = f"""
         if [ $HEADWATER_ATTEMPT = 1 ]; then echo again; exit 0; fi
         case "$TF_CONFIG" in *'"index": 1'*) read line < {gate}; kill -9 $$;; esac
         exec sleep 1000
     """
-    with server(tmp_path) as running:
-        job_id = running.submit(script, workers=2, restart={"backoff": "10ms"})
-        running.until(job_id, lambda job: job["tasks_running"] == 2)
-        open_gate(gate)
-        job = running.over(job_id)
-        assert (job["phase"], job["restarts"]) == ("succeeded", 1)
-        assert [running.log(job_id, f"worker-{index}") for index in (0, 1)] == [["again"], ["again"]]
+    job_id = running.submit(script, workers=2, restart={"backoff": "10ms"})
+    running.until(job_id, lambda job: job["tasks_running"] == 2)
+    open_gate(gate)
+    job = running.over(job_id)
+    assert (job["phase"], job["restarts"]) == ("succeeded", 1)
+    assert [running.log(job_id, f"worker-{index}") for index in (0, 1)] == [["again"], ["again"]]
 
 
-def test_real_training_with_the_commands(tmp_path: Path) -> None:
+def test_real_training_with_the_commands(running: Server, tmp_path: Path) -> None:
     """The linear example as a job, handled by commands alone; its progress arrives."""
     job_file = tmp_path / "job.yaml"
     job_file.write_text(
@@ -173,25 +172,24 @@ def test_real_training_with_the_commands(tmp_path: Path) -> None:
         log_dir: {tmp_path}/logs
         """
     )
-    with server(tmp_path) as running:
-        environ = {**os.environ, "HEADWATER_SERVER": running.address, "HEADWATER_SERVER_TOKEN": running.token}
+    environ = {**os.environ, "HEADWATER_SERVER": running.address, "HEADWATER_SERVER_TOKEN": running.token}
 
-        def command(*arguments: str) -> str:
-            return subprocess.run(
-                [*HEADWATER, *arguments], env=environ, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
-                check=True,
-            ).stdout  # fmt: skip
+    def command(*arguments: str) -> str:
+        return subprocess.run(
+            [*HEADWATER, *arguments], env=environ, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
+            check=True,
+        ).stdout  # fmt: skip
 
-        output = command("submit", str(job_file), "--follow")
-        job_id = output.splitlines()[0]
-        assert "worker-0 | " in output
-        shown = json.loads(command("status", "linear", "--json"))
-        assert (shown["id"], shown["phase"]) == (job_id, "succeeded")
-        assert shown["step"] > 0
-        assert list((tmp_path / "logs").glob("model.ckpt*"))
-        assert json.loads(command("jobs", "--all", "--json"))[0]["id"] == job_id
-        assert command("logs", job_id, "ps-0", "--tail", "0") == ""
-        assert "is deleted" in command("delete", job_id)
+    output = command("submit", str(job_file), "--follow")
+    job_id = output.splitlines()[0]
+    assert "worker-0 | " in output
+    shown = json.loads(command("status", "linear", "--json"))
+    assert (shown["id"], shown["phase"]) == (job_id, "succeeded")
+    assert shown["step"] > 0
+    assert list((tmp_path / "logs").glob("model.ckpt*"))
+    assert json.loads(command("jobs", "--all", "--json"))[0]["id"] == job_id
+    assert command("logs", job_id, "ps-0", "--tail", "0") == ""
+    assert "is deleted" in command("delete", job_id)
 
 
 def run_job(tmp_path: Path, script: str, **fields: object) -> Process:
