@@ -56,16 +56,26 @@ def main():
     random = np.random.RandomState(index)
     pause = threading.Event()
     with tf.train.MonitoredTrainingSession(server.target, is_chief=index == 0, hooks=[hook]) as session:
+
+        def step_once():
+            batch = random.randint(0, len(train_x), BATCH)
+            session.run(train, {x: train_x[batch], y: train_y[batch]})
+
+        def look():
+            return session.run([step, loss, statistics], {x: test_x, y: test_y})
+
+        # What comes before the clock starts is preparation.
+        step_once()
+        look()
         begin = time.time()
         own_steps = 0
         while time.time() - begin < arguments.seconds:
             if index == 1:
                 pause.wait(arguments.slow_down)
-            batch = random.randint(0, len(train_x), BATCH)
-            session.run(train, {x: train_x[batch], y: train_y[batch]})
+            step_once()
             own_steps += 1
             if index == 0 and own_steps % 20 == 1:
-                at, found, record = session.run([step, loss, statistics], {x: test_x, y: test_y})
+                at, found, record = look()
                 print(json.dumps({"step": int(at), "seconds": time.time() - begin, "loss": float(found)}))
                 print(f"staleness: mean {record[3] / max(1, record[0]):.2f}, greatest {record[2]}")
 

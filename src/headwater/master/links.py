@@ -152,10 +152,14 @@ class TaskLink(Link):
 
     Args:
       owner: full name of this task.
+
+    Attributes:
+      task: the other one.
     """
 
     def __init__(self, wiring: Wiring, peer: TaskName, address: Address, owner: str) -> None:
         super().__init__(wiring, peer, address)
+        self.task = peer
         self._owner = (owner, wiring.me.generation)
 
     def wait(self, deadline_s: float | None = None) -> PeerStatus:

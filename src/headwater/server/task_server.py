@@ -261,14 +261,16 @@ class TaskServer:
         return index, {**cluster, name: address}
 
     def say_over(self) -> None:
-        """Tells every ps that the job is over, where this task's master has had sessions; those that are gone need not
-        hear of it."""
+        """Tells every ps, and who else has worked for this task, that the job is over, where this task's master has had
+        sessions. Those that are gone need not hear of it."""
         if not self._master.sessions:
             return
+        links = {link.task: link for link in self._links}
         for name, _ in self._cluster.tasks():
-            if name.job == _PS and str(name) != self._wiring.me.task:
+            if name in links or (name.job == _PS and str(name) != self._wiring.me.task):
+                link = links.get(name) or self._link(name)
                 try:
-                    self._link(name).control.shutdown(f"{self._wiring.me.task} is done")
+                    link.control.shutdown(f"{self._wiring.me.task} is done")
                 except OpError as error:
                     _log.debug("%s did not hear that the job is over: %s", name, error.message)
 

@@ -1,4 +1,7 @@
-"""Jobs without a launcher end by themselves: the ps tasks hear that the chief is done, or count tokens."""
+"""Jobs without a launcher end by themselves: the ps tasks hear that the chief is done, or count tokens.
+
+That they end when all workers are done is in `test_training.py`, too.
+"""
 
 from __future__ import annotations
 
@@ -11,18 +14,6 @@ from tests.support.processes import processes
 PROGRAMS = Path(__file__).with_name("programs")
 
 pytestmark = pytest.mark.slow
-
-
-def test_a_ps_ends_when_all_workers_are_done(tmp_path: Path) -> None:
-    with processes(ps=2, worker=2) as cluster:
-        program = PROGRAMS / "train.py"
-        servers = [cluster.start("ps", index, program) for index in range(2)]
-        chief = cluster.start("worker", 0, program, f"--folder={tmp_path}")
-        worker = cluster.start("worker", 1, program, f"--folder={tmp_path}")
-        chief.succeeds()
-        worker.succeeds()
-        for server in servers:
-            server.succeeds()
 
 
 def test_a_ps_does_not_end_when_the_chief_fails() -> None:
