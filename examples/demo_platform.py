@@ -140,13 +140,21 @@ class Pictures:
             page.get_by_role("button", name="Sign in").click()
             page.get_by_role("heading", name="Jobs").wait_for()
 
-    def take(self, name: str, path: str = "/") -> None:
-        """A picture of a page, wide and light, and one as a telephone shows it in the dark."""
+    def take(self, name: str, path: str = "/", *, traffic: bool = False) -> None:
+        """A picture of a page, wide and light, and one as a telephone shows it in the dark.
+
+        Args:
+          name: of the picture.
+          path: of the page.
+          traffic: wait until it shows who talks to whom.
+        """
         for suffix, page in self._pages.items():
             page.goto(path)
             if path.startswith("/jobs/"):
                 page.locator("#plots figure").first.wait_for()
                 page.locator("#log div").first.wait_for()
+            if traffic:
+                page.locator("#picture line.known").first.wait_for()
             target = self._folder / f"{name}{suffix}.png"
             page.screenshot(path=target, full_page=True)
             self.taken.append(target)
@@ -185,7 +193,7 @@ def main() -> None:
             client.post(f"/jobs/{linear}/scale", {"workers": 3})
             until(client, linear, lambda job: any(task["name"] == "worker-2" and task["step"] for task in job["tasks"]))
             print("worker-2 trains, too", flush=True)
-            pictures.take("linear", f"/jobs/{linear}")
+            pictures.take("linear", f"/jobs/{linear}", traffic=True)
             pictures.take("jobs")
 
             ended = [until(client, job_id, lambda job: job["phase"] in OVER) for job_id in submitted]

@@ -13,6 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 import headwater
 from headwater.platform.quantities import format_size
 
+_GROUPED = 1000
 CSRF_COOKIE = "headwater_csrf"
 
 NOTHING = "\N{EN DASH}"
@@ -54,7 +55,7 @@ def number(value: float | str | None, digits: int = 4) -> str:
         return NOTHING
     if isinstance(value, str):
         return value
-    if isinstance(value, int) or (math.isfinite(value) and abs(value) >= 10**digits):
+    if isinstance(value, int) or (math.isfinite(value) and abs(value) >= _GROUPED):
         return f"{value:,.0f}"
     return f"{value:.{digits}g}"
 
