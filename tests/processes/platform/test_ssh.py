@@ -159,6 +159,12 @@ def test_a_host_that_is_cut_off_is_lost_and_found(
         with pytest.raises(BackendError) as refused:
             impatient.start(ordered)
         assert refused.value.temporary
+        # What has nothing on that host can do without it.
+        (elsewhere,) = impatient.reserve("j2", [TaskRequest(task=WORKER)])
+        assert elsewhere.host != ordered.place.host
+        impatient.release("j2")
+        with pytest.raises(BackendError):
+            impatient.release("j1")
     finally:
         hosts.mend(number)
         impatient.close()

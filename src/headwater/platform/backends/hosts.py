@@ -93,6 +93,7 @@ class HostsBackend(TaskBackend):
         self._lock = threading.Lock()
         self._ledger = Ledger()
         self._known: set[str] = set()
+        self._hosts_of: dict[str, set[str]] = {}
 
     def capacity(self) -> Capacity:
         problems = self._look_at_hosts()
@@ -103,6 +104,7 @@ class HostsBackend(TaskBackend):
         problems = self._look_at_hosts()
         with self._lock:
             assignments = self._ledger.place(job_id, requests, problems=problems)
+            self._hosts_of.setdefault(job_id, set()).update(assignment.host for assignment in assignments)
         try:
             addresses: dict[TaskName, str] = {}
             for host in {assignment.host for assignment in assignments}:
@@ -131,6 +133,7 @@ class HostsBackend(TaskBackend):
         self._look_at_hosts()
         with self._lock:
             self._ledger.restore(job_id, places)
+            self._hosts_of.setdefault(job_id, set()).update(place.host for place in places)
         for host in {place.host for place in places} & self._known:
             ports = [parse_address(place.address).port for place in places if place.host == host]
             self._connections[host].call("lease_again", job_id=job_id, ports=ports)
@@ -138,13 +141,15 @@ class HostsBackend(TaskBackend):
     def release(self, job_id: str, tasks: Sequence[TaskName] | None = None) -> None:
         named = None if tasks is None else [(task.job, task.index) for task in tasks]
         try:
-            self._call_all("release", job_id=job_id, tasks=named)
+            self._call_hosts_of(job_id, "release", tasks=named)
         finally:
             with self._lock:
                 self._ledger.release(job_id, tasks)
 
     def forget(self, job_id: str) -> None:
-        self._call_all("forget", job_id=job_id)
+        self._call_hosts_of(job_id, "forget")
+        with self._lock:
+            self._hosts_of.pop(job_id, None)
 
     def start(self, order: TaskOrder) -> str:
         connection = self._connection_for(order.place)
@@ -241,12 +246,15 @@ class HostsBackend(TaskBackend):
                 )
         return problems
 
-    def _call_all(self, method: str, **arguments: Any) -> None:
-        """Calls all hosts, also when one of them fails."""
+    def _call_hosts_of(self, job_id: str, method: str, **arguments: Any) -> None:
+        """Calls the hosts that the job ever had places on, also when one of them fails."""
+        with self._lock:
+            # Of a job from before the server's restart nobody knows where it was.
+            hosts = set(self._hosts_of.get(job_id, self._connections)) & self._connections.keys()
         errors: list[BackendError] = []
-        for connection in self._connections.values():
+        for host in hosts:
             try:
-                connection.call(method, **arguments)
+                self._connections[host].call(method, job_id=job_id, **arguments)
             except BackendError as error:
                 errors.append(error)
         if errors:
