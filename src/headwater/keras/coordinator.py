@@ -133,7 +133,7 @@ class ClusterCoordinator:
         endpoint = strategy.endpoint
         if endpoint is not None and endpoint.members.is_server:
             strategy.serve_models()
-            endpoint.join()
+            endpoint.serve()
         if endpoint is not None and not endpoint.members.is_chief:
             self._server = CallServer(endpoint.identity.task, self._registry)
             endpoint.add_service(CALLS, self._server.serve)

@@ -28,6 +28,15 @@ def test_the_end_of_data_ends_the_epoch_for_all() -> None:
     assert tickets.take("a", 0, UNKNOWN_STEPS, 0) == EPOCH_OVER
 
 
+def test_nobody_begins_an_epoch_while_another_is_two_behind() -> None:
+    tickets = Tickets(in_rounds=False)
+    tickets.asked = {"fast": 3, "slow": 1}
+    assert not tickets.may_begin(3)
+    assert tickets.may_begin(2)
+    tickets.left("slow")
+    assert tickets.may_begin(3)
+
+
 def test_training_ends_early() -> None:
     tickets = Tickets(in_rounds=False)
     tickets.take("a", 0, 5, 0)

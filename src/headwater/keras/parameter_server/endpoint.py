@@ -6,13 +6,14 @@ have them), which programs for Keras and JAX do not expect.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import signal
 import socket
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -39,6 +40,9 @@ from headwater.transport.workplace import Workplace
 
 _jax: Any = jax
 _log = logging.getLogger("headwater")
+
+#: Between two looks at whether all have left, in seconds.
+_LOOK_S = 0.2
 
 #: Answers a channel that begins with this frame, until the channel ends.
 Service = Callable[[Channel, Frame], None]
@@ -186,6 +190,7 @@ class Endpoint:
         self._services: dict[int, Service] = {}
         self._links: dict[TaskName, PeerLink] = {}
         self._ended: SimpleQueue[None] = SimpleQueue()
+        self._shut_down = False
         self._workplace: Workplace | None = None
         if not members.is_evaluator:
             self._listen()
@@ -233,7 +238,7 @@ class Endpoint:
             self._links[task] = PeerLink(self.identity, task, address, self._security, self._waiter)
         return self._links[task]
 
-    def join(self) -> NoReturn:
+    def serve(self) -> NoReturn:
         """Serves until the job is over (SIGTERM, or a request to end), then ends the process with code 0.
 
         Raises:
@@ -243,6 +248,11 @@ class Endpoint:
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, self._on_signal)
         self._ended.get()
+        while self._shut_down and self._listener.statistics().channels:
+            # The job is over, but a worker still finishes; a signal ends the wait.
+            with contextlib.suppress(Empty):
+                self._ended.get(timeout=_LOOK_S)
+                break
         self.stop()
         raise SystemExit(0)
 
@@ -290,7 +300,13 @@ class Endpoint:
 
     def shutdown(self, reason: str) -> None:
         _log.info("%s was asked to end: %s", self.identity.task, reason)
+        self._shut_down = True
         self._ended.put(None)
+
+    def join(self, job: str, address: str) -> tuple[int, Mapping[str, str]]:
+        raise UnimplementedError(
+            None, None, f"{self.identity.task} takes the tasks of its cluster only; {job} at {address} is none of them"
+        )
 
 
 _endpoints: dict[TaskName, Endpoint] = {}

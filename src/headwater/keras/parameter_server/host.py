@@ -204,7 +204,7 @@ class HostedParameters:
             self._await(channel, lambda: bool(self._filled), "the chief to bring values")
             if wish is not None and worker not in self._state.members:
                 self._event(Joined(worker))
-            return self._values(worker, everything, extras, wish, applied=False)
+            return self._values(channel, worker, everything, extras, wish, applied=False)
 
     def _push(
         self, channel: Channel, worker: str, version: int, weight: float, extras: Any, wish: Any, knobs: Any,
@@ -226,16 +226,26 @@ class HostedParameters:
             self._perform(decision)
             self._await(channel, lambda: worker in self._free, "")
             self._free.discard(worker)
-            return self._values(worker, False, extras, wish, applied=not dropped)
+            return self._values(channel, worker, False, extras, wish, applied=not dropped)
 
-    def _values(self, worker: str, everything: bool, extras: Any, wish: Any, *, applied: bool) -> Frame:
+    def _await_epoch(self, channel: Channel, worker: str, epoch: int) -> None:
+        """Waits until nobody is more than an epoch behind: the chief validates, and may stop training."""
+        self._tickets.asked[worker] = epoch
+        self._changed.notify_all()
+        if isinstance(self._choice, Asynchronous):  # the others keep together by themselves
+            self._await(channel, lambda: self._tickets.may_begin(epoch), "others that are more than an epoch behind")
+
+    def _values(
+        self, channel: Channel, worker: str, everything: bool, extras: Any, wish: Any, *, applied: bool
+    ) -> Frame:
         ticket = protocol.EPOCH_OVER
         match wish:
             case None:
-                self._tickets.left(worker)
+                self._tickets.at_work.pop(worker, None)
             case (int(training), int(epoch), int(steps), int(exhausted)):
                 if exhausted >= 0:
                     self._tickets.exhausted(epoch, exhausted)
+                self._await_epoch(channel, worker, epoch)
                 if training < self._trainings:
                     ticket = protocol.TRAINING_OVER
                 else:

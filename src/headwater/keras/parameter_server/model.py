@@ -7,24 +7,19 @@ gradients with one compiled function, and brings them. The loop makes the same c
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import keras
-import numpy as np
 from keras.src.backend.jax.trainer import JAXTrainer
 from keras.src.trainers.data_adapters import array_slicing, data_adapter_utils
 
-from headwater.consistency import Consistency, KOfN, Synchronous
+from headwater.consistency import KOfN, Synchronous
 from headwater.keras.parameter_server.batches import Batches, make_batches, share_of
-from headwater.keras.parameter_server.client import ParameterClient, Traffic
-from headwater.keras.parameter_server.cluster import LocalServers, connect_parameters, host_parameters
-from headwater.keras.parameter_server.endpoint import Endpoint
-from headwater.keras.parameter_server.layout import Layout, Partitioner, VariableSpec, make_layout
-from headwater.keras.parameter_server.optimizers import KerasUpdater, join_state, split_state
+from headwater.keras.parameter_server.client import ParameterClient
 from headwater.keras.parameter_server.protocol import TRAINING_OVER, UNKNOWN_STEPS
-from headwater.keras.parameter_server.steps import GradientStep, Split
-from headwater.keras.parameter_server.tables import find_tables
+from headwater.keras.parameter_server.steps import GradientStep
+from headwater.keras.parameter_server.values import ModelValues, Place
 
 _keras: Any = keras
 _tree: Any = _keras.tree
@@ -48,35 +43,7 @@ _CHIEFS = tuple(
 _EVALUATORS = (keras.callbacks.TensorBoard, keras.callbacks.CSVLogger)
 
 
-class Place(Protocol):
-    """Where a model is, as its strategy says."""
-
-    @property
-    def endpoint(self) -> Endpoint | None: ...
-
-    @property
-    def choice(self) -> Consistency: ...
-
-    @property
-    def partitioner(self) -> Partitioner | None: ...
-
-    @property
-    def table_bytes(self) -> int: ...
-
-    @property
-    def exact_tables(self) -> bool: ...
-
-    @property
-    def worker(self) -> int: ...
-
-    @property
-    def workers(self) -> int: ...
-
-    @property
-    def is_chief(self) -> bool: ...
-
-
-class ServedModel:
+class ServedModel(ModelValues):
     """A model whose variables live on parameter servers.
 
     Args:
@@ -85,156 +52,10 @@ class ServedModel:
     """
 
     def __init__(self, model: Any, place: Place) -> None:
-        self.model = model
-        self.place = place
-        #: How many ``ps`` there are where no cluster says it.
-        self.servers = 1
-        self._client: ParameterClient | None = None
+        super().__init__(model, place)
         self._step: GradientStep | None = None
-        self._given: ParameterClient | None = None
-        self._tables: list[Any] | None = None
         self._training = 0
-        self._sent_rate: float | None = None
-        self._known: list[Any] = []
-
-    # Where the variables are ------------------------------------------------------------------------------------------
-
-    @property
-    def tables(self) -> list[Any]:
-        """The embedding layers whose tables stay on the ``ps``."""
-        if self._tables is None:
-            optimizer = self.model.optimizer
-            # Norms of all parts of a table together are known to workers only.
-            norms = not self._workers_clip and (optimizer.clipnorm or optimizer.global_clipnorm)
-            self._tables = [] if norms else find_tables(self.model, self.place.table_bytes)
-        return self._tables
-
-    @property
-    def variables(self) -> list[Any]:
-        """The model's variables that the ``ps`` have: all but those of whole numbers, such as seeds, which every worker
-        has for itself."""
-        return Split(self.model, self.tables).served
-
-    def layout(self) -> Layout:
-        """Which ``ps`` has what.
-
-        Raises:
-          ValueError: the optimizer clips by the norm of all gradients together, which no ``ps`` knows.
-        """
-        place, optimizer = self.place, self.model.optimizer
-        servers = len(place.endpoint.members.servers) if place.endpoint is not None else self.servers
-        in_rounds = isinstance(place.choice, Synchronous | KOfN)
-        if in_rounds and servers > 1 and optimizer.global_clipnorm:
-            raise ValueError(
-                f"global_clipnorm needs the gradients of all variables at one place, and with consistency "
-                f"{place.choice} they meet on {servers} ps tasks; use clipnorm, one ps, or 'async'"
-            )
-        tables = len(self.tables)
-        variables = self.variables
-        optimized = len(self.model.trainable_variables) - tables
-        whole = in_rounds and bool(optimizer.clipnorm)
-        specs = [
-            VariableSpec(
-                name=variable.path,
-                shape=tuple(variable.shape),
-                dtype=variable.dtype,
-                optimized=at < optimized,
-                table=at >= len(variables) - tables,
-            )
-            for at, variable in enumerate(variables)
-        ]
-        constrained = {v.path for v in variables if v.constraint is not None}
-
-        def parts(spec: VariableSpec) -> int:
-            partitioner = place.partitioner
-            # Norms and constraints are of whole variables.
-            return 1 if partitioner is None or whole or spec.name in constrained else partitioner(spec)
-
-        return make_layout(specs, servers, parts)
-
-    @property
-    def _workers_clip(self) -> bool:
-        return not isinstance(self.place.choice, Synchronous | KOfN)
-
-    def _updater(self, layout: Layout, index: int) -> KerasUpdater:
-        return KerasUpdater(
-            layout, index, self.variables, self.model.optimizer,
-            clips=not self._workers_clip, exact=self.place.exact_tables,
-        )  # fmt: skip
-
-    def _make_client(self) -> ParameterClient:
-        if self._given is not None:
-            return self._given
-        layout, place = self.layout(), self.place
-        initial = [np.asarray(variable.value) for variable in self.variables]
-        make_updater: Callable[[int], KerasUpdater] = functools.partial(self._updater, layout)
-        if place.endpoint is None:
-            client = LocalServers(self.model.name, layout, make_updater, place.choice).client(initial)
-        else:
-            client = connect_parameters(place.endpoint, self.model.name, layout, place.choice, initial)
-        if place.is_chief and int(self.model.optimizer.iterations.value):
-            # It was loaded, and goes on where it was.
-            client.set_initial_state(self._split_state)
-        return client
-
-    def host(self) -> None:
-        """On a ``ps``: answers for this model from now on."""
-        endpoint = self.place.endpoint
-        assert endpoint is not None
-        self._build_optimizer()
-        layout = self.layout()
-        host_parameters(endpoint, self.model.name, layout, functools.partial(self._updater, layout), self.place.choice)
-
-    # Values -----------------------------------------------------------------------------------------------------------
-
-    def sync(self, *, state: bool = False) -> None:
-        """Gives the model's variables the values that the ``ps`` have now; with ``state`` the optimizer's, too."""
-        client = self._client
-        if client is None:
-            return
-        if state:
-            snapshot = client.snapshot()
-            join_state(self.model.optimizer, self.layout(), self.variables, snapshot.states)
-            rate = self._rate()
-            self._sent_rate = rate
-        else:
-            client.pull()
-        variables = self.variables
-        dense = len(variables) if state else len(variables) - len(self.tables)
-        for variable, value in zip(variables[:dense], client.values(tables=state), strict=False):
-            variable.assign(value)
-        self._known = [variable._value for variable in (*variables, *self.model.optimizer.variables)]
-
-    def _bring_changes(self) -> None:
-        """What the chief's program did to the variables since they were read goes to the ``ps``."""
-        assert self._client is not None
-        variables, slots = self.variables, self.model.optimizer.variables
-        values = [variable._value for variable in (*variables, *slots)]
-        if not self._known or all(value is old for value, old in zip(values, self._known, strict=True)):
-            return
-        pairs = list(zip(values, self._known, strict=True))[len(variables) :]
-        state = self._split_state if any(value is not old for value, old in pairs) else None
-        self._client.assign([np.asarray(variable.value) for variable in variables], state)
-
-    def _split_state(self, index: int) -> list[Any]:
-        layout = self.layout()
-        return split_state(self.model.optimizer, layout, self.variables, self._updater(layout, index), index)
-
-    def _rate(self) -> float | None:
-        rate: Any = getattr(self.model.optimizer, "_learning_rate", None)
-        return float(rate.value) if isinstance(rate, _keras.Variable) else None
-
-    def _knobs(self) -> Sequence[float]:
-        """The learning rate, where the chief's program has changed it."""
-        rate = self._rate() if self.place.is_chief else None
-        if rate is None or rate == self._sent_rate:
-            return ()
-        self._sent_rate = rate
-        return (rate,)
-
-    def traffic(self) -> Traffic:
-        """What has travelled so far."""
-        return self._client.traffic() if self._client is not None else Traffic()
+        self._logs: dict[str, Any] = {}
 
     def train_on_batch(
         self, x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None, return_dict: bool = False
@@ -257,33 +78,11 @@ class ServedModel:
         logs = {name: float(value) for name, value in self._logs.items()}
         return logs if return_dict else model._flatten_metrics_in_order(logs)
 
-    def connect(self) -> ParameterClient:
-        """A worker's access to the values, made at the first call."""
-        if self._client is None:
-            self._build_optimizer()
-            self._client = self._make_client()
-            self._client.connect()
-            self._client.pull()
-        return self._client
-
-    def use(self, client: ParameterClient) -> None:
-        """Uses ``client``, which is not connected yet, instead of making one."""
-        self._given = client
-
-    def close(self) -> None:
-        """Takes part no more."""
-        if self._client is not None:
-            self._client.close()
-
-    def _build_optimizer(self) -> None:
-        if not self.model.optimizer.built:
-            self.model.optimizer.build(self.model.trainable_variables)
-
     def _make_step(self, batch: Any) -> GradientStep:
         """The step, made at the first call, when `_client` is there."""
         assert self._client is not None
         if self._step is None:
-            self._step = GradientStep(self.model, self.tables, clips=self._workers_clip)
+            self._step = GradientStep(self.model, self.tables, clips=self.workers_clip)
             dense = len(self.model.trainable_variables) - len(self.tables)
             self._client.set_extras([dense + at for at in self._step.changing(_padded(batch))])
         return self._step
@@ -332,7 +131,7 @@ class ServedModel:
         endpoint = self.place.endpoint
         if endpoint is not None and endpoint.members.is_server:
             self.host()
-            endpoint.join()
+            endpoint.serve()
         chief = self.place.is_chief
         if self._client is None:
             self._client = self._make_client()
@@ -409,7 +208,7 @@ class ServedModel:
         assert step is not None
         model.reset_metrics()
         container.on_epoch_begin(epoch)
-        self._logs: dict[str, Any] = {}
+        self._logs = {}
         in_rounds = isinstance(place.choice, Synchronous | KOfN)
         index, count = (place.worker, place.workers) if in_rounds else (0, 1)
         wish = (self._training, epoch, UNKNOWN_STEPS if batches.steps is None else batches.steps)

@@ -170,7 +170,7 @@ class ParameterServer:
             if members.is_server:
                 service_of(endpoint)
                 host_parameters(endpoint, name, layout, make_updater, choice)
-                endpoint.join()
+                endpoint.serve()
             self._client = connect_parameters(endpoint, name, layout, choice, leaves)
         self._client.connect()
         self._client.pull()

@@ -22,6 +22,7 @@ class Tickets:
       base: the version of the values at which the epoch began.
       steps: how many the epoch has; `UNKNOWN_STEPS` until somebody says.
       stopped: whether training is over before its time.
+      asked: by worker, in which epoch it is.
       at_work: by worker, which step it is in the middle of.
     """
 
@@ -31,6 +32,7 @@ class Tickets:
     base: int = 0
     steps: int = UNKNOWN_STEPS
     stopped: bool = False
+    asked: dict[str, int] = field(default_factory=dict[str, int])
     at_work: dict[str, int] = field(default_factory=dict[str, int])
 
     def step(self, version: int) -> int:
@@ -69,6 +71,11 @@ class Tickets:
     def left(self, worker: str) -> None:
         """A worker does not go on."""
         self.at_work.pop(worker, None)
+        self.asked.pop(worker, None)
+
+    def may_begin(self, epoch: int) -> bool:
+        """Whether all workers are in the epoch before ``epoch``, or further."""
+        return self.stopped or all(other >= epoch - 1 for other in self.asked.values())
 
     def begin_training(self) -> None:
         """All workers have finished: the next to ask begins a training of its own, with epochs from wherever."""
