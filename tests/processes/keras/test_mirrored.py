@@ -72,7 +72,7 @@ def test_without_a_launcher_the_others_say_who_is_lost_and_ask_to_be_started_aga
 
 def test_document_004(tmp_path: Path, shared: Path) -> None:
     program = shared / "programs" / "keras_multi_worker.py"
-    arguments = ("--batch_size", 500, "--epochs", 1, "--logdir", tmp_path)
+    arguments = ("--batch_size", 100, "--epochs", 1, "--logdir", tmp_path)
     environment = ("--env", f"HEADWATER_DATA_DIR={shared / 'data'}")
     first = launch(*environment, program, *arguments)
     assert first.returncode == 0, first.stderr
