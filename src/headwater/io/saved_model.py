@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from google.protobuf.message import DecodeError
 
-from headwater.errors import DataLossError, NotFoundError
+from headwater.errors import DataLossError
 from headwater.io import files, varint
 from headwater.tensorboard_protos import meta_graph_pb2
 
@@ -34,12 +34,12 @@ def read(export_dir: str) -> list[Any]:
     """The meta graphs in a folder.
 
     Raises:
-      NotFoundError: there is no such file.
+      OSError: there is no such file.
       DataLossError: it holds something else.
     """
     path = f"{export_dir}/{FILE_NAME}"
     if not files.exists(path):
-        raise NotFoundError(None, None, f"SavedModel file does not exist at: {path}")
+        raise OSError(f"SavedModel file does not exist at: {path}")
     with files.open_file(path, "rb") as file:
         data = file.read()
     found: list[Any] = []

@@ -250,7 +250,7 @@ def load(sess: Any, tags: Iterable[str], export_dir: str, import_scope: str | No
 
     Raises:
       RuntimeError: the model has no such meta graph.
-      NotFoundError: there is no model.
+      OSError: there is no model.
       DataLossError: the file is damaged.
     """
     del saver_kwargs

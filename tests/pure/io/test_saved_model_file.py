@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from headwater.errors import DataLossError, NotFoundError
+from headwater.errors import DataLossError
 from headwater.io.saved_model import FILE_NAME, encode, read
 from headwater.tensorboard_protos import meta_graph_pb2
 
@@ -35,5 +35,5 @@ def test_damage_is_said(tmp_path: Path, damage: bytes) -> None:
 
 
 def test_a_missing_file_is_said(tmp_path: Path) -> None:
-    with pytest.raises(NotFoundError, match="does not exist"):
+    with pytest.raises(OSError, match="does not exist"):
         read(str(tmp_path))

@@ -13,6 +13,7 @@ from headwater.build.initializers import GlorotUniform
 from headwater.build.layers.core import dense, dropout
 from headwater.build.layers.normalization import batch_normalization
 from headwater.build.nn import relu
+from headwater.build.partitioned import min_max_variable_partitioner
 from headwater.build.state import assign_add
 from headwater.build.variable_scope import variable_scope
 from headwater.build.weighted_losses import Reduction
@@ -20,10 +21,12 @@ from headwater.graph.collections import GraphKeys
 from headwater.graph.operation import Tensor
 from headwater.training.estimator.estimator import Estimator
 from headwater.training.estimator.heads import Head, RegressionHead, class_head
+from headwater.training.estimator.run_config import RunConfig
 from headwater.training.estimator.specs import ModeKeys
 from headwater.training.train_ops import OPTIMIZER_CLS_NAMES
 from headwater.training.training_util import get_global_step
 
+_MIN_SLICE_BYTES = 64 << 20
 _DEEP, _LINEAR = "dnn", "linear"
 _DEEP_RATE, _LINEAR_RATE = 0.05, 0.2
 _TOGETHER_DEEP_RATE, _TOGETHER_LINEAR_RATE = 0.001, 0.005
@@ -45,11 +48,18 @@ def _optimizer(given: Any, rate: float) -> Any:
     return found
 
 
+def _spread(partitioner: Any) -> Any:
+    """``partitioner``, or one that cuts large tables into a part for each ps; None where there are none."""
+    count = RunConfig().num_ps_replicas if partitioner is None else 0
+    return min_max_variable_partitioner(count, min_slice_size=_MIN_SLICE_BYTES) if count else partitioner
+
+
 def _deep_logits(
     features: Mapping[str, Any], mode: str, units: int, hidden_units: Sequence[int], columns: Any, activation: Any,
     drop: float | None, normalize: bool, partitioner: Any,
 ) -> Tensor:  # fmt: skip
     training = mode == ModeKeys.TRAIN
+    partitioner = _spread(partitioner)
     with variable_scope(_DEEP, values=tuple(features.values()), partitioner=partitioner):
         with variable_scope("input_from_feature_columns", partitioner=partitioner):
             net = input_layer(features, columns)
@@ -65,7 +75,7 @@ def _deep_logits(
 
 
 def _linear_logits(features: Mapping[str, Any], units: int, columns: Any, partitioner: Any, combiner: str) -> Tensor:
-    with variable_scope(_LINEAR, values=tuple(features.values()), partitioner=partitioner):
+    with variable_scope(_LINEAR, values=tuple(features.values()), partitioner=_spread(partitioner)):
         return linear_model(features, columns, units=units, sparse_combiner=combiner)
 
 
