@@ -66,7 +66,7 @@ class SlurmTask:
             if other != self._round:
                 guard.end_job(f"{self._job['job_id']}.{other.name}")
         leases = lease_folder()
-        (port,) = lease_ports(leases, self._own_mark, 1)
+        (port,) = lease_ports(leases, self._own_mark, self._folder, 1)
         try:
             address = str(Address(socket.gethostname(), port))
             addresses = self._meet(address)

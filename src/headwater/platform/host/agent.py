@@ -89,11 +89,11 @@ class Agent:
 
     def lease_ports(self, job_id: str, count: int) -> list[int]:
         """Sets ``count`` ports aside for the job, besides those that it has; raises `NoPort`."""
-        return lease_ports(self._leases, self._owner(job_id), count)
+        return lease_ports(self._leases, self._owner(job_id), self._folder.root, count)
 
     def lease_again(self, job_id: str, ports: list[int]) -> None:
         """Makes sure that the job still has ``ports``, whose leases a restart of the machine may have ended."""
-        lease_again(self._leases, self._owner(job_id), ports)
+        lease_again(self._leases, self._owner(job_id), self._folder.root, ports)
 
     def start(self, order: Mapping[str, Any]) -> dict[str, Any]:
         """Starts a task, once nothing is left of its earlier attempts; the same attempt again gives the same task.

@@ -2,7 +2,8 @@
 
 A leased port is outside of the range from which the system gives ports to whoever asks for any. So only a program that
 asks for this very number could take it. Each lease is a file that can be made only once, in a folder that all servers
-of this user on this machine share. While a task runs, its keeper also holds the port (`hold`).
+of this user on this machine share. It ends when it is given back, when the machine starts again, or when the folder of
+its owner is gone. While a task runs, its keeper also holds the port (`hold`).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import contextlib
 import errno
 import os
 import random
+import secrets
 import socket
 import tempfile
 from pathlib import Path
@@ -42,20 +44,19 @@ def lease_folder() -> Path:
     return folder
 
 
-def lease_ports(folder: Path, owner: str, count: int) -> list[int]:
-    """Sets ``count`` ports aside for ``owner``, in one line of text.
+def lease_ports(folder: Path, owner: str, home: Path, count: int) -> list[int]:
+    """Sets ``count`` ports aside for ``owner``, a word, whose folder is ``home``.
 
     Raises:
       NoPort: fewer are left.
     """
-    boot = boot_id()
     candidates = list(leasable_ports())
     random.shuffle(candidates)
     leased: list[int] = []
     for port in candidates:
         if len(leased) == count:
             break
-        if _lease(folder / str(port), f"{boot} {owner}", boot):
+        if _lease(folder / str(port), owner, home):
             if _is_free(port):
                 leased.append(port)
             else:
@@ -68,18 +69,17 @@ def lease_ports(folder: Path, owner: str, count: int) -> list[int]:
     return leased
 
 
-def lease_again(folder: Path, owner: str, ports: list[int]) -> None:
+def lease_again(folder: Path, owner: str, home: Path, ports: list[int]) -> None:
     """Makes leases of ``owner`` for ``ports`` where there are none: those that are there are its own from before."""
-    boot = boot_id()
     for port in ports:
-        _lease(folder / str(port), f"{boot} {owner}", boot)
+        _lease(folder / str(port), owner, home)
 
 
 def release_ports(folder: Path, owner: str) -> None:
     """Gives back all ports of ``owner``."""
     for entry in folder.iterdir():
         with contextlib.suppress(FileNotFoundError):
-            if entry.read_text().partition(" ")[2] == owner:
+            if entry.read_text().split(" ", 2)[1:2] == [owner]:
                 entry.unlink()
 
 
@@ -134,18 +134,32 @@ def _cannot_be_had(address: Address, error: OSError) -> NoPort:
     return NoPort(f"port {address.port} cannot be had: {error.strerror}; another program may listen there")
 
 
-def _lease(path: Path, text: str, boot: str) -> bool:
+def _lease(path: Path, owner: str, home: Path) -> bool:
+    """Makes a lease; whether there was none."""
+    # Made whole before it has its name, so that nobody takes a lease that is being written for one that has ended.
+    written = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    written.write_text(f"{boot_id()} {owner} {home}")
     try:
-        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-    except FileExistsError:
-        with contextlib.suppress(FileNotFoundError):
-            held = path.read_text()
-            if held and held.split(" ")[0] != boot:
-                path.unlink()  # from before the machine's last start; the next to look for a port gets it
-        return False
-    with os.fdopen(descriptor, "w") as file:
-        file.write(text)
-    return True
+        for _ in range(2):
+            try:
+                os.link(written, path)
+            except FileExistsError:
+                if not _has_ended(path):
+                    return False
+                path.unlink(missing_ok=True)
+            else:
+                return True
+    finally:
+        written.unlink(missing_ok=True)
+    return False
+
+
+def _has_ended(path: Path) -> bool:
+    try:
+        boot, _, home = path.read_text().split(" ", 2)
+    except FileNotFoundError:
+        return True
+    return boot != boot_id() or not Path(home).exists()
 
 
 def _is_free(port: int) -> bool:
