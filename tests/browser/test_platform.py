@@ -170,16 +170,16 @@ def test_a_job_from_the_form_to_its_end(watched: Watched, running: Server, progr
     page.get_by_label("What tasks run").select_option("Any command")
     page.get_by_label("Program, module or command").fill(f"{sys.executable} '{program}'")
     page.get_by_label("Workers: how many").fill("2:4")
-    page.get_by_label("Workers: memory each").fill("512MiB")
+    page.get_by_label("Parameter servers: memory each").fill("512MiB")
     yaml = page.locator("#yaml")
-    expect(yaml).to_have_text(re.compile(r"count: '2:4'\s+memory: 512MiB"))
+    expect(yaml).to_have_text(re.compile(r"ps:\s+count: 1\s+memory: 512MiB\s+workers: '2:4'"))
     expect(page.get_by_text("Ready to be submitted")).to_be_visible()
     watched.keep("form")
     page.get_by_role("button", name="Submit").click()
 
     page.wait_for_url(re.compile(r"/jobs/train-\w+$"))
     job_id = page.url.rpartition("/")[2]
-    assert running.job(job_id)["spec"]["workers"]["memory"] == 512 << 20
+    assert running.job(job_id)["spec"]["ps"]["memory"] == 512 << 20
     expect(page.locator("#picture g.task.running")).to_have_count(3)
     expect(page.locator("#picture line")).to_have_count(2)
     expect(page.get_by_text(re.compile(r"[\d.]+ steps/s")).first).to_be_visible()
