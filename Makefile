@@ -10,7 +10,7 @@ help:
 	@echo 'make venv     the virtual environment $(VENV) with everything in it'
 	@echo 'make demo     trains Y = 2 X + 10 on one parameter server and two workers'
 	@echo 'make demo-towers   MNIST on four towers, with stand-ins for GPUs where there are none'
-	@echo 'make demo-keras    MNIST with Keras on two mirrored workers, one of which is killed on the way'
+	@echo 'make demo-keras    MNIST with Keras on two mirrored workers, one of which is killed, and on a ps'
 	@echo 'make test     all tests; ARGS=... goes to pytest'
 	@echo 'make demo-platform  the server with its page: two jobs, a worker is killed, another one added; ARGS=--keep goes on'
 	@echo 'make bench    Headwater beside TensorFlow 1.15, whose python PEER=... names'

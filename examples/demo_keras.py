@@ -1,4 +1,5 @@
 """Runs keras_mnist.py on two mirrored workers, kills one of them on the way, and checks what was learned all the same.
+Then runs it on one parameter server and two workers, asynchronously.
 
 ``make demo-keras`` runs it. The digits are those of HEADWATER_DATA_DIR, or scikit-learn's.
 """
@@ -15,6 +16,8 @@ import sys
 from pathlib import Path
 
 WANTED = 0.97
+#: Of workers that do not wait for each other.
+WANTED_ASYNCHRONOUSLY = 0.95
 DATA = "HEADWATER_DATA_DIR"
 PROGRAM = Path(__file__).with_name("keras_mnist.py")
 
@@ -76,6 +79,12 @@ def main() -> None:
     print(f"TensorBoard   headwater tensorboard {folder / 'mirrored' / 'log'}")
     if min(mirrored) < WANTED or max(mirrored) > min(mirrored):
         sys.exit(f"both workers were to find the same accuracy of at least {WANTED:.0%}, but found {mirrored}")
+    print()
+    served = run(["--ps", "1", "--workers", "2"], folder / "served", kill_at=None)
+    print()
+    print(f"1 ps and 2 workers, asynchronously: {min(served):.2%} of the test digits recognised")
+    if min(served) < WANTED_ASYNCHRONOUSLY:
+        sys.exit(f"at least {WANTED_ASYNCHRONOUSLY:.0%} were to be recognised")
 
 
 if __name__ == "__main__":
