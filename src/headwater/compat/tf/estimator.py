@@ -7,7 +7,8 @@ from headwater.compat.names import namespace
 _NAMES = {
     "headwater.training.estimator.specs": "EstimatorSpec EvalSpec ModeKeys TrainSpec",
     "headwater.training.estimator.run_config": "RunConfig",
-    "headwater.training.estimator.estimator": "Estimator WarmStartSettings",
+    "headwater.training.estimator.estimator": "Estimator",
+    "headwater.training.estimator.warm_start_settings": "WarmStartSettings",
     "headwater.training.estimator.canned": """
         DNNClassifier DNNLinearCombinedClassifier DNNLinearCombinedRegressor DNNRegressor LinearClassifier
         LinearRegressor""",

@@ -33,41 +33,17 @@ from headwater.training.estimator.export import timestamped
 from headwater.training.estimator.inputs import arguments_of, call_input_fn, features_and_labels
 from headwater.training.estimator.run_config import RunConfig
 from headwater.training.estimator.specs import EstimatorSpec, ModeKeys
+from headwater.training.estimator.warm_start_settings import WarmStartSettings
 from headwater.training.file_writer import FileWriterCache
 from headwater.training.monitored_session import ChiefSessionCreator, MonitoredSession, MonitoredTrainingSession
 from headwater.training.saver import Saver
 from headwater.training.saving_hooks import CheckpointSaverHook
 from headwater.training.scaffold import Scaffold
 from headwater.training.training_util import create_global_step, get_global_step
-from headwater.training.warm_start import warm_start
 
 _logger: Final = logging.getLogger(__name__)
 _MODEL_ARGUMENTS: Final = {"features", "labels", "mode", "params", "config", "self"}
 LOSS_METRIC: Final = "loss"
-
-
-class WarmStartSettings:
-    """Which variables begin with values of a checkpoint; see `headwater.training.warm_start.warm_start`."""
-
-    def __init__(
-        self, ckpt_to_initialize_from: str, vars_to_warm_start: Any = ".*", var_name_to_vocab_info: Any = None,
-        var_name_to_prev_var_name: Any = None,
-    ) -> None:  # fmt: skip
-        if not ckpt_to_initialize_from:
-            raise ValueError("`ckpt_to_initialize_from` MUST be set in WarmStartSettings")
-        if var_name_to_vocab_info:
-            raise ValueError("var_name_to_vocab_info is not supported")
-        self.ckpt_to_initialize_from = ckpt_to_initialize_from
-        self.vars_to_warm_start = vars_to_warm_start
-        self.var_name_to_prev_var_name: Any = var_name_to_prev_var_name or {}
-
-    def begin(self) -> None:
-        """Lets the variables of the default graph begin so."""
-        path = self.ckpt_to_initialize_from
-        found = latest_checkpoint(path) if os.path.isdir(path) else path
-        if found is None:
-            raise ValueError(f"no checkpoint in {path}")
-        warm_start(found, self.vars_to_warm_start, self.var_name_to_prev_var_name)
 
 
 class Estimator:
