@@ -1,0 +1,34 @@
+"""Trains on parameter servers until a file named ``stop`` is in the folder that is given."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from headwater.keras import FixedShardsPartitioner, ParameterServerStrategy
+
+import keras  # isort: skip - the package before it chooses the backend
+
+folder = Path(sys.argv[-1])
+strategy = ParameterServerStrategy(variable_partitioner=FixedShardsPartitioner(2))
+rng = np.random.default_rng(0)
+x = rng.normal(size=(256, 4)).astype(np.float32)
+y = x @ np.arange(4, dtype=np.float32)[:, None] + 1
+with strategy.scope():
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)], name="line")
+    model.compile(keras.optimizers.Adam(0.05), "mse")
+
+
+class Watch(keras.callbacks.Callback):
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        found = sorted(logs or {})
+        print(f"epoch {epoch} updates {int(model.optimizer.iterations.value)} with {found}", flush=True)
+        model.stop_training = (folder / "stop").exists()
+
+
+model.fit(x, y, batch_size=32, epochs=1_000_000, verbose=0, callbacks=[Watch()], validation_data=(x, y))
+kernel, bias = model.get_weights()
+print("trained", np.round(kernel[:, 0], 2).tolist(), np.round(bias, 2).tolist(), flush=True)

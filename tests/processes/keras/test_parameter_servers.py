@@ -1,0 +1,52 @@
+"""Keras on parameter servers as real processes: workers and a ps are killed and come back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.processes import EXEC, Process, Processes, processes
+
+PROGRAM = Path(__file__).with_name("served.py")
+
+pytestmark = pytest.mark.slow
+
+
+def start(cluster: Processes, job: str, index: int, folder: Path) -> Process:
+    config = json.dumps({"cluster": cluster.hosts, "task": {"type": job, "index": index}})
+    if job == "evaluator":  # it has no place in the cluster
+        return cluster.run(*EXEC, str(PROGRAM), str(folder), TF_CONFIG=config)
+    return cluster.start(job, index, PROGRAM, str(folder), TF_CONFIG=config)
+
+
+def test_workers_and_a_ps_come_and_go_while_the_others_train(tmp_path: Path) -> None:
+    with processes(ps=2, worker=2) as cluster:
+        ps = [start(cluster, "ps", index, tmp_path) for index in range(2)]
+        chief, other = (start(cluster, "worker", index, tmp_path) for index in range(2))
+        evaluator = start(cluster, "evaluator", 0, tmp_path)
+        other.wait_for(r"epoch \d+ updates \d+ with \['loss'\]")
+        other.kill()
+        chief.wait_for("epoch", after=chief.line_count())
+
+        other = start(cluster, "worker", 1, tmp_path)
+        # It goes on in the epoch that the chief is in.
+        assert int(other.wait_for(r"epoch (\d+)")[1]) > 0
+
+        evaluator.wait_for(r"epoch \d+ updates \d+ with \['val_loss'\]")
+
+        before = int(chief.wait_for(r"epoch \d+ updates (\d+)", after=chief.line_count() - 1)[1])
+        ps[1].kill()
+        ps[1] = start(cluster, "ps", 1, tmp_path)
+        line = chief.line_count()
+        brought = int(chief.wait_for(r"brings /job:ps/task:1 the values of version (\d+)")[1])
+        assert brought > 0
+        assert int(chief.wait_for(r"epoch \d+ updates (\d+)", after=line)[1]) > before
+
+        (tmp_path / "stop").touch()
+        for worker in (chief, other):
+            assert "trained [0.0, 1.0, 2.0, 3.0] [1.0]" in worker.succeeds().replace("-0.0", "0.0")
+        assert evaluator.ends() == 0
+        for task in ps:
+            assert task.terminate() == 0
