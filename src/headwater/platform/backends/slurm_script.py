@@ -71,6 +71,7 @@ def batch_script(spec: JobSpec, how: SlurmRendering) -> str:
         description=json.dumps(description),
         attempt=how.attempt,
         limit=limit,
+        patience=math.ceil(spec.deadlines.grace) + 10,
         backoff=math.ceil(spec.restart.backoff),
         mark=JOB,
         job_id=how.job_id,
@@ -102,8 +103,14 @@ failed() {{
 ended() {{ for step in "$@"; do kill -0 "$step" 2>/dev/null && return 1; done; return 0; }}
 # Not by a signal to srun, which would kill what it asks to end.
 end_all() {{
+    scancel --quiet --signal=TERM "$SLURM_JOB_ID" 2>/dev/null
+    since=$SECONDS
     while ! ended $(jobs -pr); do
-        scancel --quiet --signal=TERM "$SLURM_JOB_ID" 2>/dev/null
+        # Keepers kill what does not end; this is for what has no keeper yet.
+        if [ $((SECONDS - since)) -gt {patience} ]; then
+            scancel --quiet --signal=KILL "$SLURM_JOB_ID" 2>/dev/null
+            since=$SECONDS
+        fi
         sleep 0.5 & wait $!
     done
 }}

@@ -138,6 +138,8 @@ class SlurmTask:
             "address": address,
             "mark": self._own_mark,
             "creator": None,
+            # Slurm sends signals to all processes of a step.
+            "relay": False,
         }
         folder.write("order", order)
         with open(os.devnull, "wb") as ready:

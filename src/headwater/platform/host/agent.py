@@ -134,6 +134,7 @@ class Agent:
                     "address": order["address"],
                     "mark": self._folder.mark(job_id, task),
                     "creator": self._creator,
+                    "relay": True,
                     "remember": order["remember"],
                 },
             )

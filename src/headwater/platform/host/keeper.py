@@ -63,7 +63,7 @@ class Keeper:
       folder: its records.
       order: what ``order.json`` says: ``argv``, ``env`` (all of it), ``cwd``, ``log_path``, ``max_log_bytes``,
         ``memory_bytes``, ``cores``, ``address``, ``mark``, and ``creator``: the process with which the task ends,
-        None where it outlives all others.
+        None where it outlives all others; ``relay``: whether SIGTERM reaches the task through the keeper alone.
     """
 
     def __init__(self, folder: AttemptFolder, order: dict[str, Any]) -> None:
@@ -196,7 +196,8 @@ class Keeper:
         assert self._process is not None
         stop = self._folder.read("stop")
         grace_s = _DEFAULT_GRACE_S if stop is None else float(stop["grace_s"])
-        if not self._asked and self._returncode is None:
+        # A task must not get the same request twice: the second may end what it does about the first.
+        if not self._asked and self._returncode is None and self._order["relay"]:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self._process.pid, signal.SIGTERM)
         # Without a record of it, it was not the agent that asked.
