@@ -17,7 +17,7 @@ from headwater.platform.states import AskRestart, AskScale, AskStop
 from headwater.platform.views import EventView, JobSummary, JobView
 from headwater.platform.web.forms import DEFAULTS, ROLES, draft
 from headwater.platform.web.parts import Parts, PartsOf
-from headwater.platform.web.picture import draw
+from headwater.platform.web.picture import BOX_HEIGHT, BOX_WIDTH, draw
 from headwater.platform.web.rendering import CSRF_COOKIE, render
 from headwater.platform.web.routing import SIGN_IN, Form, PageRoute, Runner, Visitor, redirect
 
@@ -174,6 +174,7 @@ def _shown(platform: Platform, parts: Parts, job_id: str) -> dict[str, Any]:
     return {
         "job": view,
         "picture": draw(view, parts.watcher.talks(view)),
+        "size": (BOX_WIDTH, BOX_HEIGHT),
         "events": [EventView.of(event) for event in reversed(events[-_EVENTS:])],
         "workers": workers,
         "log_dir": record.state.spec.log_dir,

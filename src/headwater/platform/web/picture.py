@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from headwater.platform.views import JobView, TaskView
 
-BOX_WIDTH, BOX_HEIGHT = 176, 92
+BOX_WIDTH, BOX_HEIGHT = 196, 92
 _GAP_X, _GAP_Y, _ROW_GAP, _MARGIN = 24, 76, 20, 12
 _MOST_IN_ROW = 6
 _MOST_EDGES = 600

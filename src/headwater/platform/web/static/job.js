@@ -10,8 +10,8 @@ document.addEventListener("DOMContentLoaded", async () => {
   const plots = headwater.plots(document.getElementById("plots"));
   const logs = headwater.logs(jobId, over);
   const buttons = () => {
-    const remove = document.getElementById("delete"), stop = document.getElementById("stop");
-    if (remove) [remove.hidden, stop.hidden] = [!over(), over()];
+    for (const element of document.querySelectorAll("[data-while]"))
+      element.hidden = (element.dataset.while === "over") !== over();
   };
   buttons();
 
@@ -39,8 +39,11 @@ document.addEventListener("DOMContentLoaded", async () => {
     },
   }, { done: over });
 
-  // A job that is over may be started again.
+  // A job that is over may be started again: the answer to the button's request says so at the button.
   document.body.addEventListener("headwater:changed", (event) => {
-    if (over() && event.target === document.body && event.detail?.elt) { phase = ""; stream.reopen(); }
+    if (over() && event.target !== document.body) {
+      phase = "";
+      stream.reopen();
+    }
   });
 });

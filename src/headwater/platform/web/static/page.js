@@ -23,8 +23,13 @@ const headwater = {
     return { reopen() { close(); open(); }, close };
   },
 
-  // Has everything that shows jobs fetched anew.
-  changed() { document.body.dispatchEvent(new CustomEvent("headwater:changed")); },
+  // Has everything that shows jobs fetched anew, soon: news come in bursts, of which the last must not be missed.
+  changed() {
+    headwater.news ??= setTimeout(() => {
+      headwater.news = null;
+      document.body.dispatchEvent(new CustomEvent("headwater:changed"));
+    }, 400);
+  },
 
   // Tells people who listen to the page rather than look at it.
   announce(text) { document.getElementById("announcements").textContent = text; },

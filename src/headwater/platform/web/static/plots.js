@@ -42,7 +42,7 @@ headwater.plots = function (place) {
   };
 
   const ticks = (low, high) => {
-    const rough = (high - low) / 4 || 1;
+    const rough = (high - low) / 5 || 1;
     const size = 10 ** Math.floor(Math.log10(rough));
     const step = [1, 2, 5, 10].map((factor) => factor * size).find((candidate) => candidate >= rough);
     const found = [];
