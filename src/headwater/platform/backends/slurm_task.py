@@ -140,6 +140,7 @@ class SlurmTask:
             "creator": None,
             # Slurm sends signals to all processes of a step.
             "relay": False,
+            "grace_s": spec.deadlines.grace,
         }
         folder.write("order", order)
         with open(os.devnull, "wb") as ready:

@@ -63,7 +63,8 @@ class Keeper:
       folder: its records.
       order: what ``order.json`` says: ``argv``, ``env`` (all of it), ``cwd``, ``log_path``, ``max_log_bytes``,
         ``memory_bytes``, ``cores``, ``address``, ``mark``, and ``creator``: the process with which the task ends,
-        None where it outlives all others; ``relay``: whether SIGTERM reaches the task through the keeper alone.
+        None where it outlives all others; ``relay``: whether SIGTERM reaches the task through the keeper alone;
+        ``grace_s``, if there: seconds before it is killed when others than the agent ask it to end.
     """
 
     def __init__(self, folder: AttemptFolder, order: dict[str, Any]) -> None:
@@ -109,6 +110,9 @@ class Keeper:
                 for key, _ in self._selector.select(self._timeout()):
                     key.data()
                 self._look_at_time()
+            if not self._asked and not self._order["relay"] and self._returncode == -signal.SIGTERM:
+                # The same request has reached the task, and us a moment later.
+                self._asked = "preempted"
             guard.end_job(self._order["mark"])
             self._reap()
             self._drain()
@@ -195,7 +199,7 @@ class Keeper:
     def _ask_to_end(self) -> None:
         assert self._process is not None
         stop = self._folder.read("stop")
-        grace_s = _DEFAULT_GRACE_S if stop is None else float(stop["grace_s"])
+        grace_s = float(self._order.get("grace_s", _DEFAULT_GRACE_S) if stop is None else stop["grace_s"])
         # A task must not get the same request twice: the second may end what it does about the first.
         if not self._asked and self._returncode is None and self._order["relay"]:
             with contextlib.suppress(ProcessLookupError):
