@@ -6,7 +6,8 @@ from typing import Any, ClassVar
 
 from headwater.build import arrays, blocks, convolution, nn
 from headwater.build.initializers import ZEROS
-from headwater.build.layers.base import InputSpec, Layer, functional
+from headwater.build.layers.affine import AffineLayer
+from headwater.build.layers.base import InputSpec, functional
 from headwater.build.layers.spatial import (
     channels_first,
     format_of,
@@ -22,7 +23,7 @@ from headwater.graph.operation import Tensor
 from headwater.shapes import TensorShape
 
 
-class Convolution(Layer):
+class Convolution(AffineLayer):
     """activation(kernel * inputs + bias): what all convolution layers share.
 
     Args:
@@ -53,7 +54,11 @@ class Convolution(Layer):
         bias_regularizer: Any = None, activity_regularizer: Any = None, kernel_constraint: Any = None,
         bias_constraint: Any = None, trainable: bool = True, name: Any = None, **kwargs: Any,
     ) -> None:  # fmt: skip
-        super().__init__(trainable=trainable, name=name, activity_regularizer=activity_regularizer, **kwargs)
+        super().__init__(
+            activation, use_bias, kernel_initializer, bias_initializer, kernel_regularizer, bias_regularizer,
+            kernel_constraint, bias_constraint, activity_regularizer=activity_regularizer, trainable=trainable,
+            name=name, **kwargs,
+        )  # fmt: skip
         self.filters = filters
         self.kernel_size = per_dimension(kernel_size, self.rank, "kernel_size")
         self.strides = per_dimension(strides, self.rank, "strides")
@@ -61,16 +66,6 @@ class Convolution(Layer):
         self.data_format = data_format
         self._first = channels_first(data_format)
         self.dilation_rate = per_dimension(dilation_rate, self.rank, "dilation_rate")
-        self.activation = activation
-        self.use_bias = use_bias
-        self.kernel_initializer = kernel_initializer
-        self.bias_initializer = bias_initializer
-        self.kernel_regularizer = kernel_regularizer
-        self.bias_regularizer = bias_regularizer
-        self.kernel_constraint = kernel_constraint
-        self.bias_constraint = bias_constraint
-        self.kernel: Any = None
-        self.bias: Any = None
         self.input_spec = InputSpec(ndim=self.rank + 2)
 
     def build(self, input_shape: Any) -> None:

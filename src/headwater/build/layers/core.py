@@ -7,13 +7,14 @@ from typing import Any
 from headwater.build import arrays, linalg, nn
 from headwater.build.conditions import smart_cond
 from headwater.build.initializers import ZEROS
+from headwater.build.layers.affine import AffineLayer
 from headwater.build.layers.base import InputSpec, Layer, functional
 from headwater.graph.convert import convert_to_tensor
 from headwater.graph.operation import Tensor
 from headwater.shapes import TensorShape, as_shape
 
 
-class Dense(Layer):
+class Dense(AffineLayer):
     """activation(inputs kernel + bias), over the last dimension.
 
     Args:
@@ -33,18 +34,12 @@ class Dense(Layer):
         activity_regularizer: Any = None, kernel_constraint: Any = None, bias_constraint: Any = None,
         trainable: bool = True, name: Any = None, **kwargs: Any,
     ) -> None:  # fmt: skip
-        super().__init__(trainable=trainable, name=name, activity_regularizer=activity_regularizer, **kwargs)
+        super().__init__(
+            activation, use_bias, kernel_initializer, bias_initializer, kernel_regularizer, bias_regularizer,
+            kernel_constraint, bias_constraint, activity_regularizer=activity_regularizer, trainable=trainable,
+            name=name, **kwargs,
+        )  # fmt: skip
         self.units = int(units)
-        self.activation = activation
-        self.use_bias = use_bias
-        self.kernel_initializer = kernel_initializer
-        self.bias_initializer = bias_initializer
-        self.kernel_regularizer = kernel_regularizer
-        self.bias_regularizer = bias_regularizer
-        self.kernel_constraint = kernel_constraint
-        self.bias_constraint = bias_constraint
-        self.kernel: Any = None
-        self.bias: Any = None
         self.input_spec = InputSpec(min_ndim=2)
 
     def build(self, input_shape: Any) -> None:
