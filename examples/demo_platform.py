@@ -164,7 +164,7 @@ def main() -> None:
     """Does it all."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--folder", type=Path, default=Path("build/demo-platform"), help="for it all; emptied first")
-    parser.add_argument("--steps", type=int, default=40000, help="steps of linear.py, of all workers together")
+    parser.add_argument("--steps", type=int, default=80000, help="steps of linear.py, of all workers together")
     parser.add_argument("--keep", action="store_true", help="serve on until Ctrl-C")
     arguments = parser.parse_args()
     folder: Path = arguments.folder.absolute()
