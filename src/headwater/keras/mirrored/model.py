@@ -19,6 +19,7 @@ from headwater.keras import saving
 from headwater.keras.mirrored.callbacks import Mirror, Preempted, SavesProgress, prepare_callbacks
 from headwater.keras.mirrored.shards import Shards, Share, shards_of
 from headwater.keras.mirrored.steps import Replicas, State, TrainStep, loss_totals, rows_of, sums_its_loss
+from headwater.keras.progress import progress_callbacks
 
 _jax: Any = jax
 _slicing: Any = array_slicing
@@ -137,7 +138,7 @@ class MirroredModel:
                     x=self._data,
                     epochs=epochs,
                     verbose=self._verbose(verbose),
-                    callbacks=[*listed, Mirror(self)],
+                    callbacks=[*listed, *progress_callbacks(shared=True), Mirror(self)],
                     validation_data=validation,
                     initial_epoch=initial_epoch,
                     steps_per_epoch=steps_per_epoch,

@@ -20,6 +20,7 @@ from headwater.keras.parameter_server.client import ParameterClient
 from headwater.keras.parameter_server.protocol import TRAINING_OVER, UNKNOWN_STEPS
 from headwater.keras.parameter_server.steps import GradientStep
 from headwater.keras.parameter_server.values import ModelValues, Place
+from headwater.keras.progress import progress_callbacks
 
 _keras: Any = keras
 _tree: Any = _keras.tree
@@ -280,8 +281,8 @@ class ServedModel(ModelValues):
         for callback in mine:
             self._sync_before_saving(callback)
         return _keras.callbacks.CallbackList(
-            mine, add_history=True, add_progbar=chief and verbose != 0, verbose=verbose, epochs=epochs,
-            steps=batches.steps, model=self.model,
+            [*mine, *progress_callbacks(shared=False)], add_history=True, add_progbar=chief and verbose != 0,
+            verbose=verbose, epochs=epochs, steps=batches.steps, model=self.model,
         )  # fmt: skip
 
     def _sync_before_saving(self, callback: Any) -> None:

@@ -1,0 +1,45 @@
+"""What `fit` tells the launcher or the platform that started this process: its steps, its speed and its loss."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from keras.src.callbacks.callback import Callback
+
+from headwater.telemetry.progress import ProgressReporter
+from headwater.training.progress import progress_reporter
+
+_base: Any = Callback
+
+
+class ReportsProgress(_base):
+    """Reports each step of `fit`.
+
+    Args:
+      reporter: where to.
+      shared: whether this process's steps are those of all, as in mirrored training; the optimizer's own count of its
+        updates then is the global step.
+    """
+
+    async_safe = True
+
+    def __init__(self, reporter: ProgressReporter, *, shared: bool) -> None:
+        super().__init__()
+        self._reporter = reporter
+        self._shared = shared
+        self._step: int | None = None
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        if self._shared:
+            self._step = int(self.model.optimizer.iterations.value)
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        if self._step is not None:
+            self._step += 1
+        self._reporter.step(self._step, loss=(logs or {}).get("loss"))
+
+
+def progress_callbacks(*, shared: bool) -> list[Any]:
+    """The callback that reports `fit`'s progress, where anybody listens."""
+    reporter = progress_reporter()
+    return [ReportsProgress(reporter, shared=shared)] if reporter.listening else []
