@@ -13,7 +13,8 @@ with tf.device("/job:ps/task:1"):
     weights = tf.get_variable("weights", [6, 2], initializer=tf.zeros_initializer())
     whole = tf.reduce_sum(weights)
 saver = tf.train.Saver([weights, global_step])
-with tf.Session(target) as session:
+# The workers have ended, and a session would wait a while for them.
+with tf.Session(target, config=tf.ConfigProto(device_filters=["/job:ps"])) as session:
     session.run(tf.global_variables_initializer())
     assert session.run(global_step) == 0
     saver.restore(session, tf.train.latest_checkpoint(folder))
