@@ -400,19 +400,21 @@ class ParameterClient:
 
     def _exchange(self, frames: Sequence[Frame | None]) -> list[Frame | None]:
         """Sends a frame to each ``ps``, then takes an answer from each; None from those that were lost meanwhile."""
-        sent: list[bool] = []
+        asked: list[Channel | None] = []
         for index, (session, frame) in enumerate(zip(self._sessions, frames, strict=True)):
             try:
                 if frame is not None:
                     self._send(session, frame)
-                sent.append(frame is not None)
+                asked.append(session.channel if frame is not None else None)
             except (UnavailableError, AbortedError) as error:
                 self._lost(index, error)
-                sent.append(False)
+                asked.append(None)
         answers: list[Frame | None] = []
         for index, session in enumerate(self._sessions):
             try:
-                answers.append(self._receive(session) if sent[index] else None)
+                # A new channel: it was lost, and met again, while another one was waited for.
+                still = asked[index] is not None and asked[index] is session.channel
+                answers.append(self._receive(session) if still else None)
             except (UnavailableError, AbortedError) as error:
                 self._lost(index, error)
                 answers.append(None)
@@ -448,16 +450,24 @@ class ParameterClient:
                 frame = session.channel.recv(_SILENCE_S)
             except DeadlineExceededError:
                 _log.info("%s waits for %s, which says nothing", self._worker, session.task)
+                self._look_around(session)
                 continue
             if frame.kind == ERROR:
                 raise_error(frame, session.task)
             if frame.kind != protocol.WAIT:
                 break
             _log.info("%s waits for %s: %s", self._worker, session.task, frame.header[0] if frame.header else "")
+            self._look_around(session)
         if frame.kind not in (protocol.WELCOME, protocol.VALUES, DONE):
             raise bad_header(frame, session.task)
         self._traffic[1] += sum(tensor.nbytes for tensor in frame.tensors)
         return frame
+
+    def _look_around(self, waiting_for: _Session) -> None:
+        """Meets anew each other ``ps`` that was lost: what is waited for may itself wait for what that one needs."""
+        for index, session in enumerate(self._sessions):
+            if session is not waiting_for and session.channel is not None and session.channel.peer_gone():
+                self._lost(index, UnavailableError(None, None, f"the channel to {session.task} is gone"))
 
 
 def _is_added(spec: VariableSpec) -> bool:
