@@ -165,7 +165,7 @@ def test_real_training_with_the_commands(running: Server, tmp_path: Path) -> Non
         f"""
         name: linear
         program: {REPOSITORY / "examples" / "linear.py"}
-        args: [--steps=3000, "--logdir={{log_dir}}"]
+        args: [--steps=20000, "--logdir={{log_dir}}"]
         flags: true
         ps: 1
         workers: 2
