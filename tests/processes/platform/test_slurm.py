@@ -135,18 +135,24 @@ def test_all_tasks_are_started_again_until_the_limit(backend: SlurmBackend, tmp_
 def test_old_processes_are_ended_before_new_ones_start(
     backend: SlurmBackend, cluster: Slurm, tmp_path: Path, told: Told
 ) -> None:
-    program = f"""
-orphan = {PREAMBLE!r} + "tell(os.getpid())\\nwhile True: signal.pause()"
+    program = f'''
+orphan = {PREAMBLE!r} + """
+open("orphan", "w").write(str(os.getpid()))
+tell(os.getpid())
+while True: signal.pause()
+"""
 if os.path.exists("orphan"):
-    pid = int(open("orphan").read())
-    print("left" if os.path.exists(f"/proc/{{pid}}") else "gone")
+    try:
+        state = open("/proc/" + open("orphan").read() + "/stat").read().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        state = "Z"
+    print("gone" if state in "ZX" else "left")
     sys.exit()
 # What Slurm does not find: a daemon, whose parent is gone.
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
-child = subprocess.Popen(["setsid", sys.executable, "-c", orphan], start_new_session=True)
-open("orphan", "w").write(str(child.pid))
+subprocess.Popen(["setsid", sys.executable, "-c", orphan], start_new_session=True)
 signal.pause()
-"""
+'''
     ordered = order(tmp_path, program, workers=1, job_id="linear-x4")
     handle = backend.submit_job(ordered)
     orphan = told()

@@ -86,12 +86,14 @@ _BODY = """
 umask 077
 folder={folder}
 mkdir -p "$folder/rounds" "$folder/logs" "$folder/work"
-cat > "$folder/job.json" <<'END_OF_JOB'
+# Others read these files while they are written: each is there whole or not at all.
+put() {{ cat > "$1.tmp" && mv "$1.tmp" "$1"; }}
+put "$folder/job.json" <<'END_OF_JOB'
 {description}
 END_OF_JOB
 
-result() {{ echo "$1" > "$folder/result.tmp" && mv "$folder/result.tmp" "$folder/result-{attempt}"; }}
-step() {{ "${{@:2}}"; echo $? > "$folder/rounds/$round/$1.code"; }}
+result() {{ echo "$1" | put "$folder/result-{attempt}"; }}
+step() {{ "${{@:2}}"; echo $? | put "$folder/rounds/$round/$1.code"; }}
 # Whether a step has ended with an exit code other than 0, which is $code then.
 failed() {{
     for file in "$folder/rounds/$round"/*.code; do
