@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 from keras.src.callbacks.callback import Callback
@@ -28,15 +29,23 @@ class ReportsProgress(_base):
         self._reporter = reporter
         self._shared = shared
         self._step: int | None = None
+        # Keras calls from several threads, and batches may overtake each other on their way here.
+        self._lock = threading.Lock()
+        self._latest = -1
 
     def on_train_begin(self, logs: Any = None) -> None:
         if self._shared:
             self._step = int(self.model.optimizer.iterations.value)
 
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        self._latest = -1
+
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        if self._step is not None:
-            self._step += 1
-        self._reporter.step(self._step, loss=(logs or {}).get("loss"))
+        with self._lock:
+            if self._step is not None:
+                self._step += 1
+            overtaken, self._latest = batch < self._latest, max(batch, self._latest)
+            self._reporter.step(self._step, loss=None if overtaken else (logs or {}).get("loss"))
 
 
 def progress_callbacks(*, shared: bool) -> list[Any]:
