@@ -267,7 +267,8 @@ def test_the_chief_validates_stops_training_and_saves_an_ordinary_file(tmp_path:
     assert histories[0].epoch == [0, 1]
     assert len(histories[1].epoch) < 50
     loaded = keras.models.load_model(path)
-    assert int(loaded.optimizer.iterations.value) >= 12
+    # The other worker may have been at the last of the twelve steps of two epochs.
+    assert int(loaded.optimizer.iterations.value) >= 11
     assert type(loaded) is keras.Sequential
     cluster.stop()
 
