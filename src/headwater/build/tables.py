@@ -58,7 +58,22 @@ class KeyValueTensorInitializer:
             return graph.create_op("InitializeTableV2", [table.resource_handle, self._keys, self._values], {}, scope)
 
 
-class TextFileInitializer:
+class _Typed:
+    """What has keys and values: tables, and files that fill them."""
+
+    def __init__(self, key_dtype: DType, value_dtype: DType) -> None:
+        self._key_dtype, self._value_dtype = key_dtype, value_dtype
+
+    @property
+    def key_dtype(self) -> DType:
+        return self._key_dtype
+
+    @property
+    def value_dtype(self) -> DType:
+        return self._value_dtype
+
+
+class TextFileInitializer(_Typed):
     """Entries from the lines of a text file.
 
     Args:
@@ -90,20 +105,12 @@ class TextFileInitializer:
         if vocab_size is not None and vocab_size <= 0:
             raise ValueError(f"Invalid vocab_size {vocab_size}.")
         self._filename = filename
-        self._key_dtype, self._value_dtype = as_dtype(key_dtype), as_dtype(value_dtype)
+        super().__init__(as_dtype(key_dtype), as_dtype(value_dtype))
         self._attrs = {
             "key_index": key_index, "value_index": value_index, "vocab_size": vocab_size or -1, "delimiter": delimiter,
             "key_dtype": self._key_dtype, "value_dtype": self._value_dtype,
         }  # fmt: skip
         self._name = name
-
-    @property
-    def key_dtype(self) -> DType:
-        return self._key_dtype
-
-    @property
-    def value_dtype(self) -> DType:
-        return self._value_dtype
 
     def initialize(self, table: Any) -> Operation:
         """The operation that fills ``table``."""
@@ -144,21 +151,6 @@ class TextFileIdTableInitializer(TextFileInitializer):
         )
 
 
-class _Table:
-    """What all tables share."""
-
-    def __init__(self, key_dtype: DType, value_dtype: DType) -> None:
-        self._key_dtype, self._value_dtype = key_dtype, value_dtype
-
-    @property
-    def key_dtype(self) -> DType:
-        return self._key_dtype
-
-    @property
-    def value_dtype(self) -> DType:
-        return self._value_dtype
-
-
 def _keys_of(keys: Any, dtype: DType) -> Tensor:
     """The keys as a tensor of the table's type.
 
@@ -177,7 +169,7 @@ def _like_keys(keys: Any, found: Tensor) -> Any:
     return SparseTensor(keys.indices, found, keys.dense_shape) if isinstance(keys, SparseTensor) else found
 
 
-class _ResourceTable(_Table):
+class _ResourceTable(_Typed):
     """A table with a handle: a dictionary on a task."""
 
     def __init__(
@@ -292,7 +284,7 @@ class MutableHashTable(_ResourceTable):
         return keys, values
 
 
-class IdTableWithHashBuckets(_Table):
+class IdTableWithHashBuckets(_Typed):
     """Numbers of keys, with numbers beyond a table's for the keys that it does not have: by their fingerprints.
 
     Args:

@@ -14,6 +14,7 @@ from types import FrameType
 
 from headwater.cli.launcher.output import Outlet, make_view
 from headwater.platform.backends.local import LocalBackend, LocalSettings
+from headwater.platform.host.signals import handling
 from headwater.platform.logfiles import Follower
 from headwater.platform.manager import Manager, ManagerSettings
 from headwater.platform.policy import NotPossible
@@ -135,10 +136,5 @@ def _stop_signals(received: list[int]) -> Generator[None]:
     def note(signum: int, _frame: FrameType | None) -> None:
         received.append(signum)
 
-    handled = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    previous = {signum: signal.signal(signum, note) for signum in handled}
-    try:
+    with handling(dict.fromkeys((signal.SIGINT, signal.SIGTERM, signal.SIGHUP), note)):
         yield
-    finally:
-        for signum, handler in previous.items():
-            signal.signal(signum, handler)

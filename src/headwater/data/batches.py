@@ -204,16 +204,14 @@ def _rows(element: Element) -> int:
 
 
 @dataclass(eq=False, kw_only=True)
-class BatchPart(Wrapper):
-    """Of each element, which is a batch, the rows of one worker: as even parts as can be, the greater ones first.
+class _Parts(Wrapper):
+    """Of each element, which is a batch, the rows in parts, as even as can be, the greater ones first.
 
     Attributes:
-      count: how many workers there are.
-      index: which one this is.
+      count: how many parts there are.
     """
 
     count: int
-    index: int
 
     @property
     def specs(self) -> tuple[TensorSpec, ...]:
@@ -222,6 +220,20 @@ class BatchPart(Wrapper):
     @property
     def columnar(self) -> bool:
         return False
+
+    def part(self, element: Element, index: int) -> Element:
+        return tuple(column[_part(len(column), self.count, index)] for column in element)
+
+
+@dataclass(eq=False, kw_only=True)
+class BatchPart(_Parts):
+    """The part of one worker.
+
+    Attributes:
+      index: which one this is.
+    """
+
+    index: int
 
     @property
     def cardinality(self) -> int:
@@ -230,22 +242,12 @@ class BatchPart(Wrapper):
     def elements(self, context: Context) -> Iterator[Element]:
         with closing(self.input.elements(context)) as source:
             for element in source:
-                yield tuple(column[_part(len(column), self.count, self.index)] for column in element)
+                yield self.part(element, self.index)
 
 
 @dataclass(eq=False, kw_only=True)
-class BatchParts(Wrapper):
-    """Each element, which is a batch, as ``count`` smaller ones."""
-
-    count: int
-
-    @property
-    def specs(self) -> tuple[TensorSpec, ...]:
-        return tuple(_part_spec(spec, self.count) for spec in self.input.specs)
-
-    @property
-    def columnar(self) -> bool:
-        return False
+class BatchParts(_Parts):
+    """Each part as an element of its own."""
 
     @property
     def cardinality(self) -> int:
@@ -256,7 +258,7 @@ class BatchParts(Wrapper):
         with closing(self.input.elements(context)) as source:
             for element in source:
                 for index in range(self.count):
-                    part = tuple(column[_part(len(column), self.count, index)] for column in element)
+                    part = self.part(element, index)
                     if len(part[0]):
                         yield part
 

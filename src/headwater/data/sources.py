@@ -149,8 +149,8 @@ def _names(filenames: Any) -> list[bytes]:
 
 
 @dataclass(eq=False, kw_only=True)
-class Records(Node):
-    """The records of TFRecord files, one file after the other.
+class _Files(Node):
+    """What is in files, one file after the other, as text.
 
     Attributes:
       filenames: bytes, a scalar or vector.
@@ -173,6 +173,11 @@ class Records(Node):
 
     def elements(self, context: Context) -> Iterator[Element]:
         return rows_of(self.blocks(context, 256))
+
+
+@dataclass(eq=False, kw_only=True)
+class Records(_Files):
+    """The records of TFRecord files."""
 
     def blocks(self, context: Context, rows: int) -> Iterator[Block]:
         options = TFRecordOptions.of(_text(self.compression_type))
@@ -194,30 +199,8 @@ def _strings(values: list[bytes]) -> np.ndarray[Any, Any]:
 
 
 @dataclass(eq=False, kw_only=True)
-class Lines(Node):
-    """The lines of text files, one file after the other, without their ends.
-
-    Attributes:
-      filenames: bytes, a scalar or vector.
-      compression_type: ``GZIP``, ``ZLIB``, or empty.
-      buffer_size: bytes to read at once; 0 for a good number.
-    """
-
-    values = {"filenames": string, "compression_type": string, "buffer_size": int64}
-    filenames: Any
-    compression_type: Any
-    buffer_size: Any
-
-    @property
-    def specs(self) -> tuple[TensorSpec, ...]:
-        return (TensorSpec((), string),)
-
-    @property
-    def columnar(self) -> bool:
-        return True
-
-    def elements(self, context: Context) -> Iterator[Element]:
-        return rows_of(self.blocks(context, 256))
+class Lines(_Files):
+    """The lines of text files, without their ends."""
 
     def blocks(self, context: Context, rows: int) -> Iterator[Block]:
         bits = TFRecordOptions.of(_text(self.compression_type)).zlib_window_bits
@@ -241,39 +224,22 @@ def _split(source: Inflater, size: int = 1 << 16) -> Iterator[bytes]:
 
 
 @dataclass(eq=False, kw_only=True)
-class FixedLengthRecords(Node):
-    """Records of equal length, of one file after the other.
+class FixedLengthRecords(_Files):
+    """Records of equal length.
 
     Attributes:
-      filenames: bytes, a scalar or vector.
       record_bytes: length of a record.
       header_bytes: what is left out at a file's begin.
       footer_bytes: what is left out at its end.
-      buffer_size: bytes to read at once; 0 for a good number.
-      compression_type: ``GZIP``, ``ZLIB``, or empty.
     """
 
     values = {
         "filenames": string, "header_bytes": int64, "record_bytes": int64, "footer_bytes": int64, "buffer_size": int64,
         "compression_type": string,
     }  # fmt: skip
-    filenames: Any
     header_bytes: Any
     record_bytes: Any
     footer_bytes: Any
-    buffer_size: Any
-    compression_type: Any
-
-    @property
-    def specs(self) -> tuple[TensorSpec, ...]:
-        return (TensorSpec((), string),)
-
-    @property
-    def columnar(self) -> bool:
-        return True
-
-    def elements(self, context: Context) -> Iterator[Element]:
-        return rows_of(self.blocks(context, 256))
 
     def blocks(self, context: Context, rows: int) -> Iterator[Block]:
         header, length, footer = int(self.header_bytes), int(self.record_bytes), int(self.footer_bytes)

@@ -1,26 +1,13 @@
-"""Links: how a task reaches the others, and how a client reaches a master that is elsewhere."""
+"""How a task's master reaches the other tasks, and what these tell it of themselves."""
 
 from __future__ import annotations
 
-import os
-import socket
-import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from headwater.cluster.addresses import Address
 from headwater.cluster.names import TaskName
-from headwater.errors import CancelledError
 from headwater.master.peers import PeerStatus
-from headwater.transport.channel import Channel
-from headwater.transport.connect import connect
-from headwater.transport.control_client import ControlClient
-from headwater.transport.handshake import Identity
-from headwater.transport.options import TransportOptions
-from headwater.transport.pool import ChannelPool
-from headwater.transport.problems import ConnectFailure
-from headwater.transport.security import Security
-from headwater.transport.waiting import Waiter
+from headwater.transport.links import Link, Wiring
 
 STEPS_DETAIL = "steps"
 """Key of the status detail that counts the steps a task has run for masters elsewhere."""
@@ -28,123 +15,6 @@ SESSIONS_DETAIL = "sessions"
 """Key of the status detail that counts the sessions that have plans on a task."""
 CHANNELS_DETAIL = "channels"
 """Key of the status detail that counts the channels that others have open to a task, without those inside gRPC."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Wiring:
-    """What all links of a process have in common.
-
-    Attributes:
-      me: this task, or client.
-      security: what it shows and asks for.
-      options: limits of channels.
-      waiter: how long it waits for others.
-      inside_grpc: keep tensors inside gRPC.
-    """
-
-    me: Identity
-    security: Security = field(default_factory=Security.from_environment)
-    options: TransportOptions = field(default_factory=TransportOptions)
-    waiter: Waiter = field(default_factory=Waiter)
-    inside_grpc: bool = False
-
-
-def client_wiring() -> Wiring:
-    """For a client that is no task of the cluster."""
-    return Wiring(me=Identity(task=f"client {os.getpid()} on {socket.gethostname()}", generation=0))
-
-
-class Link:
-    """A way to one task: its control plane, made when first needed, and channels.
-
-    Args:
-      wiring: see `Wiring`.
-      peer: the task, or None for whichever has the address.
-      address: where it is.
-    """
-
-    def __init__(self, wiring: Wiring, peer: TaskName | None, address: Address) -> None:
-        self._wiring = wiring
-        self._peer = peer or TaskName("master", 0)
-        self._wanted = Identity(task=str(peer) if peer else "", generation=0)
-        self._called = str(peer) if peer else "the master"
-        self._address = address
-        self._control: ControlClient | None = None
-        self._lock = threading.Lock()
-        self._closed = False
-        self._pool = ChannelPool(lambda _: self._open())
-
-    @property
-    def control(self) -> ControlClient:
-        """The task's control plane."""
-        with self._lock:
-            if self._closed:
-                raise CancelledError(None, None, f"the connection to {self._called} was closed at this end")
-            if self._control is None:
-                self._control = ControlClient(
-                    self._address, peer=self._called, security=self._wiring.security, on_lost=self._lost
-                )
-            return self._control
-
-    def _lost(self) -> None:
-        # A task that was stopped, or whose machine is gone, closes no channel; steps would wait for it for ever.
-        self._pool.break_off(self._peer, "it answers no more; it has ended, was stopped, or its machine is gone")
-
-    def _attempt(self) -> Channel:
-        wiring = self._wiring
-        if wiring.inside_grpc:
-            return self.control.open_channel(me=wiring.me, wanted=self._wanted, options=wiring.options)
-        return connect(
-            self._address, me=wiring.me, wanted=self._wanted, security=wiring.security, options=wiring.options
-        )
-
-    def _open(self) -> Channel:
-        try:
-            return self._attempt()
-        except ConnectFailure as failure:
-            raise failure.as_error(
-                f"{self._wiring.me.task} cannot reach {self._called} at {self._address}"
-            ) from failure
-
-    def reach(self, deadline_s: float | None = None) -> None:
-        """Waits until the task can be reached, saying so now and then; see `Waiter.connect` for what it raises.
-
-        Args:
-          deadline_s: for a task that is not needed: go on without it after this long, in seconds, if that is sooner
-            than the process's own deadline.
-        """
-        waiter = self._wiring.waiter
-        otherwise = "gives up" if deadline_s is None else "tries without it"
-        if deadline_s is not None:
-            deadline_s = min(deadline_s, waiter.patience.deadline_s)
-        channel = waiter.connect(
-            self._attempt, me=self._wiring.me.task, peer=self._called, address=self._address, deadline_s=deadline_s,
-            otherwise=otherwise,
-        )  # fmt: skip
-        channel.close()
-
-    def channels(self) -> list[Channel]:
-        """All open channels."""
-        return self._pool.channels()
-
-    def take(self) -> Channel:
-        """A channel for one conversation; end it with `give_back`."""
-        return self._pool.take(self._peer)
-
-    def give_back(self, channel: Channel, usable: bool) -> None:
-        """Ends a conversation; ``usable`` says that both ends expect a new one."""
-        if usable:
-            self._pool.give_back(channel)
-        else:
-            self._pool.discard(channel)
-
-    def close(self) -> None:
-        """Closes everything."""
-        self._pool.close()
-        with self._lock:
-            self._closed, control = True, self._control
-        if control is not None:
-            control.close()
 
 
 class TaskLink(Link):

@@ -12,7 +12,6 @@ from headwater.cluster.devices import Device, parse_device
 from headwater.errors import CancelledError, DeadlineExceededError, InternalError, OpError, UnavailableError
 from headwater.graph.graph import Graph
 from headwater.graph.graph_def import graph_def
-from headwater.master.links import Link, client_wiring
 from headwater.master.master import SessionOptions
 from headwater.master.protocol import CALL, DONE, ERROR, HOLD, raise_error
 from headwater.master.targets import OpenSession, Runnable
@@ -20,6 +19,7 @@ from headwater.passes.prune import Request
 from headwater.telemetry.step_stats import StepTrace
 from headwater.transport.channel import Channel
 from headwater.transport.frames import Frame
+from headwater.transport.links import Link, client_wiring
 
 _log = logging.getLogger("headwater")
 

@@ -6,8 +6,7 @@ import ipaddress
 import os
 import signal
 import socket
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -19,6 +18,7 @@ from fastapi import APIRouter
 from headwater.platform.app import create_app
 from headwater.platform.auth import Auth
 from headwater.platform.backends.base import Backend
+from headwater.platform.host.signals import handling
 from headwater.platform.logging_setup import LogFormat, set_up_logging
 from headwater.platform.manager import Manager, ManagerSettings
 from headwater.platform.service import Platform
@@ -141,7 +141,7 @@ def serve_forever(
                 server_header=False,
             )
             try:
-                with _own_signals():
+                with handling({signal.SIGINT: _nothing, signal.SIGTERM: _nothing}):
                     _Server(config, platform).run(sockets=[listening])
             except OSError as error:  # of the certificate or its key: the socket is there already
                 raise ServerError(f"{settings.certificate}, {settings.key}: {error}") from error
@@ -164,19 +164,8 @@ class _Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-@contextmanager
-def _own_signals() -> Generator[None]:
+def _nothing(_signum: int, _frame: FrameType | None) -> None:
     """uvicorn sends itself anew the signals that ended it: by then they must not end this process on the spot."""
-
-    def nothing(_signum: int, _frame: FrameType | None) -> None:
-        """All is done once uvicorn returns."""
-
-    previous = {signum: signal.signal(signum, nothing) for signum in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for signum, handler in previous.items():
-            signal.signal(signum, handler)
 
 
 def _listen(settings: ServerSettings) -> socket.socket:

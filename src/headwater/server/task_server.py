@@ -14,7 +14,7 @@ from headwater.cluster.names import TaskName
 from headwater.cluster.spec import ClusterSpec
 from headwater.cluster.variables import MAX_WORKERS
 from headwater.errors import InvalidArgumentError, OpError, ResourceExhaustedError
-from headwater.master.links import CHANNELS_DETAIL, SESSIONS_DETAIL, STEPS_DETAIL, TaskLink, Wiring
+from headwater.master.links import CHANNELS_DETAIL, SESSIONS_DETAIL, STEPS_DETAIL, TaskLink
 from headwater.master.peers import ClusterPeers
 from headwater.master.protocol import CALL, HOLD
 from headwater.master.targets import forget_master, register_master
@@ -32,6 +32,7 @@ from headwater.transport.control_server import ControlServer
 from headwater.transport.frames import Frame
 from headwater.transport.handlers import DeviceInfo
 from headwater.transport.handshake import Identity, new_generation
+from headwater.transport.links import Wiring
 from headwater.transport.listener import Listener
 from headwater.transport.workplace import Workplace
 

@@ -105,7 +105,21 @@ class LayerCell(RNNCell):
         return depth
 
 
-class BasicRNNCell(LayerCell):
+class _OneStateCell(LayerCell):
+    """A cell whose one state has the size of its output."""
+
+    _num_units: int
+
+    @property
+    def state_size(self) -> Any:
+        return self._num_units
+
+    @property
+    def output_size(self) -> Any:
+        return self._num_units
+
+
+class BasicRNNCell(_OneStateCell):
     """output = state = activation([inputs, state] kernel + bias).
 
     Args:
@@ -124,14 +138,6 @@ class BasicRNNCell(LayerCell):
         self._kernel: Any = None
         self._bias: Any = None
 
-    @property
-    def state_size(self) -> Any:
-        return self._num_units
-
-    @property
-    def output_size(self) -> Any:
-        return self._num_units
-
     def build(self, input_shape: Any) -> None:
         depth = self._depth(input_shape)
         self._kernel = self.add_variable(KERNEL, shape=[depth + self._num_units, self._num_units])
@@ -144,7 +150,7 @@ class BasicRNNCell(LayerCell):
         return output, output
 
 
-class GRUCell(LayerCell):
+class GRUCell(_OneStateCell):
     """Gated recurrent unit (Cho et al., 2014).
 
     r, u = sigmoid([x, h] K₁ + b₁); c = activation([x, r h] K₂ + b₂); h := u h + (1 - u) c.
@@ -168,14 +174,6 @@ class GRUCell(LayerCell):
         self._bias_initializer = bias_initializer
         self._gates: tuple[Any, Any] = (None, None)
         self._candidate: tuple[Any, Any] = (None, None)
-
-    @property
-    def state_size(self) -> Any:
-        return self._num_units
-
-    @property
-    def output_size(self) -> Any:
-        return self._num_units
 
     def build(self, input_shape: Any) -> None:
         rows, units = self._depth(input_shape) + self._num_units, self._num_units

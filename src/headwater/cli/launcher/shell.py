@@ -56,6 +56,7 @@ from headwater.cluster.names import TaskName
 from headwater.platform.host import guard
 from headwater.platform.host.gpus import find_gpus
 from headwater.platform.host.lines import LineBuffer
+from headwater.platform.host.signals import handling
 from headwater.telemetry.progress import MAX_DATAGRAM, Progress
 
 _ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -385,15 +386,13 @@ def _signals(outlet: Outlet) -> Generator[socket.socket]:
     with reading, writing:
         reading.setblocking(False)
         writing.setblocking(False)
-        previous = {signum: signal.signal(signum, handler) for signum, handler in handlers.items()}
-        wakeup = signal.set_wakeup_fd(writing.fileno(), warn_on_full_buffer=False)
-        try:
-            yield reading
-        finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            signal.set_wakeup_fd(wakeup)
-            for signum, handler in previous.items():
-                signal.signal(signum, handler)
+        with handling(handlers):
+            wakeup = signal.set_wakeup_fd(writing.fileno(), warn_on_full_buffer=False)
+            try:
+                yield reading
+            finally:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+                signal.set_wakeup_fd(wakeup)
 
 
 @contextmanager

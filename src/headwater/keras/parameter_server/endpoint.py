@@ -19,23 +19,18 @@ from typing import Any, NoReturn
 
 import jax
 
-from headwater.cluster.addresses import Address, parse_address
+from headwater.cluster.addresses import parse_address
 from headwater.cluster.config import EVALUATOR, TaskConfig, task_config_from_environment
 from headwater.cluster.names import TaskName
 from headwater.cluster.spec import ClusterSpec
 from headwater.errors import UnimplementedError
 from headwater.transport.channel import Channel
-from headwater.transport.connect import connect
-from headwater.transport.control_client import ControlClient
 from headwater.transport.control_server import ControlServer
 from headwater.transport.frames import Frame
 from headwater.transport.handlers import DeviceInfo
 from headwater.transport.handshake import Identity, new_generation
+from headwater.transport.links import Link, Wiring
 from headwater.transport.listener import Listener
-from headwater.transport.options import TransportOptions
-from headwater.transport.pool import ChannelPool
-from headwater.transport.security import Security
-from headwater.transport.waiting import Waiter
 from headwater.transport.workplace import Workplace
 
 _jax: Any = jax
@@ -121,52 +116,16 @@ def find_members(resolver: Any = None) -> Members | None:
     return Members(config.cluster, config.task)
 
 
-class PeerLink:
-    """The way to another task: channels, opened when needed, and a watch over whether it is there."""
+class PeerLink(Link):
+    """The way to another task: channels, which wait for it where it is not there, and a watch over whether it is."""
 
-    def __init__(self, me: Identity, peer: TaskName, address: Address, security: Security, waiter: Waiter) -> None:
-        self._me = me
-        self._peer = peer
-        self._address = address
-        self._security = security
-        self._waiter = waiter
-        self._control: ControlClient | None = None
-        self._pool = ChannelPool(lambda _: self._reach(None))
-
-    def _attempt(self) -> Channel:
-        wanted = Identity(task=str(self._peer), generation=0)
-        return connect(self._address, me=self._me, wanted=wanted, security=self._security, options=TransportOptions())
-
-    def _reach(self, deadline_s: float | None) -> Channel:
-        return self._waiter.connect(
-            self._attempt, me=self._me.task, peer=str(self._peer), address=self._address, deadline_s=deadline_s
-        )
+    def _open(self) -> Channel:
+        return self._wait_for(None)
 
     def wait(self, deadline_s: float | None = None) -> None:
         """Waits until the task can be reached, and says so now and then; raises as `Waiter.connect` does."""
-        self._reach(deadline_s).close()
-        if self._control is None:
-            self._control = ControlClient(
-                self._address, peer=str(self._peer), security=self._security, on_lost=self._lost
-            )
-        self._control.status(wait=True)
-
-    def _lost(self) -> None:
-        self._pool.break_off(self._peer, "it answers no more; it has ended, was stopped, or its machine is gone")
-
-    def take(self) -> Channel:
-        """A channel for one conversation; end it with `give_back`."""
-        return self._pool.take(self._peer)
-
-    def give_back(self, channel: Channel, usable: bool) -> None:
-        """Ends a conversation; ``usable`` says that both ends expect a new one."""
-        (self._pool.give_back if usable else self._pool.discard)(channel)
-
-    def close(self) -> None:
-        """Ends everything."""
-        self._pool.close()
-        if self._control is not None:
-            self._control.close()
+        self.reach(deadline_s)
+        self.control.status(wait=True)
 
 
 class Endpoint:
@@ -185,8 +144,7 @@ class Endpoint:
         self.members = members
         self._generation = new_generation()
         self.identity = Identity(task=str(members.me), generation=self._generation)
-        self._security = Security.from_environment()
-        self._waiter = Waiter()
+        self._wiring = Wiring(me=self.identity)
         self._services: dict[int, Service] = {}
         self._links: dict[TaskName, PeerLink] = {}
         self._ended: SimpleQueue[None] = SimpleQueue()
@@ -200,15 +158,15 @@ class Endpoint:
         address = parse_address(self.members.cluster.task_address(me.job, me.index))
         workplace = self._workplace = Workplace()
         control_path = str(workplace.path / "control")
-        options = TransportOptions()
+        wiring = self._wiring
         try:
             self._listener = Listener(
-                address, me=self.identity, security=self._security, on_channel=self._serve, options=options,
+                address, me=wiring.me, security=wiring.security, on_channel=self._serve, options=wiring.options,
                 workplace=workplace, control_path=control_path,
             )  # fmt: skip
             self._control = ControlServer(
-                control_path, me=self.identity, security=self._security, task=self, master=None,
-                on_channel=self._serve, options=options,
+                control_path, me=wiring.me, security=wiring.security, task=self, master=None,
+                on_channel=self._serve, options=wiring.options,
             )  # fmt: skip
             self._control.start()
             self._listener.start()
@@ -235,7 +193,7 @@ class Endpoint:
         """The way to another task."""
         if task not in self._links:
             address = parse_address(self.members.cluster.task_address(task.job, task.index))
-            self._links[task] = PeerLink(self.identity, task, address, self._security, self._waiter)
+            self._links[task] = PeerLink(self._wiring, task, address)
         return self._links[task]
 
     def serve(self) -> NoReturn:
@@ -263,7 +221,7 @@ class Endpoint:
     def stop(self) -> None:
         """Ends everything and frees the port."""
         self._ended.put(None)
-        self._waiter.cancel()
+        self._wiring.waiter.cancel()
         if self._workplace is not None:
             self._listener.stop()
             self._control.stop()
