@@ -64,12 +64,17 @@ class Patience:
         """
         environ = os.environ if environ is None else environ
         return cls(
-            deadline_s=_seconds(environ, DEADLINE, cls().deadline_s),
-            silence_deadline_s=_seconds(environ, SILENCE_DEADLINE, cls().silence_deadline_s),
+            deadline_s=seconds_from(environ, DEADLINE, cls().deadline_s),
+            silence_deadline_s=seconds_from(environ, SILENCE_DEADLINE, cls().silence_deadline_s),
         )
 
 
-def _seconds(environ: Mapping[str, str], name: str, default: float) -> float:
+def seconds_from(environ: Mapping[str, str], name: str, default: float) -> float:
+    """The number of seconds that an environment variable holds, or ``default``.
+
+    Raises:
+      InvalidArgumentError: it holds something else.
+    """
     text = environ.get(name, "").strip()
     try:
         return float(text) if text else default

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -83,17 +84,43 @@ def test_processes_that_do_different_things_are_told_so() -> None:
     )
 
 
-def test_a_process_that_stands_still_is_given_up(
+def test_who_takes_long_is_named_and_waited_for(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(collective, "REPORT_S", 0.01)
-    first, still = memory_pair()
-    member = Collective(0, ["worker 0", "worker 1"], {1: first}, deadline_s=0.03)
-    with pytest.raises(LostPeerError, match=r"worker 1 is lost: it answers no more.*call 1 \(step\)") as raised:
+    members = group(2)
+    named = threading.Event()
+
+    class Reads(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if len(caplog.records) >= 3:
+                named.set()
+
+    log, reads = logging.getLogger("headwater"), Reads()
+    log.addHandler(reads)
+    try:
+
+        def body(member: Collective) -> int:
+            if member.rank == 1:
+                assert named.wait(60)
+            return len(member.gather([], "step"))
+
+        assert together(members, body) == [1, 1]
+    finally:
+        log.removeHandler(reads)
+    assert caplog.records[2].getMessage().startswith("worker 0 waits for worker 1 at call 1 (step) since ")
+
+
+def test_who_is_known_to_be_gone_is_lost_though_its_channel_stands() -> None:
+    first, stopped = memory_pair()
+    member = Collective(0, ["worker 0", "worker 1"], {1: first})
+    waits = threading.Thread(target=first.break_off, args=("it was stopped",))
+    waits.start()
+    with pytest.raises(LostPeerError, match=r"^worker 1 is lost: .* is gone: it was stopped$") as raised:
         member.barrier("step")
+    waits.join()
     assert raised.value.task == "worker 1"
-    assert caplog.records[0].getMessage().startswith("worker 0 waits for worker 1 at call 1 (step)")
-    still.close()
+    stopped.close()
 
 
 def test_all_name_the_process_that_was_lost_first() -> None:

@@ -56,14 +56,11 @@ class Collective:
     Args:
       rank: which of the processes this is.
       names: of all processes, for people, by rank.
-      channels: one to each other process, by rank.
-      deadline_s: a process that has not come so far for so long is lost, in seconds.
+      channels: one to each other process, by rank. Whoever finds out that a process is gone though its channel stands
+        breaks that off; one that merely takes long is waited for.
     """
 
-    def __init__(
-        self, rank: int, names: Sequence[str], channels: dict[int, Channel], *, deadline_s: float = 600.0
-    ) -> None:
-        self._deadline_s = deadline_s
+    def __init__(self, rank: int, names: Sequence[str], channels: dict[int, Channel]) -> None:
         self.rank = rank
         self.size = len(names)
         self._names = names
@@ -191,13 +188,10 @@ class Collective:
             try:
                 frame = self._channels[peer].recv(REPORT_S)
                 break
-            except DeadlineExceededError as error:
+            except DeadlineExceededError:
                 waited += REPORT_S
                 where = f"{_called(call)} since {waited:.0f} s"
                 _log.warning("%s waits for %s at %s", self._names[self.rank], self._names[peer], where)
-                if waited >= self._deadline_s:
-                    problem = f"{self._names[peer]} is lost: it answers no more, though it is there; waited at {where}"
-                    raise self._end_with(LostPeerError(self._names[peer], problem)) from error
             except OpError as error:
                 raise self._lost(peer, error) from error
         if frame.kind == LOST:

@@ -1,8 +1,9 @@
-"""The processes of a mirrored job find each other: a channel between every two of them."""
+"""The processes of a mirrored job find each other: a channel between every two of them, and one for heartbeats."""
 
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from dataclasses import dataclass
 
@@ -11,8 +12,10 @@ from headwater.cluster.config import EVALUATOR, ClusterConfigError, TaskConfig
 from headwater.cluster.names import TaskName
 from headwater.errors import DeadlineExceededError, OpError
 from headwater.keras.mirrored.collective import Collective
+from headwater.keras.mirrored.pulse import Pulse, heartbeat_s
 from headwater.transport.channel import Channel
 from headwater.transport.connect import connect
+from headwater.transport.frames import Frame
 from headwater.transport.handshake import Identity, new_generation
 from headwater.transport.listener import Listener
 from headwater.transport.options import TransportOptions
@@ -23,6 +26,10 @@ from headwater.transport.workplace import Workplace
 _log = logging.getLogger("headwater")
 #: Jobs whose tasks hold replicas, in the order of their ranks.
 _JOBS = ("chief", "master", "worker")
+#: Kinds of first frames, which say what a channel is for: steps, or heartbeats.
+_STEPS, _BEATS = 8, 9
+#: How long whoever opens a channel may take to say what it is for, in seconds.
+_HELLO_S = 60.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -75,6 +82,7 @@ class Group:
       rank: which of them this is.
       security: who is let in.
       patience: how long to wait for the others.
+      silence_s: who gives no sign of life for so long is lost, in seconds; ``HEADWATER_HEARTBEAT_S`` if None.
 
     Raises:
       UnavailableError, AlreadyExistsError, PermissionDeniedError: the others cannot be reached, or this task's address
@@ -89,7 +97,9 @@ class Group:
         *,
         security: Security | None = None,
         patience: Patience | None = None,
+        silence_s: float | None = None,
     ) -> None:
+        silence_s = heartbeat_s(os.environ) if silence_s is None else silence_s
         self.members = members
         self.rank = rank
         self._me = Identity(task=str(members[rank].task), generation=new_generation())
@@ -100,6 +110,7 @@ class Group:
         self._closed = threading.Event()
         self._arrived = threading.Condition()
         self._channels: dict[int, Channel] = {}
+        self._pulse = Pulse(silence_s, self._silent)
         try:
             self._listener = Listener(
                 members[rank].address,
@@ -113,6 +124,7 @@ class Group:
             self._workplace.close()
             raise
         self._listener.start()
+        self._pulse.start()
         try:
             self._meet()
         except BaseException:
@@ -121,10 +133,13 @@ class Group:
 
     def _meet(self) -> None:
         for rank in range(self.rank):
-            self._add(rank, self._dial(self.members[rank]))
+            for kind in (_STEPS, _BEATS):
+                channel = self._dial(self.members[rank])
+                channel.send(Frame(kind))
+                self._add(rank, channel, kind)
         self._wait_for_all()
         names = [str(member) for member in self.members]
-        self.collective = Collective(self.rank, names, self._channels, deadline_s=self._waiter.patience.deadline_s)
+        self.collective = Collective(self.rank, names, self._channels)
         self.collective.barrier(f"start of a job of {len(names)} processes")
 
     def _dial(self, member: Member) -> Channel:
@@ -137,15 +152,19 @@ class Group:
 
     def _welcome(self, channel: Channel) -> None:
         """Keeps a channel that another process opened, until the group is closed."""
+        kind = channel.recv(_HELLO_S).kind
         task = channel.peer.partition(" ")[0]
         for rank, member in enumerate(self.members):
-            if str(member.task) == task and rank > self.rank:
-                self._add(rank, channel)
+            if str(member.task) == task and rank > self.rank and kind in (_STEPS, _BEATS):
+                self._add(rank, channel, kind)
                 self._closed.wait()
                 return
         _log.warning("%s sent %s away, which is no process of higher rank in this job", self._me.task, channel.peer)
 
-    def _add(self, rank: int, channel: Channel) -> None:
+    def _add(self, rank: int, channel: Channel, kind: int) -> None:
+        if kind == _BEATS:
+            self._pulse.add(rank, channel)
+            return
         with self._arrived:
             earlier = self._channels.get(rank)
             if earlier is not None and not earlier.peer_gone():
@@ -174,10 +193,17 @@ class Group:
                     )
                 _log.warning("%s waits for %s to connect; gives up in %d s", self._me.task, ", ".join(missing), left)
 
+    def _silent(self, rank: int, reason: str) -> None:
+        with self._arrived:
+            channel = self._channels.get(rank)
+        if channel is not None:
+            channel.break_off(reason)
+
     def close(self) -> None:
         """Leaves the job: the others get an error that names this process, if they still want something of it."""
         self._closed.set()
         self._waiter.cancel()
+        self._pulse.close()
         for channel in list(self._channels.values()):
             channel.close()
         self._listener.stop()
