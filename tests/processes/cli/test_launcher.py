@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import pty
@@ -144,9 +145,16 @@ def test_the_ps_ends_when_the_workers_are_done(folder: Path) -> None:
 
 
 def test_the_first_failure_is_shown_last_and_gives_the_exit_code(folder: Path) -> None:
+    # The worker fails when the ps, too, has printed its line.
     (folder / "fail.py").write_text(
         PREAMBLE
-        + "print('begins')\nif (job, index) == ('worker', 1):\n    raise RuntimeError('no data')\nsignal.pause()\n"
+        + "print('begins')\n"
+        + "if job == 'ps':\n    listening.accept()[0].close()\n"
+        + "if (job, index) == ('worker', 1):\n"
+        + "    host, _, port = config['cluster']['ps'][0].rpartition(':')\n"
+        + "    socket.create_connection((host, int(port))).recv(1)\n"
+        + "    raise RuntimeError('no data')\n"
+        + "signal.pause()\n"
     )
     result = run("--ps", "1", "--workers", "2", "--log-dir", "logs", "fail.py", cwd=folder)
     assert result.returncode == 1
@@ -272,12 +280,38 @@ def test_a_reader_that_stops_reading_does_not_keep_the_job_from_ending(folder: P
         assert launcher.stdout is not None
         reading = launcher.stdout.fileno()
         shown = b""
-        while shown.count(b"processes") < 2:
+        while len(told := re.findall(rb"processes (\d+)\n", shown)) < 2:
             shown += os.read(reading, 65536)
         launcher.send_signal(signal.SIGTERM)
         assert launcher.wait() == 143
-    for match in re.findall(rb"processes (\d+)", shown):
-        assert not Path(f"/proc/{int(match)}").exists()
+    for pid in told:
+        assert not Path(f"/proc/{int(pid)}").exists()
+
+
+def test_nor_does_what_is_left_to_show_at_the_end(folder: Path) -> None:
+    # A line without an end is shown when nobody can go on with it any more; until then the child could.
+    (folder / "begin.py").write_text(
+        PREAMBLE
+        + "subprocess.Popen([sys.executable, '-c', 'import signal; signal.pause()'], start_new_session=True)\n"
+        + "print('a line', end='', flush=True)\nopen('ready', 'w').close()\nsignal.pause()\n"
+    )
+    os.mkfifo(folder / "ready")
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(writing, bytes(1 << 16))
+    os.set_blocking(writing, True)
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    with subprocess.Popen(
+        [HEADWATER, "run", "--workers", "1", "begin.py"],
+        cwd=folder, env=env, stdout=writing, stderr=subprocess.DEVNULL,
+    ) as launcher:  # fmt: skip
+        (folder / "ready").read_bytes()
+        launcher.send_signal(signal.SIGTERM)
+        assert launcher.wait() == 143
+    os.close(reading)
+    os.close(writing)
 
 
 def test_a_task_that_talks_all_the_time_does_not_drown_the_others(folder: Path) -> None:
@@ -302,20 +336,27 @@ def test_a_full_disk_ends_the_log_and_not_the_job(folder: Path) -> None:
 
 @pytest.mark.slow
 def test_fifty_launches_at_once_do_not_clash(folder: Path) -> None:
-    launches = [
-        subprocess.Popen(
-            [HEADWATER, "run", "--ps", "1", "--workers", "1", "echo.py"],
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for _ in range(50)
-    ]
-    results = [(*launch.communicate(), launch.returncode) for launch in launches]
-    assert [(errors, returncode) for _, errors, returncode in results if returncode != 0] == []
-    addresses = {address for output, _, _ in results for address in re.findall(r"answered by (\S+)", output)}
+    # None ends before all have been answered: until then each has its address.
+    (folder / "gated.py").write_text(
+        f"{ECHO}\n    import fcntl\n    fcntl.flock(os.open('gate', os.O_RDONLY), fcntl.LOCK_SH)\n"
+    )
+    with (folder / "gate").open("w") as gate:
+        fcntl.flock(gate, fcntl.LOCK_EX)
+        launches = [
+            subprocess.Popen(
+                [HEADWATER, "run", "--ps", "1", "--workers", "1", "gated.py"],
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            for _ in range(50)
+        ]
+        answers = [launch.stdout.readline() for launch in launches if launch.stdout is not None]
+    results = [(launch.communicate()[1], launch.returncode) for launch in launches]
+    assert [(errors, returncode) for errors, returncode in results if returncode != 0] == []
+    addresses = {address for answer in answers for address in re.findall(r"answered by (\S+)", answer)}
     assert len(addresses) == 50
 
 

@@ -64,12 +64,12 @@ def test_mutual_tls(tmp_path: Path) -> None:
 def test_a_deadline_and_a_spec_that_does_not_fit() -> None:
     with processes(ps=1) as cluster, processes(ps=1, worker=1) as other:
         cluster.start("ps", 0, TASK).wait_for("serving")
-        program, soon = PROGRAMS / "loop.py", {"HEADWATER_CONNECT_DEADLINE_S": "1"}
-        late = other.start("worker", 0, program, **soon)
+        program = PROGRAMS / "loop.py"
+        late = other.start("worker", 0, program, HEADWATER_CONNECT_DEADLINE_S="1")
         # The same address, but another task in this one's spec.
         swapped = other.run(
             *EXEC, str(program), f"--ps_hosts={other.address('ps')}",
-            f"--worker_hosts=127.0.0.1:0,{cluster.address('ps')}", "--job_name=worker", "--task_index=0", **soon,
+            f"--worker_hosts=127.0.0.1:0,{cluster.address('ps')}", "--job_name=worker", "--task_index=0",
         )  # fmt: skip
         taken = cluster.run(*EXEC, str(TASK), f"--ps_hosts={cluster.address('ps')}", "--job_name=ps", "--task_index=0")
         assert taken.ends() != 0

@@ -86,17 +86,15 @@ def launch(settings: LaunchSettings) -> int:
       OSError: the log folder, or a port, cannot be had.
     """
     outlet = Outlet(make_view(settings.tasks))
-    try:
-        with _signals(outlet) as signals, ExitStack() as stack:
-            if settings.log_dir is not None:
-                settings.log_dir.mkdir(parents=True, exist_ok=True)
-            logs = {task: stack.enter_context(closing(TaskLog(task, settings.log_dir))) for task in settings.tasks}
-            with _prepare(settings, logs, outlet) as shell:
-                shell.run(signals)
-            # Only now, when nothing of the job is left, do all pipes end.
-            return shell.finish()
-    finally:
-        outlet.close()
+    # What is left to show is shown while signals are still taken: a reader that stopped reading must not keep us.
+    with _signals(outlet) as signals, closing(outlet), ExitStack() as stack:
+        if settings.log_dir is not None:
+            settings.log_dir.mkdir(parents=True, exist_ok=True)
+        logs = {task: stack.enter_context(closing(TaskLog(task, settings.log_dir))) for task in settings.tasks}
+        with _prepare(settings, logs, outlet) as shell:
+            shell.run(signals)
+        # Only now, when nothing of the job is left, do all pipes end.
+        return shell.finish()
 
 
 @contextmanager
@@ -367,17 +365,21 @@ def _signal_group(process: subprocess.Popen[bytes], signum: signal.Signals) -> N
 def _signals(outlet: Outlet) -> Generator[socket.socket]:
     """A socket that gives the number of each signal as a byte, and takes these signals from their usual handlers.
 
-    Once a signal asks the launcher to end, a timer sees to it that it is not stuck in showing something.
+    Once a signal asks the launcher to end, a timer sees to it that it is not stuck in showing something. The timer runs
+    from the beginning: a signal that comes just before a write has its handler called only when that is interrupted.
     """
+    ending = False
 
     def child_ended(_signum: int, _frame: FrameType | None) -> None:
         """A signal needs a handler of Python's for its number to arrive at the socket."""
 
     def end(_signum: int, _frame: FrameType | None) -> None:
-        signal.setitimer(signal.ITIMER_REAL, _STUCK_CHECK_S, _STUCK_CHECK_S)
+        nonlocal ending
+        ending = True
 
     def check(_signum: int, _frame: FrameType | None) -> None:
-        outlet.give_up_if_stuck()
+        if ending:
+            outlet.give_up_if_stuck()
 
     handlers = {signal.SIGCHLD: child_ended, signal.SIGALRM: check}
     # nohup ignores SIGHUP, and a shell's background job SIGINT: so do we.
@@ -388,6 +390,7 @@ def _signals(outlet: Outlet) -> Generator[socket.socket]:
         writing.setblocking(False)
         with handling(handlers):
             wakeup = signal.set_wakeup_fd(writing.fileno(), warn_on_full_buffer=False)
+            signal.setitimer(signal.ITIMER_REAL, _STUCK_CHECK_S, _STUCK_CHECK_S)
             try:
                 yield reading
             finally:
