@@ -54,12 +54,24 @@ def test_a_chief_initialises_saves_and_restores(tmp_path: Path) -> None:
         assert sv.saver.last_checkpoints[-1] == str(tmp_path / "model.ckpt-5")
 
 
-def test_services_write_checkpoints_and_events(tmp_path: Path) -> None:
+def test_services_write_checkpoints_and_events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _, train = model()
     summary = tf.Summary(value=[tf.Summary.Value(tag="x", simple_value=1.5)]).SerializeToString()
     sv = tf.train.Supervisor(logdir=str(tmp_path), summary_op=tf.constant(summary), save_summaries_secs=0.01)
+    seen = {"x": threading.Event(), "global_step/sec": threading.Event()}
+    add_summary = sv.summary_writer.add_summary
+
+    def add_and_tell(added: Any, global_step: Any = None) -> None:
+        add_summary(added, global_step)
+        for value in (tf.Summary.FromString(added) if isinstance(added, bytes) else added).value:
+            if value.tag in seen:
+                seen[value.tag].set()
+
+    monkeypatch.setattr(sv.summary_writer, "add_summary", add_and_tell)
     with sv.managed_session() as sess:
         wait_for_file(tmp_path / "model.ckpt-0.meta")
+        for event in seen.values():
+            event.wait()
         sess.run(train)
         sv.summary_computed(sess, summary)
         sv.summary_computed(sess, tf.Summary(value=[tf.Summary.Value(tag="y", simple_value=2.0)]), global_step=77)

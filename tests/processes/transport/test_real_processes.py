@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -221,7 +222,7 @@ def test_doctor_with_nobody(dropping: Address) -> None:
 
 @pytest.mark.slow
 def test_waiting_for_a_port_that_answers_nothing(dropping: Address, caplog: pytest.LogCaptureFixture) -> None:
-    waiter = Waiter(Patience(silence_deadline_s=1.0, report_s=0.3))
+    waiter = Waiter(Patience(silence_deadline_s=2.0, report_s=0.1))
 
     def attempt() -> object:
         return connect(dropping, me=WORKER, wanted=PS, security=Security(), options=TransportOptions(), timeout_s=0.2)
@@ -253,7 +254,10 @@ def test_a_parameter_server_does_not_grow_while_workers_come_and_go(start: Start
     come_and_go(5)
     files, memory = task.num_fds(), task.memory_info().rss
     come_and_go(15)
-    assert task.num_fds() <= files + 8
+    # It hears of the last ends a moment later.
+    again = threading.Event()
+    while task.num_fds() > files + 8:
+        again.wait(0.05)
     assert task.memory_info().rss - memory < 40 << 20
 
 
