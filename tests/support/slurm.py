@@ -90,7 +90,17 @@ class Slurm:
                 "State=UNKNOWN"
                 for name, port in zip(self.nodes, ports, strict=True)
             ),
-            f"PartitionName=all Nodes={','.join(self.nodes)} Default=YES MaxTime=INFINITE State=UP",
+            "PreemptType=preempt/partition_prio",
+            "PreemptMode=REQUEUE",
+            # Jobs of "urgent" take the place of others: of those in "spot" for good.
+            *(
+                f"PartitionName={name} Nodes={','.join(self.nodes)} MaxTime=INFINITE State=UP {options}"
+                for name, options in (
+                    ("all", "Default=YES"),
+                    ("spot", "PreemptMode=CANCEL"),
+                    ("urgent", "PriorityTier=10 PreemptMode=OFF"),
+                )
+            ),
         ]
         config.write_text("\n".join(lines) + "\n")
         (folder / "state").mkdir()

@@ -27,7 +27,7 @@ from headwater.platform.records import JobRecord
 from headwater.platform.spec import Count, JobSpec
 from headwater.platform.states import Decision, JobPhase, JobState, Note, TaskPhase, TaskState, Tick
 
-_GONE = ("succeeded", "failed", "lost")
+_GONE = ("succeeded", "failed", "lost", "preempted", "cancelled")
 
 
 def advance(
@@ -84,7 +84,11 @@ def reported(state: JobState, report: JobReport, now: float) -> Decision:
             notes.append(Note("failed", f"{task.label} failed: {moved.reason}", task.label))
         state = state.with_task(moved)
     if report.phase == "waiting":
-        if state.phase is JobPhase.QUEUED and report.reason and report.reason != state.reason:
+        if state.phase is JobPhase.RUNNING:
+            # The engine has taken it back by itself, as after a preemption or the failure of a node.
+            state = replace(state, phase=JobPhase.QUEUED, queued_at=now, reason=report.reason)
+            notes.append(Note("queued", f"the engine has none of its tasks run any more: {report.reason}"))
+        elif state.phase is JobPhase.QUEUED and report.reason and report.reason != state.reason:
             state = replace(state, reason=report.reason)
             notes.append(Note("pending", report.reason))
         return Decision(state, tuple(notes))
@@ -95,10 +99,12 @@ def reported(state: JobState, report: JobReport, now: float) -> Decision:
             )
             notes.append(Note("started", "the engine runs it"))
         return Decision(state, tuple(notes))
-    tasks = {name: _final(task, now) for name, task in state.tasks.items()}
+    tasks = {name: _final(task, report, now) for name, task in state.tasks.items()}
     state = replace(state, tasks=tasks)
     if state.phase is not JobPhase.ENDING:
-        state = _conclusion(state, report)
+        decision = _conclusion(state, report, now)
+        state = decision.state
+        notes += decision.notes
     settled = policy.decide(state, Tick(), now)
     return Decision(settled.state, (*notes, *settled.notes))
 
@@ -148,16 +154,31 @@ def _keep(record: JobRecord, decision: Decision, store: Callable[[JobRecord, tup
     return moved
 
 
-def _conclusion(state: JobState, report: JobReport) -> JobState:
+def _conclusion(state: JobState, report: JobReport, now: float) -> Decision:
     """What follows on the end that the engine reports."""
-    limit = state.spec.restart.limit if state.spec.restart.policy != "never" else 0
-    if report.phase == "succeeded":
-        return replace(state, phase=JobPhase.ENDING, then=JobPhase.SUCCEEDED, reason="all workers are done")
-    if report.phase == "failed" or state.restarts >= limit:
-        reason = report.reason or "the engine reports a failure"
-        return replace(state, phase=JobPhase.ENDING, then=JobPhase.FAILED, reason=reason)
-    reason = f"lost: {report.reason}; it is submitted again"
-    return replace(state, phase=JobPhase.ENDING, then=JobPhase.QUEUED, reason=reason, restarts=state.restarts + 1)
+
+    def ends(then: JobPhase, reason: str, *notes: Note) -> Decision:
+        return Decision(replace(state, phase=JobPhase.ENDING, then=then, reason=reason), notes)
+
+    rules = state.spec.restart
+    match report.phase:
+        case "succeeded":
+            return ends(JobPhase.SUCCEEDED, "all workers are done")
+        case "cancelled":
+            return ends(JobPhase.STOPPED, report.reason)
+        case "preempted":
+            note = Note("preempted", report.reason)
+            if not state.spec.requeue:
+                return ends(JobPhase.FAILED, report.reason, note)
+            state = replace(state, requeues=state.requeues + 1)
+            return ends(JobPhase.QUEUED, f"{report.reason}; the job goes back to the queue", note)
+        case "lost" if rules.policy != "never" and state.restarts < rules.limit:
+            pause = policy.pause(rules, state.restarts)
+            again = f"restart {state.restarts + 1} of {rules.limit}, after {pause:g} s"
+            state = replace(state, restarts=state.restarts + 1, not_before=now + pause)
+            return ends(JobPhase.QUEUED, f"{report.reason}; {again}", Note("lost", report.reason))
+        case _:
+            return ends(JobPhase.FAILED, report.reason or "the engine reports a failure")
 
 
 def _task(task: TaskState, found: Found | None, now: float) -> TaskState:
@@ -192,8 +213,8 @@ def _task(task: TaskState, found: Found | None, now: float) -> TaskState:
             return task
 
 
-def _final(task: TaskState, now: float) -> TaskState:
+def _final(task: TaskState, report: JobReport, now: float) -> TaskState:
     """A task of a job of which the engine runs nothing any more."""
     if task.phase.alive:
-        return replace(task, phase=TaskPhase.STOPPED, ended_at=now, steps_per_s=None)
+        return replace(task, phase=TaskPhase.STOPPED, reason=report.reason, ended_at=now, steps_per_s=None)
     return task

@@ -27,7 +27,7 @@ from dataclasses import replace
 
 from headwater.cluster.names import TaskName
 from headwater.platform.backends.base import Exited, Lost
-from headwater.platform.spec import ROLES, JobSpec
+from headwater.platform.spec import ROLES, JobSpec, RestartSpec
 from headwater.platform.states import (
     AskRestart,
     AskScale,
@@ -113,6 +113,11 @@ def decide(state: JobState, event: Event, now: float) -> Decision:
     decision = _HANDLERS[type(event)](state, event, now)
     settled = _settle(decision.state, now)
     return Decision(settled.state, decision.notes + settled.notes)
+
+
+def pause(rules: RestartSpec, restarts: int) -> float:
+    """Seconds until the next start, after so many restarts that count."""
+    return min(rules.max_backoff, rules.backoff * 2.0 ** min(restarts, 60))
 
 
 def _placed(state: JobState, event: Placed, now: float) -> Decision:
@@ -215,12 +220,12 @@ def _failed(state: JobState, task: TaskState, fault: Fault, now: float) -> Decis
         times = f" (after {restarts} restarts)" if restarts else ""
         decision = _end(state, JobPhase.FAILED, f"{first}{times}", now)
         return Decision(decision.state, (note, *decision.notes))
-    pause = min(rules.max_backoff, rules.backoff * 2.0 ** min(restarts, 60))
-    again = f"restart {restarts + 1} of {rules.limit}, after {pause:g} s"
+    wait = pause(rules, restarts)
+    again = f"restart {restarts + 1} of {rules.limit}, after {wait:g} s"
     if state.spec.restart_scope == "task":
-        task = _again(replace(task, restarts=restarts + 1), now + pause, f"{fault.reason}; {again}")
+        task = _again(replace(task, restarts=restarts + 1), now + wait, f"{fault.reason}; {again}")
         return Decision(state.with_task(task), (note, Note("restarting", f"{task.label}: {again}", task.label)))
-    state = replace(state, restarts=restarts + 1, not_before=now + pause)
+    state = replace(state, restarts=restarts + 1, not_before=now + wait)
     decision = _end(state, JobPhase.RESTARTING, f"{fault}; {again} of all tasks", now)
     return Decision(decision.state, (note, Note("restarting", f"all tasks: {again}"), *decision.notes))
 

@@ -207,7 +207,7 @@ def test_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     original = uvicorn.Server.startup
     monkeypatch.setattr(uvicorn.Server, "startup", startup)
-    monkeypatch.setattr("headwater.platform.server._own_signals", _no_signals)
+    monkeypatch.setattr("headwater.platform.server.handling", _no_signals)
     settings = ServerSettings(
         data_dir=tmp_path / "data", port=0, certificate=tmp_path / "server.pem", key=tmp_path / "server.key"
     )
@@ -234,7 +234,7 @@ def test_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @contextmanager
-def _no_signals() -> Iterator[None]:
+def _no_signals(_handlers: object) -> Iterator[None]:
     """Signals are the main thread's."""
     yield
 

@@ -285,7 +285,9 @@ def test_an_engine_that_fails_stops_loses_and_refuses_jobs(engine_server: Server
     engine_server.turn()
     engine.reports["#0"] = JobReport(phase="lost", reason="no such job")
     engine_server.turn()
-    engine_server.turn()
+    engine_server.turn(after=9.0)
+    assert (engine_server.phase(lost), engine_server.job(lost).handle) == (JobPhase.QUEUED, None)
+    engine_server.turn(after=1.0)
     assert (engine_server.phase(lost), engine_server.job(lost).handle) == (JobPhase.QUEUED, "#1")
     engine_server.manager.ask(lost, AskStop("eve"))
     engine.reports["#1"] = JobReport(phase="failed")
@@ -300,6 +302,62 @@ def test_an_engine_that_fails_stops_loses_and_refuses_jobs(engine_server: Server
     assert (engine_server.phase(waits), engine_server.job(waits).state.reason) == (
         JobPhase.FAILED, "invalid partition",
     )  # fmt: skip
+
+
+def test_what_an_engine_loses_is_submitted_again_as_often_as_the_job_says(
+    engine_server: Server, engine: ScriptedEngine
+) -> None:
+    job_id = engine_server.submit()
+    for number in range(2):
+        engine_server.turn(after=10.0)
+        engine.reports[f"#{number}"] = JobReport(phase="lost", reason="a node failed")
+        engine_server.turn()
+    state = engine_server.job(job_id).state
+    assert (state.phase, state.reason, state.restarts) == (JobPhase.FAILED, "a node failed", 1)
+    notes = [(event.note.kind, event.note.text) for event in engine_server.store.events(job_id=job_id)]
+    assert ("lost", "a node failed") in notes
+    assert ("queued", "a node failed; restart 1 of 1, after 10 s") in notes
+
+
+@pytest.mark.parametrize("requeue", [True, False])
+def test_what_an_engine_preempts_goes_back_to_the_queue_unless_the_job_says_otherwise(
+    engine_server: Server, engine: ScriptedEngine, requeue: bool
+) -> None:
+    job_id = engine_server.submit(f"requeue: {str(requeue).lower()}\n")
+    engine_server.turn()
+    engine.reports["#0"] = JobReport(phase="preempted", reason="it was preempted")
+    engine_server.turn()
+    state = engine_server.job(job_id).state
+    if requeue:
+        assert (state.phase, state.requeues, state.restarts) == (JobPhase.QUEUED, 1, 0)
+        engine_server.turn()
+        assert engine_server.job(job_id).handle == "#1"
+    else:
+        assert (state.phase, state.reason) == (JobPhase.FAILED, "it was preempted")
+
+
+def test_an_engine_takes_a_job_back_by_itself(engine_server: Server, engine: ScriptedEngine) -> None:
+    job_id = engine_server.submit()
+    engine_server.turn()
+    engine.reports["#0"] = JobReport(phase="running")
+    engine_server.turn(after=50.0)
+    engine.reports["#0"] = JobReport(phase="waiting", reason="Slurm: BeginTime")
+    engine_server.turn(after=50.0)
+    state = engine_server.job(job_id).state
+    assert (state.phase, state.reason, state.queued_at) == (JobPhase.QUEUED, "Slurm: BeginTime", 1100.0)
+    engine.reports["#0"] = JobReport(phase="running")
+    engine_server.turn()
+    assert (engine_server.phase(job_id), engine_server.job(job_id).handle) == (JobPhase.RUNNING, "#0")
+
+
+def test_what_somebody_cancels_in_the_engine_is_stopped(engine_server: Server, engine: ScriptedEngine) -> None:
+    job_id = engine_server.submit()
+    engine_server.turn()
+    engine.reports["#0"] = JobReport(phase="cancelled", reason="it was cancelled", tasks={WORKER: Running()})
+    engine_server.turn()
+    state = engine_server.job(job_id).state
+    assert (state.phase, state.reason) == (JobPhase.STOPPED, "it was cancelled")
+    assert (state.tasks[WORKER].phase, state.tasks[WORKER].reason) == (TaskPhase.STOPPED, "it was cancelled")
 
 
 def test_scaling_a_job_of_an_engine_submits_it_anew(engine_server: Server, engine: ScriptedEngine) -> None:

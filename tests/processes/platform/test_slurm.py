@@ -1,9 +1,10 @@
-"""The Slurm backend on a real Slurm: a controller and two nodes on this machine."""
+"""The Slurm backend on a real Slurm: a controller and three nodes on this machine."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -38,12 +39,45 @@ def address(role, index):
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
     require_slurm()
-    with slurm(tmp_path_factory.mktemp("slurm"), 2) as cluster:
+    with slurm(tmp_path_factory.mktemp("slurm"), 3) as cluster:
         yield cluster
 
 
+@pytest.fixture(scope="module")
+def out_of_time(cluster: Slurm, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, ...]:
+    """Two jobs that run into their time limits, one of them unasked.
+
+    Slurm looks at the clock twice a minute: they are there before the other tests are, which run meanwhile.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in cluster.environment.items():
+            patch.setenv(name, value)
+        folder = tmp_path_factory.mktemp("out-of-time")
+        backend = SlurmBackend(SlurmSettings(folder=folder / "shared", python=sys.executable))
+        told = Told(folder)
+        program = """
+signal.signal(signal.SIGTERM, lambda *_: sys.exit("saved"))
+tell()
+signal.pause()
+"""
+        fields: dict[str, Any] = {
+            "workers": {"count": 1, "memory": "100MiB"},
+            "slurm": {"options": ["--nodelist=node2"]},
+            "deadlines": {"run": "10m", "grace": "60s"},
+        }
+        handles = tuple(backend.submit_job(order(folder, program, job_id=name, **fields)) for name in ("t-1", "t-2"))
+        for _ in handles:
+            told()
+        told.close()
+        for handle, limit in zip(handles, ("TimeLimit=1", "EndTime=now"), strict=True):
+            cluster.run("scontrol", "update", f"JobId={json.loads(handle)['id']}", limit)
+        return handles
+
+
 @pytest.fixture
-def backend(cluster: Slurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SlurmBackend:
+def backend(
+    cluster: Slurm, out_of_time: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> SlurmBackend:
     for name, value in cluster.environment.items():
         monkeypatch.setenv(name, value)
     return SlurmBackend(SlurmSettings(folder=tmp_path / "shared", python=sys.executable))
@@ -214,7 +248,63 @@ def test_a_job_that_asks_for_too_much_waits_and_says_why(backend: SlurmBackend, 
     assert report.reason.startswith("Slurm: ")
     assert report.reason != "Slurm: "
     backend.stop_job(handle, grace_s=1)
-    assert over(backend, handle).phase == "lost"
+    assert over(backend, handle).phase == "cancelled"
+
+
+def waiting(backend: SlurmBackend, handle: str) -> JobReport:
+    """Waits for the job to be no longer running."""
+    report = backend.poll_job(handle)
+    while report.phase == "running":
+        report = backend.poll_job(handle)
+    return report
+
+
+def test_a_job_that_somebody_cancels_says_so(backend: SlurmBackend, cluster: Slurm, tmp_path: Path, told: Told) -> None:
+    handle = backend.submit_job(order(tmp_path, "tell()\nsignal.pause()", workers=1, job_id="linear-x8"))
+    told()
+    cluster.run("scancel", json.loads(handle)["id"])
+    report = over(backend, handle)
+    assert (report.phase, report.reason) == ("cancelled", "it was cancelled (Slurm: CANCELLED)")
+
+
+def test_a_job_that_makes_room_for_others_is_preempted(
+    backend: SlurmBackend, cluster: Slurm, tmp_path: Path, told: Told
+) -> None:
+    here: dict[str, Any] = {"workers": {"count": 1, "cpus": 2}}
+    spot = {"partition": "spot", "options": ["--nodelist=node1"]}
+    handle = backend.submit_job(order(tmp_path, "tell()\nsignal.pause()", job_id="linear-x9", slurm=spot, **here))
+    told()
+    (tmp_path / "urgent").mkdir()
+    urgent = {"partition": "urgent", "options": ["--nodelist=node1"]}
+    other = backend.submit_job(order(tmp_path / "urgent", "", job_id="linear-y1", slurm=urgent, **here))
+    report = over(backend, handle)
+    assert (report.phase, report.reason) == ("preempted", "it was preempted (Slurm: PREEMPTED)")
+    assert over(backend, other).phase == "succeeded"
+
+
+@pytest.mark.parametrize("requeue", [True, False])
+def test_a_node_that_fails(backend: SlurmBackend, cluster: Slurm, tmp_path: Path, told: Told, requeue: bool) -> None:
+    node = f"node{int(requeue)}"
+    fields = {"workers": 1, "requeue": requeue, "slurm": {"options": [f"--nodelist={node}"]}}
+    handle = backend.submit_job(order(tmp_path, "tell()\nsignal.pause()", job_id=f"linear-n{node}", **fields))
+    told()
+    cluster.run("scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=test")
+    report = waiting(backend, handle)
+    if requeue:
+        assert report.phase == "waiting"
+        backend.stop_job(handle, grace_s=1)
+    else:
+        assert (report.phase, report.reason) == ("lost", "one of its nodes failed (Slurm: NODE_FAIL)")
+
+
+def test_a_job_that_runs_into_its_time_limit_says_so(backend: SlurmBackend, out_of_time: tuple[str, ...]) -> None:
+    asked, unasked = (over(backend, handle) for handle in out_of_time)
+    assert (asked.phase, asked.reason) == ("failed", "it ran into its time limit of 1 min")
+    ended = asked.tasks[FIRST]
+    assert isinstance(ended, Exited)
+    assert (ended.code, ended.last_lines) == (1, ("saved",))
+    assert unasked.phase == "failed"
+    assert re.fullmatch(r"it ran into its time limit of \d+ min \(Slurm: TIMEOUT\)", unasked.reason)
 
 
 def test_a_job_that_slurm_does_not_know_is_lost(backend: SlurmBackend, tmp_path: Path) -> None:

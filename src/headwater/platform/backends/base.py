@@ -361,14 +361,15 @@ class JobReport:
     """What is known of a job.
 
     Attributes:
-      phase: ``waiting`` for resources, ``running``, ``succeeded``, ``failed``, or ``lost`` where the engine knows
-        nothing of it.
-      reason: why it waits, failed or was lost; empty where there is nothing to tell.
+      phase: ``waiting`` for resources, ``running``, ``succeeded``; ``failed`` for good, by the job's own rules;
+        ``lost`` with what it ran on, or where the engine knows nothing of it, so that another start may help;
+        ``preempted`` by something that the engine prefers; ``cancelled`` by somebody who told the engine so.
+      reason: why it waits or ended; empty where there is nothing to tell.
       tasks: what is known of each task.
       restarts: how often the engine has started each task again; tasks that are not in it were started once.
     """
 
-    phase: Literal["waiting", "running", "succeeded", "failed", "lost"]
+    phase: Literal["waiting", "running", "succeeded", "failed", "lost", "preempted", "cancelled"]
     reason: str = ""
     tasks: Mapping[TaskName, TaskState] = field(default_factory=dict[TaskName, TaskState])
     restarts: Mapping[TaskName, int] = field(default_factory=dict[TaskName, int])

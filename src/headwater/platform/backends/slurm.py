@@ -6,6 +6,7 @@ the nodes.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -29,6 +30,7 @@ from headwater.platform.backends.base import (
     Running,
     TaskState,
 )
+from headwater.platform.backends.slurm_ends import Asked, SlurmState, seconds, verdict
 from headwater.platform.backends.slurm_script import SlurmRendering, batch_script
 from headwater.platform.host.records import AttemptFolder
 from headwater.telemetry.progress import Progress
@@ -36,8 +38,6 @@ from headwater.telemetry.progress import Progress
 _TIMEOUT_S = 60.0
 _MIB = 1 << 20
 _UNKNOWN_JOB = "Invalid job id"
-_WAITING = ("PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "SPECIAL_EXIT", "SUSPENDED")
-_ALIVE = ("RUNNING", "COMPLETING", "STAGE_OUT", "SIGNALING", "RESIZING", "STOPPED")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -92,7 +92,12 @@ class SlurmBackend(JobBackend):
 
     def submit_job(self, order: JobOrder) -> str:
         folder = (self._settings.folder / order.job_id).absolute()
-        handle = {"folder": str(folder), "attempt": order.attempt, "log_dir": str(order.log_dir.absolute())}
+        handle = {
+            "folder": str(folder),
+            "attempt": order.attempt,
+            "log_dir": str(order.log_dir.absolute()),
+            "grace_s": order.spec.deadlines.grace,
+        }
         known = self._known(order.job_id)
         if order.attempt in known:
             return json.dumps(handle | {"id": known[order.attempt]})
@@ -124,22 +129,20 @@ class SlurmBackend(JobBackend):
         fields = json.loads(handle)
         folder = Path(fields["folder"])
         # Asked before the tasks are looked at: one that Slurm has ended writes no more.
-        state, why = _state(fields["id"])
+        now = _state(fields["id"])
         _fetch_logs(folder / "logs", Path(fields["log_dir"]))
         tasks, restarts = _tasks(folder)
-        result = folder / f"result-{fields['attempt']}"
-        if result.exists():
-            if int(result.read_text()) == 0:
-                return JobReport(phase="succeeded", tasks=tasks, restarts=restarts)
-            return JobReport(phase="failed", reason=_first_failure(tasks), tasks=tasks, restarts=restarts)
-        if state in _WAITING:
-            return JobReport(phase="waiting", reason=f"Slurm: {why}", tasks=tasks, restarts=restarts)
-        if state in _ALIVE:
-            return JobReport(phase="running", tasks=tasks, restarts=restarts)
-        if state == "TIMEOUT":
-            return JobReport(phase="failed", reason="it ran into its time limit", tasks=tasks, restarts=restarts)
-        reason = f"Slurm says {state}" if state else f"Slurm knows no job {fields['id']}"
-        return JobReport(phase="lost", reason=reason, tasks=tasks, restarts=restarts)
+        result = _written(folder / f"result-{fields['attempt']}")
+        asked = _written(folder / f"asked-{fields['attempt']}")
+        phase, reason = verdict(
+            now,
+            number=fields["id"],
+            result=None if result is None else int(result),
+            asked=None if asked is None else Asked.parse(asked),
+            grace_s=float(fields.get("grace_s", 0.0)),
+            failure=_first_failure(tasks),
+        )
+        return JobReport(phase=phase, reason=reason, tasks=tasks, restarts=restarts)
 
     def stop_job(self, handle: str, *, grace_s: float) -> None:
         fields = json.loads(handle)
@@ -183,14 +186,24 @@ def _run(*command: str, cwd: Path | None = None, unless: str = "") -> str:
     return done.stdout
 
 
-def _state(number: str) -> tuple[str, str]:
-    """What Slurm says of a job: its state and, where it waits, why. Empty where it knows none."""
+def _state(number: str) -> SlurmState:
+    """What Slurm says of a job."""
     listed = _run(
-        "squeue", "--noheader", f"--jobs={number}", "--states=all", "--format=%T|%r", unless=_UNKNOWN_JOB
+        "squeue", "--noheader", f"--jobs={number}", "--states=all", "--format=%T|%l|%r", unless=_UNKNOWN_JOB
     ).splitlines()
     # The components of one job each have a line; they come and go together.
-    state, _, why = (listed[0] if listed else "").strip().partition("|")
-    return state, why
+    state, _, rest = (listed[0] if listed else "").strip().partition("|")
+    limit, _, why = rest.partition("|")
+    return SlurmState(state=state, why=why, limit_s=seconds(limit))
+
+
+def _written(path: Path) -> str | None:
+    """What a file of the script's holds; None where there is none."""
+    with contextlib.suppress(FileNotFoundError):
+        # Nodes and this machine share the folder: to list it has a network's file system look again.
+        if path.name in os.listdir(path.parent):
+            return path.read_text()
+    return None
 
 
 def _fetch_logs(source: Path, target: Path) -> None:
@@ -237,12 +250,13 @@ def _task_state(folder: AttemptFolder) -> TaskState:
 
 
 def _first_failure(tasks: dict[TaskName, TaskState]) -> str:
+    """What failed first by itself; empty where nothing has."""
     failed = [
         (state.at, f"{task.job} {task.index} failed: {state.reason}")
         for task, state in tasks.items()
         if isinstance(state, Exited) and state.code and not state.stopped and not state.preempted
     ]
-    return min(failed)[1] if failed else "the job failed; see slurm.log in its folder"
+    return min(failed)[1] if failed else ""
 
 
 def _write_grace(folder: Path, grace_s: float) -> None:

@@ -94,6 +94,12 @@ END_OF_JOB
 
 result() {{ echo "$1" | put "$folder/result-{attempt}"; }}
 step() {{ "${{@:2}}"; echo $? | put "$folder/rounds/$round/$1.code"; }}
+# For how long the job may run, and has: whether its time is over, or somebody else wants it to end.
+asked() {{
+    [ "$asked" -eq 1 ] && return
+    asked=1
+    squeue --noheader --jobs="$SLURM_JOB_ID" --format="%l %M" | head -n 1 | put "$folder/asked-{attempt}"
+}}
 # Whether a step has ended with an exit code other than 0, which is $code then.
 failed() {{
     for file in "$folder/rounds/$round"/*.code; do
@@ -117,7 +123,8 @@ end_all() {{
     done
 }}
 asked=0
-trap 'asked=1' TERM
+rm -f "$folder/asked-{attempt}"
+trap 'asked' TERM
 
 restarts=0
 while :; do

@@ -1,0 +1,125 @@
+"""What Slurm's words for the end of a job mean: the states of ``squeue``, as its manual lists them.
+
+The batch script of `slurm_script` writes down how its own rounds ended (``result-ATTEMPT``), and when it was asked to
+end (``asked-ATTEMPT``). Slurm's state says what became of the whole, such as that its time was over. Where the two
+disagree, a success that was written down counts, and otherwise what Slurm did to the job.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+Phase = Literal["waiting", "running", "succeeded", "failed", "lost", "preempted", "cancelled"]
+
+_WAITING = ("PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "SUSPENDED")
+# Slurm looks at signals that are due before the end twice a minute, and then sends those of the next minute.
+_EARLY_S = 90.0
+# Slurm's reason where a job ended by itself with another exit code than 0.
+_BY_ITSELF = "NonZeroExitCode"
+_ALIVE = ("RUNNING", "COMPLETING", "STAGE_OUT", "SIGNALING", "RESIZING", "STOPPED")
+_ENDS: dict[str, tuple[Phase, str]] = {
+    "TIMEOUT": ("failed", "it ran into its time limit"),
+    "DEADLINE": ("failed", "the deadline that Slurm was given for it has passed"),
+    "OUT_OF_MEMORY": ("lost", "it ran out of the memory that it had asked for"),
+    "NODE_FAIL": ("lost", "one of its nodes failed"),
+    "BOOT_FAIL": ("lost", "one of its nodes did not boot"),
+    "REVOKED": ("lost", "another cluster took it over"),
+    "PREEMPTED": ("preempted", "it was preempted"),
+    "CANCELLED": ("cancelled", "it was cancelled"),
+}
+_TIME = re.compile(r"(?:(?P<days>\d+)-)?(?:(?P<hours>\d+):)?(?P<minutes>\d+):(?P<seconds>\d+)")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SlurmState:
+    """What ``squeue`` says of a job.
+
+    Attributes:
+      state: such as ``RUNNING``; empty where Slurm knows no such job.
+      why: Slurm's reason for that; ``None`` where it has none.
+      limit_s: its time limit, in seconds; None where it has none.
+    """
+
+    state: str
+    why: str = ""
+    limit_s: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Asked:
+    """When a batch script was asked to end.
+
+    Attributes:
+      limit_s: the time limit that the job had then, in seconds; None where it had none.
+      used_s: for how long it had run, in seconds.
+    """
+
+    limit_s: float | None
+    used_s: float
+
+    @staticmethod
+    def parse(text: str) -> Asked:
+        """Reads what the script wrote: ``LIMIT USED``, as ``squeue`` writes times."""
+        limit, _, used = text.strip().partition(" ")
+        return Asked(limit_s=seconds(limit), used_s=seconds(used) or 0.0)
+
+
+def seconds(text: str) -> float | None:
+    """A time as ``squeue`` writes it, ``1-02:03:04`` or ``2:00``; None for ``UNLIMITED`` and the like."""
+    match = _TIME.fullmatch(text.strip())
+    if match is None:
+        return None
+    days, hours, minutes, rest = (int(part or 0) for part in match.groups())
+    return float(((days * 24 + hours) * 60 + minutes) * 60 + rest)
+
+
+def verdict(
+    now: SlurmState, *, number: str, result: int | None, asked: Asked | None, grace_s: float, failure: str
+) -> tuple[Phase, str]:
+    """What has become of a job, and why.
+
+    Args:
+      now: what Slurm says.
+      number: how Slurm calls the job.
+      result: the exit code that the script wrote down; None where it has not come to that.
+      asked: when it was asked to end; None where it was not.
+      grace_s: how long before its end Slurm asks it.
+      failure: what a failure was caused by, as far as its tasks tell.
+
+    Returns:
+      The phase, as in `JobReport`, and the reason; empty where there is none to tell.
+    """
+    if result == 0:
+        return "succeeded", ""
+    if now.state in _ALIVE:
+        # A script that has failed may have been ended: Slurm says so once all of it has.
+        return "running", ""
+    if now.state in _WAITING:
+        return "waiting", f"Slurm: {now.why}"
+    phase, reason = _ENDS.get(now.state, ("lost", ""))
+    if now.state == "TIMEOUT":
+        reason += _of(now.limit_s)
+    if reason:
+        # Where the script had used up its restarts, another one would not help. A node that failed may have ended it.
+        phase = "failed" if now.state == "OUT_OF_MEMORY" and result is not None else phase
+        cause = f"; {failure}" if result is not None and failure else ""
+        return phase, f"{reason} (Slurm: {now.state}){cause}"
+    if result is not None:
+        return "failed", failure or f"the job failed with exit code {result}; see slurm.log in its folder"
+    if asked is not None:
+        if asked.limit_s is not None and asked.limit_s - asked.used_s <= grace_s + _EARLY_S:
+            return "failed", f"it ran into its time limit{_of(asked.limit_s)}"
+        return "preempted", "its script was asked to end by a SIGTERM that nobody here sent"
+    if not now.state:
+        return "lost", f"Slurm knows no job {number}"
+    if now.state == "COMPLETED":
+        return "succeeded", ""
+    why = f"{now.state}, {now.why}" if now.why not in ("", "None") else now.state
+    ended = "failed" if now.why == _BY_ITSELF else "lost"
+    return ended, f"its batch script ended early (Slurm: {why}); see slurm.log in its folder"
+
+
+def _of(limit_s: float | None) -> str:
+    return f" of {limit_s / 60:g} min" if limit_s is not None else ""
