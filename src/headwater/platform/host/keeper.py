@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import select
 import selectors
 import signal
 import socket
@@ -116,6 +117,9 @@ class Keeper:
             guard.end_job(self._order["mark"])
             self._reap()
             self._drain()
+            # The last report, too, may have come just before the end.
+            while select.select([status], [], [], 0)[0]:
+                self._read_status(status)
             self._end(self._returncode, self._reason or how_it_ended(self._returncode))
 
     def _start(self, status_address: str) -> None:
