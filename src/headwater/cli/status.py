@@ -161,9 +161,9 @@ def _looks(watching: ClusterWatch, interval_s: float, watch: bool) -> Iterator[l
 
 
 def render(reports: Sequence[TaskReport]) -> RenderableType:
-    """The reports as tables: tasks, traffic, training, variables."""
+    """The reports as tables: tasks, workers, training, traffic, variables."""
     parts: list[RenderableType] = [_tasks(reports)]
-    for table in (_groups(reports), _traffic(reports), _variables(reports)):
+    for table in (_workers(reports), _groups(reports), _traffic(reports), _variables(reports)):
         if table.row_count:
             parts += [Text(""), table]
     return Group(*parts)
@@ -196,6 +196,18 @@ def _tasks(reports: Sequence[TaskReport]) -> Table:
             f"{snapshot.variables_count}, {_size(snapshot.variables_bytes)}" if snapshot.variables_count else "",
             Text(waits, "yellow"),
         )
+    return table
+
+
+def _workers(reports: Sequence[TaskReport]) -> Table:
+    table = _table("steps of", "at", "ended", "latest", "now", "")
+    for report in reports:
+        for one in report.snapshot.workers if report.snapshot else ():
+            where = f"waits for {one.waiting}" if one.waiting else "in a step" if one.in_step else "between two steps"
+            table.add_row(
+                one.worker, report.task, str(one.steps), f"{one.idle_s:.0f} s ago", where,
+                Text("behind" if one.behind else "", "red"),
+            )  # fmt: skip
     return table
 
 

@@ -13,6 +13,7 @@ from headwater.dtypes import to_string_array
 from headwater.errors import InternalError, InvalidArgumentError, OpError, UnimplementedError
 from headwater.passes.blocks import in_blocks
 from headwater.passes.plan import Compute, Host, Node, Receive, Send, TaskPlan
+from headwater.passes.training import trains
 from headwater.registry import Kind, as_outputs
 from headwater.runtime.blocks import BlockRunner
 from headwater.runtime.compile import Executable, cell_value
@@ -32,10 +33,15 @@ class CompiledPlan:
     Args:
       plan: what to do.
       resources: the task's state.
+
+    Attributes:
+      plan: as given.
+      trains: whether a run is a step of training of its master.
     """
 
     def __init__(self, plan: TaskPlan, resources: Resources) -> None:
         self.plan = plan
+        self.trains = trains(plan)
         self._resources = resources
         self._index: dict[str, int] = {}
         self._template: Slots = []

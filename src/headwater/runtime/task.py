@@ -130,6 +130,10 @@ class TaskRuntime:
                 f"{self.task} does not know plan {number} of session {session}: it was started anew or reset",
             ) from None
 
+    def knows(self, session: str) -> bool:
+        """Whether a session has plans here."""
+        return session in self._plans
+
     def owner(self, session: str) -> str:
         """Full name of the task whose master has ``session``."""
         return self._owners.get(session, ("", 0))[0]

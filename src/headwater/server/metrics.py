@@ -13,6 +13,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from headwater.cluster.addresses import Address, parse_address
 from headwater.errors import InvalidArgumentError, UnavailableError
 from headwater.telemetry.snapshot import Group, PeerTraffic, Snapshot
+from headwater.telemetry.watchdog import WorkerProgress
 
 _log = logging.getLogger("headwater")
 
@@ -45,6 +46,11 @@ _OF_GROUPS: tuple[tuple[str, str, Callable[[Group], float]], ...] = (
     ("staleness_max", "Greatest staleness of a gradient, in updates", lambda group: group.staleness_max),
     ("dropped_gradients", "Gradients that came too late", lambda group: group.dropped),
     ("workers", "Workers that take part", lambda group: len(group.workers)),
+)
+_OF_WORKERS: tuple[tuple[str, str, Callable[[WorkerProgress], float]], ...] = (
+    ("worker_steps", "Steps of a worker that have ended here", lambda one: one.steps),
+    ("worker_idle_seconds", "Since a worker ended its latest step", lambda one: one.idle_s),
+    ("worker_behind", "1 where a worker makes no steps while others go on or wait", lambda one: one.behind),
 )
 
 
@@ -107,6 +113,9 @@ def metrics_of(task: str, snapshot: Snapshot) -> Iterable[Metric]:
     for name, what, value in _OF_GROUPS:
         values = [((group.name,), value(group)) for group in snapshot.groups]
         yield _metric(GaugeMetricFamily, name, what, task, values, "group")
+    for name, what, number in _OF_WORKERS:
+        values = [((one.worker,), number(one)) for one in snapshot.workers]
+        yield _metric(GaugeMetricFamily, name, what, task, values, "worker")
 
 
 def _metric(kind: Any, name: str, what: str, task: str, values: Any, *labels: str) -> Metric:

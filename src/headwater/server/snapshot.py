@@ -12,6 +12,7 @@ from headwater.ops.consistency_gate import Gate
 from headwater.runtime.resources import Cell
 from headwater.runtime.task import TaskRuntime
 from headwater.telemetry.snapshot import Group, Snapshot, VariableSize, Wait, total_traffic
+from headwater.telemetry.watchdog import WorkerProgress
 from headwater.transport.channel import Channel
 
 _MAX_VARIABLES = 50
@@ -22,13 +23,19 @@ _RECORD_SIZE = 4
 
 
 def take_snapshot(
-    runtime: TaskRuntime, channels: Iterable[Channel], *, cluster: Mapping[str, str], metrics: str
+    runtime: TaskRuntime,
+    channels: Iterable[Channel],
+    *,
+    workers: Sequence[WorkerProgress],
+    cluster: Mapping[str, str],
+    metrics: str,
 ) -> Snapshot:
     """The task as it is now.
 
     Args:
       runtime: its state and steps.
       channels: all that are open, in either direction.
+      workers: how their steps go here.
       cluster: every task it knows, and its address.
       metrics: address of its metrics; empty where there are none.
     """
@@ -46,6 +53,7 @@ def take_snapshot(
         variables_bytes=sum(size.nbytes for size in sizes),
         waits=tuple(Wait(what=what, seconds=round(now - since, 3)) for what, since in runtime.waits()),
         groups=tuple(_groups(runtime, cells)),
+        workers=tuple(workers),
         cluster=dict(cluster),
         metrics=metrics,
     )

@@ -13,9 +13,11 @@ import numpy as np
 
 from headwater.errors import CancelledError, InvalidArgumentError, OpError, UnavailableError
 from headwater.master.protocol import DONE, PUSH, RUN, TENSORS, bad_header, error_frame, transfer_of
+from headwater.runtime.executor import CompiledPlan
 from headwater.runtime.step import Step
 from headwater.runtime.task import TaskRuntime
 from headwater.telemetry.step_stats import StepTrace
+from headwater.telemetry.watchdog import ProgressWatchdog
 from headwater.transport.channel import Channel
 from headwater.transport.frames import Frame
 
@@ -112,12 +114,17 @@ class StepService:
     Args:
       runtime: the task's.
       push: sends a frame to another task.
+
+    Attributes:
+      steps: how many it has run.
+      watchdog: is told of steps of training.
     """
 
-    def __init__(self, runtime: TaskRuntime, push: Push) -> None:
+    def __init__(self, runtime: TaskRuntime, push: Push, watchdog: ProgressWatchdog | None = None) -> None:
         self._runtime = runtime
         self._push = push
         self.steps = 0
+        self.watchdog = watchdog or ProgressWatchdog(runtime.knows)
 
     def serve(self, channel: Channel, other: Callable[[Frame], bool]) -> None:
         """Answers frames until the other end closes the channel.
@@ -125,11 +132,12 @@ class StepService:
         Args:
           other: takes frames of kinds that are not of steps; says whether it knew this one.
         """
+        trained: dict[str, str] = {}
         try:
             while True:
                 frame = channel.recv()
                 if frame.kind == RUN:
-                    self._run(channel, frame)
+                    self._run(channel, frame, trained)
                 elif frame.kind == PUSH:
                     self._take_push(channel, frame)
                 elif frame.kind != TENSORS and not other(frame):  # TENSORS are of a step that ended early
@@ -139,6 +147,8 @@ class StepService:
         except OpError as error:
             _log.warning("%s closes the channel to %s: %s", self._runtime.task, channel.peer, error.message)
         finally:
+            for session, worker in trained.items():
+                self.watchdog.closed(worker, session)
             channel.close()
 
     def _take_push(self, channel: Channel, frame: Frame) -> None:
@@ -149,7 +159,9 @@ class StepService:
             case _:
                 raise bad_header(frame, channel.peer)
 
-    def _run(self, channel: Channel, frame: Frame) -> None:
+    def _run(self, channel: Channel, frame: Frame, trained: dict[str, str]) -> None:
+        """Runs a step. ``trained`` has the sessions of which the channel has brought steps of training, and their
+        workers."""
         session, plan, number, seconds, traced = _run_header(channel, frame)
         deadline = None if seconds is None else time.monotonic() + seconds
         runtime = self._runtime
@@ -161,8 +173,12 @@ class StepService:
                 raise InvalidArgumentError(
                     None, None, f"plan {plan} takes {len(compiled.plan.feeds)} feeds, {len(frame.tensors)} came"
                 )
+            if compiled.trains and session not in trained:
+                trained[session] = channel.peer.partition(" (")[0]
+                self.watchdog.opened(trained[session], session)
             answer = None if traced else step.answer_early
-            results = runtime.execute(compiled, frame.tensors, step, wait=False, answer=answer)
+            watched = trained.get(session) if compiled.trains else None
+            results = self._execute(compiled, frame.tensors, step, answer, plan, watched)
             if step.trace is not None:
                 results.append(step.trace.encode())
             step.settle()
@@ -172,6 +188,21 @@ class StepService:
         self.steps += 1
         if not step.answered:
             step.answer(results)
+
+    def _execute(
+        self, compiled: CompiledPlan, feeds: Sequence[Any], step: ServedStep, answer: Any, plan: int, worker: str | None
+    ) -> list[Any]:
+        """Runs a plan; where ``worker`` is given, as a step of training of that worker."""
+        if worker is None:
+            return self._runtime.execute(compiled, feeds, step, wait=False, answer=answer)
+        done = False
+        self.watchdog.began(worker, step.session, step)
+        try:
+            results = self._runtime.execute(compiled, feeds, step, wait=False, answer=answer)
+            done = True
+            return results
+        finally:
+            self.watchdog.ended(worker, step.session, plan, step, done=done)
 
     def _failed(self, channel: Channel, step: ServedStep, error: Exception) -> None:
         runtime = self._runtime

@@ -24,9 +24,11 @@ from headwater.runtime.process import ProcessSettings, configure
 from headwater.runtime.task import TaskRuntime
 from headwater.server.master_service import MasterService
 from headwater.server.metrics import MetricsServer, metrics_address
+from headwater.server.progress_watch import ProgressWatch, behind_after_s
 from headwater.server.snapshot import take_snapshot
 from headwater.server.steps import StepService
 from headwater.telemetry.snapshot import SNAPSHOT_DETAIL, Snapshot
+from headwater.telemetry.watchdog import ProgressWatchdog
 from headwater.transport.channel import Channel
 from headwater.transport.control_server import ControlServer
 from headwater.transport.frames import Frame
@@ -89,7 +91,9 @@ class TaskServer:
         self._awaited = {str(name) for name, _ in cluster.tasks() if name.job not in (_PS, task.job)}
         self.runtime = TaskRuntime(task.device_prefix, device_counts)
         self._peers = ClusterPeers(cluster, task, self.runtime.devices, self._link)
-        self._steps = StepService(self.runtime, self._peers.push)
+        watchdog = ProgressWatchdog(self.runtime.knows, least_s=behind_after_s())
+        self._watch = ProgressWatch(watchdog, str(task))
+        self._steps = StepService(self.runtime, self._peers.push, watchdog)
         self._master = MasterService(self.runtime, self._peers)
         self._target = ""
         self._workplace = Workplace()
@@ -106,6 +110,7 @@ class TaskServer:
         except BaseException:
             self.stop()
             raise
+        self._watch.start()
         register_master(self._target, self._master)
         _log.info("%s serves at %s", task, self.address)
 
@@ -180,6 +185,7 @@ class TaskServer:
         if self._metrics is not None:
             self._metrics.stop()
             self._metrics = None
+        self._watch.stop()
         self._wiring.waiter.cancel()
         self._master.close()
         self._listener.stop()
@@ -209,6 +215,7 @@ class TaskServer:
         return take_snapshot(
             self.runtime,
             channels,
+            workers=self._steps.watchdog.progress(),
             cluster=cluster,
             metrics=self._metrics.address if self._metrics is not None else "",
         )

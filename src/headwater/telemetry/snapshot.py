@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from headwater.telemetry.watchdog import WorkerProgress
+
 SNAPSHOT_DETAIL = "snapshot"
 """Key of the status detail that holds a snapshot."""
 
@@ -98,6 +100,7 @@ class Snapshot:
       variables_count, variables_bytes: of all.
       waits: steps that wait.
       groups: how training goes, where an optimizer says so.
+      workers: how the steps of each worker go here.
       cluster: every task this one knows, and its address.
       metrics: address of its metrics, where asked for.
     """
@@ -112,6 +115,7 @@ class Snapshot:
     variables_bytes: int = 0
     waits: tuple[Wait, ...] = ()
     groups: tuple[Group, ...] = ()
+    workers: tuple[WorkerProgress, ...] = ()
     cluster: dict[str, str] = field(default_factory=dict[str, str])
     metrics: str = ""
 
@@ -129,11 +133,20 @@ class Snapshot:
         try:
             raw: dict[str, Any] = json.loads(data)
             known = {name: raw[name] for name in Snapshot.__dataclass_fields__ if name in raw}
-            for name, kind in (("peers", PeerTraffic), ("variables", VariableSize), ("waits", Wait), ("groups", Group)):
+            for name, kind in _PARTS:
                 known[name] = tuple(_made(kind, item) for item in raw.get(name, ()))
             return Snapshot(**known)
         except (TypeError, KeyError, AttributeError, RecursionError) as error:
             raise ValueError(f"not the snapshot of a task: {error}") from error
+
+
+_PARTS: tuple[tuple[str, Any], ...] = (
+    ("peers", PeerTraffic),
+    ("variables", VariableSize),
+    ("waits", Wait),
+    ("groups", Group),
+    ("workers", WorkerProgress),
+)
 
 
 def _made(kind: Any, raw: dict[str, Any]) -> Any:

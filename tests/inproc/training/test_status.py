@@ -7,11 +7,15 @@ import urllib.request
 from typing import Any
 
 import pytest
+from rich.console import Console
 
-from headwater.cli.status import status
+from headwater.cli.status import TaskReport, render, status
 from headwater.compat import tf
 from headwater.errors import InvalidArgumentError, UnavailableError
-from headwater.server.metrics import METRICS
+from headwater.server.metrics import METRICS, metrics_of
+from headwater.server.progress_watch import BEHIND_AFTER, behind_after_s
+from headwater.telemetry.snapshot import Snapshot
+from headwater.telemetry.watchdog import WorkerProgress
 from headwater.training.consistency import BoundedStaleness, ConsistentOptimizer
 from tests.inproc.training.conftest import StartCluster
 from tests.inproc.training.test_sync_replicas import Model, batches
@@ -43,6 +47,11 @@ def test_status_and_metrics(
     assert group["workers"] == ["/job:worker/task:0"]
     assert group["staleness_max"] == 0
     assert any(peer["peer"] == "/job:worker/task:0" and peer["received"] > 0 for peer in servers[0]["peers"])
+    for snapshot in servers:
+        (worker,) = snapshot["workers"]
+        assert worker["worker"] == "/job:worker/task:0"
+        assert worker["steps"] >= 5
+        assert not worker["behind"]
     assert found["/job:worker/task:0"]["rates"]["steps"] == 0
     assert "consistent/bounded-staleness_1" in shown
     assert "weight/Momentum" in shown
@@ -50,6 +59,36 @@ def test_status_and_metrics(
         metrics = answer.read().decode()
     assert 'headwater_sessions{task="/job:ps/task:0"} 0.0' in metrics
     assert 'group="consistent/bounded-staleness_1"' in metrics
+    assert 'headwater_worker_steps{task="/job:ps/task:0",worker="/job:worker/task:0"}' not in metrics  # it has ended
+
+
+def test_a_worker_that_is_behind_in_tables_and_metrics() -> None:
+    behind = WorkerProgress(worker="/job:worker/task:1", steps=7, idle_s=12.3, in_step=True, behind=True)
+    waits = WorkerProgress(worker="/job:worker/task:0", steps=9, idle_s=1.0, in_step=True, waiting="others")
+    snapshot = Snapshot(at=1.0, workers=(waits, behind))
+    console = Console(width=200)
+    with console.capture() as shown:
+        console.print(render([TaskReport(task="/job:ps/task:0", address="127.0.0.1:1", snapshot=snapshot)]))
+    rows = [" ".join(line.split()) for line in shown.get().splitlines()]
+    assert "/job:worker/task:1 /job:ps/task:0 7 12 s ago in a step behind" in rows
+    assert "/job:worker/task:0 /job:ps/task:0 9 1 s ago waits for others" in rows
+    samples = {
+        (sample.name, sample.labels["worker"]): sample.value
+        for metric in metrics_of("/job:ps/task:0", snapshot)
+        for sample in metric.samples
+        if "worker" in sample.labels
+    }
+    assert samples["headwater_worker_steps", "/job:worker/task:1"] == 7
+    assert samples["headwater_worker_idle_seconds", "/job:worker/task:1"] == 12.3
+    assert samples["headwater_worker_behind", "/job:worker/task:1"] == 1
+    assert samples["headwater_worker_behind", "/job:worker/task:0"] == 0
+
+
+@pytest.mark.parametrize("text", ["soon", "0", "-1", "nan"])
+def test_no_time_to_be_behind_after(text: str) -> None:
+    with pytest.raises(InvalidArgumentError, match="HEADWATER_BEHIND_AFTER_S is"):
+        behind_after_s({BEHIND_AFTER: text})
+    assert behind_after_s({BEHIND_AFTER: "2.5"}) == 2.5
 
 
 def test_tasks_that_cannot_be_asked(start_cluster: StartCluster, capsys: pytest.CaptureFixture[str]) -> None:

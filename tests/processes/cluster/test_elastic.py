@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -73,6 +74,24 @@ def test_who_stands_still_is_named() -> None:
         still = cluster.start("worker", 1, program, choice, "--pause_at=5")
         still.wait_for("standing still")
         ps.wait_for(r"waiting: /job:worker/task:0 \(at most 3 steps ahead\) since \d+ s for /job:worker/task:1")
+        lines = chief.line_count()
+        still.kill()
+        chief.wait_for("^step ", after=lines + 5)
+
+
+@pytest.mark.parametrize(("where", "said"), [("pause", "between two steps"), ("stuck", "in a step")])
+def test_who_makes_no_steps_is_named(where: str, said: str) -> None:
+    program = PROGRAMS / "consistent.py"
+    with processes(ps=1, worker=2) as cluster:
+        ps = cluster.start("ps", 0, program, HEADWATER_BEHIND_AFTER_S="1")
+        chief = cluster.start("worker", 0, program, "--steps=1")
+        still = cluster.start("worker", 1, program, f"--{where}_at=5")
+        still.wait_for("standing still")
+        ps.wait_for(rf"/job:worker/task:1 is behind: it is {said} since \d+ s, .*; /job:worker/task:0 goes on")
+        shown = cluster.run(*HEADWATER, "status", cluster.address("ps"), "--json").succeeds()
+        snapshots = {report["task"]: report["snapshot"] for report in json.loads(shown.splitlines()[-1])}
+        workers = {worker["worker"]: worker for worker in snapshots["/job:ps/task:0"]["workers"]}
+        assert [workers[f"/job:worker/task:{index}"]["behind"] for index in range(2)] == [False, True]
         lines = chief.line_count()
         still.kill()
         chief.wait_for("^step ", after=lines + 5)

@@ -1,11 +1,13 @@
 """A worker that fits a line, as consistently as it is told, and says the loss now and then.
 
-With ``--pause_at N`` it stands still, for ever, before its step N: alive, and of no use.
+With ``--pause_at N`` it stands still, for ever, before its step N: alive, and of no use; with ``--stuck_at N`` within
+it.
 """
 
 from __future__ import annotations
 
 import signal
+import threading
 
 import numpy as np
 from task import args, replicas, start_server
@@ -14,12 +16,27 @@ from headwater import tf
 from headwater.consistency import from_text
 from headwater.training.consistency import ConsistentOptimizer
 
+own_steps = 0
+
+
+def perhaps_stuck(batch: np.ndarray) -> np.ndarray:
+    if own_steps == args.stuck_at:
+        print("standing still", flush=True)
+        threading.Event().wait()
+    return batch
+
+
 server = start_server()
 with replicas():
     global_step = tf.train.get_or_create_global_step()
     weights = tf.get_variable("weights", [8, 1], initializer=tf.zeros_initializer())
     x = tf.placeholder(tf.float32, [None, 8])
-    loss = tf.reduce_mean(tf.square(tf.matmul(x, weights) - tf.reduce_sum(x, 1, keepdims=True)))
+    fed = x
+    if args.stuck_at >= 0:
+        with tf.control_dependencies([weights.read_value()]):
+            fed = tf.py_func(perhaps_stuck, [x], tf.float32)
+        fed.set_shape(x.shape)
+    loss = tf.reduce_mean(tf.square(tf.matmul(fed, weights) - tf.reduce_sum(fed, 1, keepdims=True)))
     optimizer = ConsistentOptimizer(tf.train.GradientDescentOptimizer(0.001), from_text(args.consistency))
     train_op = optimizer.minimize(loss, global_step=global_step)
 
@@ -27,7 +44,6 @@ chief = args.task_index == 0
 hook = optimizer.make_session_run_hook(chief)
 random = np.random.RandomState(args.task_index)
 with tf.train.MonitoredTrainingSession(server.target, is_chief=chief, hooks=[hook]) as session:
-    own_steps = 0
     while True:
         if own_steps == args.pause_at:
             print("standing still", flush=True)

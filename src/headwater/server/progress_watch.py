@@ -1,0 +1,65 @@
+"""Says in the log of a task which worker makes no steps."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Mapping
+
+from headwater.errors import InvalidArgumentError
+from headwater.telemetry.watchdog import LEAST_S, ProgressWatchdog
+
+_log = logging.getLogger("headwater")
+
+BEHIND_AFTER = "HEADWATER_BEHIND_AFTER_S"
+"""Environment variable: a worker is not called behind before so many seconds without a step."""
+_LOOK_EVERY_S = 1.0
+
+
+def behind_after_s(environ: Mapping[str, str] | None = None) -> float:
+    """After how many seconds without a step a worker may be called behind.
+
+    Raises:
+      InvalidArgumentError: `BEHIND_AFTER` is no number above 0.
+    """
+    text = (os.environ if environ is None else environ).get(BEHIND_AFTER)
+    if not text:
+        return LEAST_S
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not seconds > 0:
+        raise InvalidArgumentError(None, None, f"{BEHIND_AFTER} is {text!r}; it must be a number of seconds above 0")
+    return seconds
+
+
+class ProgressWatch:
+    """A thread that asks a watchdog what is to be said.
+
+    Args:
+      watchdog: the watchdog.
+      task: whose log it is, for messages.
+    """
+
+    def __init__(self, watchdog: ProgressWatchdog, task: str) -> None:
+        self._watchdog = watchdog
+        self._task = task
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name=f"progress of workers at {task}", daemon=True)
+
+    def start(self) -> None:
+        """Starts the thread."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends the thread, where it was started. May be called again."""
+        self._stopped.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._stopped.wait(_LOOK_EVERY_S):
+            for sentence in self._watchdog.sentences():
+                _log.warning("%s: %s", self._task, sentence)

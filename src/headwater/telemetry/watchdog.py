@@ -1,0 +1,242 @@
+"""The progress watchdog: which worker makes no steps though its connections are alive, and since when.
+
+A task sees of a worker's steps its own part. From that follows how long the worker usually takes from one step to the
+next, and so when it is late. It is *behind* when it is late while others go on or wait, or when there is no other.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+_FACTOR = 10.0
+"""So many times its usual interval a worker may take for a step."""
+_WEIGHT = 0.2
+"""Of the newest interval in the mean of all."""
+LEAST_S = 10.0
+
+
+class StepInProgress(Protocol):
+    """What is asked of a step.
+
+    Attributes:
+      waits_for: what it waits for here, and since when; None while it does not.
+    """
+
+    waits_for: tuple[str, float] | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WorkerProgress:
+    """How the steps of a worker go, as one task sees them.
+
+    Attributes:
+      worker: its name.
+      steps: how many it has ended here.
+      idle_s: since it ended the last, or began the first, in seconds.
+      in_step: whether it is in a step now, rather than between two.
+      waiting: what its step waits for here; empty where it does not.
+      behind: whether it makes no steps while others go on or wait, or while there is no other.
+    """
+
+    worker: str
+    steps: int = 0
+    idle_s: float = 0.0
+    in_step: bool = False
+    waiting: str = ""
+    behind: bool = False
+
+
+@dataclass(kw_only=True, slots=True)
+class _Worker:
+    """What is known of a worker. Runs are by (session, plan): a plan that runs but once, as one that initialises, does
+    not make a worker one that trains."""
+
+    since: float
+    channels: dict[str, int] = field(default_factory=dict[str, int])
+    runs: dict[tuple[str, int], int] = field(default_factory=dict[tuple[str, int], int])
+    steps: int = 0
+    usual_s: float = 0.0
+    repeats: bool = False
+    now: dict[StepInProgress, float] = field(default_factory=dict[StepInProgress, float])
+    said_at: float | None = None
+    said_steps: int = 0
+
+    def last(self) -> float:
+        """When it ended its latest step; where there is none, when it began the present one."""
+        return self.since if self.steps else min(self.now.values(), default=self.since)
+
+    def trains(self) -> bool:
+        return self.repeats or bool(self.now)
+
+    def waits_for(self) -> str:
+        waits = [step.waits_for for step in list(self.now)]
+        return next((wait[0] for wait in waits if wait is not None), "")
+
+
+class ProgressWatchdog:
+    """Watches the steps of workers at one task. May be told from any thread.
+
+    Args:
+      is_open: says of a session whether it is still open.
+      least_s: a worker is not late before so many seconds, however fast it usually is.
+      clock: gives seconds that only grow.
+    """
+
+    def __init__(
+        self, is_open: Callable[[str], bool], *, least_s: float = LEAST_S, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._is_open = is_open
+        self._least_s = least_s
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._workers: dict[str, _Worker] = {}
+
+    def began(self, worker: str, session: str, step: StepInProgress) -> None:
+        """A worker begins a step of training.
+
+        Args:
+          worker: its name.
+          session: that the step is in, of a channel of which `opened` was told.
+          step: the step.
+        """
+        now = self._clock()
+        with self._lock:
+            known = self._workers.get(worker)
+            if known is not None and session in known.channels:
+                known.now[step] = now
+
+    def ended(self, worker: str, session: str, plan: int, step: StepInProgress, *, done: bool) -> None:
+        """The step that `began` was told of is over.
+
+        Args:
+          worker, session, step: as there.
+          plan: number of the plan in the session.
+          done: whether it has done what it should.
+        """
+        now = self._clock()
+        with self._lock:
+            known = self._workers.get(worker)
+            if known is None or known.now.pop(step, None) is None or not done:
+                return
+            runs = known.runs.get((session, plan), 0) + 1
+            known.runs[session, plan] = runs
+            known.repeats = known.repeats or runs > 1
+            if runs > 1:
+                interval = now - known.since
+                known.usual_s += (interval - known.usual_s) * (_WEIGHT if runs > 2 else 1.0)
+            known.since = now
+            known.steps += 1
+
+    def opened(self, worker: str, session: str) -> None:
+        """One more channel serves a session of a worker."""
+        with self._lock:
+            known = self._workers.setdefault(worker, _Worker(since=self._clock()))
+            known.channels[session] = known.channels.get(session, 0) + 1
+
+    def closed(self, worker: str, session: str) -> None:
+        """One channel less. A session without any is gone; so is a worker without any session."""
+        with self._lock:
+            known = self._workers.get(worker)
+            if known is None or session not in known.channels:
+                return
+            known.channels[session] -= 1
+            if not known.channels[session]:
+                self._forget(worker, session)
+
+    def progress(self) -> tuple[WorkerProgress, ...]:
+        """The workers that train, by name."""
+        with self._lock:
+            return self._progress(self._clock())
+
+    def sentences(self) -> list[str]:
+        """What is to be said now: who makes no steps, when it is noticed and each time as long again; and who goes on.
+
+        To be asked about once a second, by one thread.
+        """
+        now = self._clock()
+        with self._lock:
+            found = {one.worker: one for one in self._progress(now)}
+            late = {name for name in found if self._late(name, now)}
+            said = [text for name in found if (text := self._goes_on(name, now))]
+            behind = sorted(name for name in late if found[name].behind)
+            others = [found[name] for name in found if name not in late]
+            said += [
+                f"{name} is behind: {_place(found[name])}{_company(others)}"
+                for name in behind
+                if self._is_to_say(name, now)
+            ]
+            # Who waits somewhere else looks from here just as who is waited for.
+            idle = sorted(late.difference(behind))
+            if [name for name in idle if self._is_to_say(name, now)]:
+                said.append("no worker makes steps: " + "; ".join(f"{name}: {_place(found[name])}" for name in idle))
+            return said
+
+    def _forget(self, worker: str, session: str) -> None:
+        known = self._workers[worker]
+        del known.channels[session]
+        known.runs = {key: runs for key, runs in known.runs.items() if key[0] != session}
+        known.repeats = any(runs > 1 for runs in known.runs.values())
+        if not known.channels:
+            del self._workers[worker]
+
+    def _progress(self, now: float) -> tuple[WorkerProgress, ...]:
+        over = [
+            (name, its) for name, known in self._workers.items() for its in known.channels if not self._is_open(its)
+        ]
+        for name, session in over:
+            self._forget(name, session)
+        training = {name: known for name, known in sorted(self._workers.items()) if known.trains()}
+        found: list[WorkerProgress] = []
+        for name, known in training.items():
+            late = self._late(name, now)
+            others = [other for its, other in training.items() if its != name]
+            limit = self._limit(known)
+            go_on = any(other.last() - known.last() >= limit or other.waits_for() for other in others)
+            found.append(
+                WorkerProgress(
+                    worker=name, steps=known.steps, idle_s=round(now - known.last(), 3), in_step=bool(known.now),
+                    waiting=known.waits_for(), behind=late and (go_on or not others),
+                )
+            )  # fmt: skip
+        return tuple(found)
+
+    def _limit(self, known: _Worker) -> float:
+        return max(self._least_s, _FACTOR * known.usual_s)
+
+    def _late(self, name: str, now: float) -> bool:
+        known = self._workers[name]
+        return now - known.last() >= self._limit(known) and not known.waits_for()
+
+    def _is_to_say(self, name: str, now: float) -> bool:
+        known = self._workers[name]
+        if known.said_at is not None and now - known.last() < 2 * (known.said_at - known.last()):
+            return False
+        known.said_at, known.said_steps = now, known.steps
+        return True
+
+    def _goes_on(self, name: str, now: float) -> str:
+        known = self._workers[name]
+        if known.said_at is None or known.steps == known.said_steps:
+            return ""
+        known.said_at = None
+        return f"{name} makes steps again"
+
+
+def _place(one: WorkerProgress) -> str:
+    where = "in a step" if one.in_step else "between two steps"
+    return f"it is {where} since {one.idle_s:.0f} s, after {one.steps} steps, and connected"
+
+
+def _company(others: list[WorkerProgress]) -> str:
+    going = [one.worker for one in others if not one.waiting]
+    waiting = [one.worker for one in others if one.waiting]
+    said = [
+        f"{', '.join(workers)} {one if len(workers) == 1 else many}"
+        for workers, one, many in ((going, "goes on", "go on"), (waiting, "waits", "wait"))
+        if workers
+    ]
+    return f"; {' and '.join(said)}" if said else ""
