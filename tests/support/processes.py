@@ -21,6 +21,17 @@ EXEC = (sys.executable, "-u", "-m", "headwater", "exec")
 """Runs a program written for TensorFlow."""
 
 
+def bound(place: tuple[str, int] = ("127.0.0.1", 0)) -> socket.socket:
+    """A socket at an address, by default a free one of this machine, at which others, too, can bind, and then listen.
+
+    As long as it is open the system gives the port to nobody who asks for any.
+    """
+    sock = socket.socket()
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    sock.bind(place)
+    return sock
+
+
 class Process:
     """A program whose output is collected, standard error among standard output.
 
@@ -116,15 +127,16 @@ class Processes:
 
     def __init__(self, jobs: dict[str, int]) -> None:
         self._held: dict[str, socket.socket] = {}
+        self._kept: list[socket.socket] = []
         self.hosts: dict[str, list[str]] = {job: [self._hold() for _ in range(count)] for job, count in jobs.items()}
         self._started: list[Process] = []
 
     def _hold(self) -> str:
-        """An address at which nothing listens, and that nobody else gets."""
-        sock = socket.socket()
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        sock.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{sock.getsockname()[1]}"
+        """An address at which nothing listens, and that nobody else gets, not even while its task does not run."""
+        sock = bound()
+        place = sock.getsockname()
+        self._kept.append(bound(place))
+        address = f"127.0.0.1:{place[1]}"
         self._held[address] = sock
         return address
 
@@ -159,7 +171,7 @@ class Processes:
         """Kills what still runs."""
         for process in self._started:
             process.kill()
-        for sock in self._held.values():
+        for sock in (*self._held.values(), *self._kept):
             sock.close()
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.processes import Process
+from tests.support.processes import Process, bound
 
 _COMMANDS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "scontrol", "squeue", "scancel")
 
@@ -24,14 +24,6 @@ def require_slurm() -> None:
             pytest.skip(f"{command} is not installed")
     if os.geteuid() != 0:
         pytest.skip("only root can start the daemons of Slurm")
-
-
-def _free_ports(count: int) -> list[int]:
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
 
 
 class Slurm:
@@ -55,7 +47,8 @@ class Slurm:
             "munged", "munged", "--foreground", "--force", f"--key-file={munge / 'key'}", f"--socket={socket_path}",
             f"--pid-file={munge / 'pid'}", f"--seed-file={munge / 'seed'}", f"--log-file={munge / 'log'}",
         )  # fmt: skip
-        controller, *ports = _free_ports(1 + nodes)
+        kept = [stack.enter_context(bound()) for _ in range(1 + nodes)]
+        controller, *ports = (sock.getsockname()[1] for sock in kept)
         host = socket.gethostname()
         config = folder / "slurm.conf"
         lines = [

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.processes import bound
+
 HEADWATER = str(Path(sys.executable).with_name("headwater"))
 
 SERVER = """
@@ -30,11 +32,10 @@ def doctor(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture
-def free_address() -> str:
+def free_address() -> Iterator[str]:
     """An address at which nothing listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return "{}:{}".format(*probe.getsockname())
+    with bound() as kept:
+        yield "{}:{}".format(*kept.getsockname())
 
 
 @pytest.fixture
