@@ -10,6 +10,7 @@ import pytest
 from tests.support.processes import EXEC, Process, Processes, processes
 
 PROGRAM = Path(__file__).with_name("served.py")
+PUSHES = Path(__file__).with_name("pushes.py")
 
 pytestmark = pytest.mark.slow
 
@@ -48,5 +49,29 @@ def test_workers_and_a_ps_come_and_go_while_the_others_train(tmp_path: Path) -> 
         for worker in (chief, other):
             assert "trained [0.0, 1.0, 2.0, 3.0] [1.0]" in worker.succeeds().replace("-0.0", "0.0")
         assert evaluator.ends() == 0
-        for task in ps:
-            assert task.terminate() == 0
+        for task in ps:  # nobody tells them to
+            task.succeeds()
+
+
+def test_a_ps_ends_when_the_chief_is_done_and_all_workers_have_come() -> None:
+    with processes(ps=1, worker=2) as cluster:
+
+        def begin(job: str, index: int, what: str) -> Process:
+            config = json.dumps({"cluster": cluster.hosts, "task": {"type": job, "index": index}})
+            return cluster.start(job, index, PUSHES, what, TF_CONFIG=config)
+
+        server = begin("ps", 0, "")
+        assert begin("worker", 0, "raise").ends() == 1
+        # The same ps, with what it holds, serves the next life of the chief.
+        assert "weights [-4.0, -4.0, -4.0]" in begin("worker", 0, "").succeeds()
+        # Nor does it end while there is one that has yet to come.
+        assert "weights [-6.0, -6.0, -6.0]" in begin("worker", 1, "").succeeds()
+        server.succeeds()
+
+
+def test_a_ps_that_is_asked_to_end_does_so_while_workers_are_there(tmp_path: Path) -> None:
+    with processes(ps=1, worker=1) as cluster:
+        server, worker = start(cluster, "ps", 0, tmp_path), start(cluster, "worker", 0, tmp_path)
+        worker.wait_for("epoch")
+        assert server.terminate() == 0
+        worker.wait_for(r"lost /job:ps/task:0 and waits for it|waits for /job:ps/task:0")

@@ -6,16 +6,18 @@ have them), which programs for Keras and JAX do not expect.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import logging
 import os
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from queue import Empty, SimpleQueue
 from types import FrameType
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 import jax
 
@@ -23,7 +25,7 @@ from headwater.cluster.addresses import parse_address
 from headwater.cluster.config import EVALUATOR, TaskConfig, task_config_from_environment
 from headwater.cluster.names import TaskName
 from headwater.cluster.spec import ClusterSpec
-from headwater.errors import UnimplementedError
+from headwater.errors import OpError, UnimplementedError
 from headwater.transport.channel import Channel
 from headwater.transport.control_server import ControlServer
 from headwater.transport.frames import Frame
@@ -31,6 +33,7 @@ from headwater.transport.handlers import DeviceInfo
 from headwater.transport.handshake import Identity, new_generation
 from headwater.transport.links import Link, Wiring
 from headwater.transport.listener import Listener
+from headwater.transport.problems import ConnectFailure
 from headwater.transport.workplace import Workplace
 
 _jax: Any = jax
@@ -38,6 +41,9 @@ _log = logging.getLogger("headwater")
 
 #: Between two looks at whether all have left, in seconds.
 _LOOK_S = 0.2
+
+#: The kind of a frame ``(whether the job is over,)``: the program of a worker has come to its end.
+LEAVES: Final = 48
 
 #: Answers a channel that begins with this frame, until the channel ends.
 Service = Callable[[Channel, Frame], None]
@@ -127,6 +133,18 @@ class PeerLink(Link):
         self.reach(deadline_s)
         self.control.status(wait=True)
 
+    def tell(self, frame: Frame) -> None:
+        """Sends one frame to the task if it is there.
+
+        Raises:
+          ConnectFailure, OpError: it is not.
+        """
+        channel = self._attempt()
+        try:
+            channel.send(frame)
+        finally:
+            channel.close()
+
 
 class Endpoint:
     """This process as a task: it listens at its address, and reaches the others.
@@ -149,6 +167,9 @@ class Endpoint:
         self._links: dict[TaskName, PeerLink] = {}
         self._ended: SimpleQueue[None] = SimpleQueue()
         self._shut_down = False
+        self._over = False
+        # Who has yet to come. A job that is over before a worker has begun does not end without it.
+        self._awaited = {str(worker) for worker in members.workers}
         self._workplace: Workplace | None = None
         if not members.is_evaluator:
             self._listen()
@@ -181,6 +202,10 @@ class Endpoint:
 
     def _serve(self, channel: Channel) -> None:
         first = channel.recv()
+        self._awaited.discard(channel.peer.partition(" ")[0])
+        if first.kind == LEAVES:
+            self._left(channel.peer, over=first.header == (True,))
+            return
         serve = self._services.get(first.kind)
         if serve is None:
             _log.warning(
@@ -197,7 +222,10 @@ class Endpoint:
         return self._links[task]
 
     def serve(self) -> NoReturn:
-        """Serves until the job is over (SIGTERM, or a request to end), then ends the process with code 0.
+        """Serves until the job is over, then ends the process with code 0.
+
+        The job is over when the program of the chief has ended without an error, and every other worker has come and
+        gone; or when somebody says so (SIGTERM, or a request to end).
 
         Raises:
           SystemExit: it is over.
@@ -206,13 +234,41 @@ class Endpoint:
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, self._on_signal)
         self._ended.get()
-        while self._shut_down and self._listener.statistics().channels:
-            # The job is over, but a worker still finishes; a signal ends the wait.
+        while self._is_needed():
+            # A signal ends the wait.
             with contextlib.suppress(Empty):
                 self._ended.get(timeout=_LOOK_S)
                 break
         self.stop()
         raise SystemExit(0)
+
+    def _is_needed(self) -> bool:
+        """Whether, after the job's end, a worker still finishes, or has yet to begin."""
+        if not self._over:
+            return False
+        return bool(self._listener.statistics().channels) or (not self._shut_down and bool(self._awaited))
+
+    def leave(self) -> None:
+        """Tells every ``ps`` that the program of this worker has come to its end, unless by an error: there would be
+        another life of it then."""
+        if getattr(sys, "last_value", None) is not None:
+            return
+        for server in self.members.servers:
+            try:
+                self.link(server).tell(Frame(LEAVES, (self.members.is_chief,)))
+            except (ConnectFailure, OpError) as error:
+                _log.debug("%s did not hear that %s is done: %s", server, self.identity.task, error)
+
+    def _left(self, peer: str, *, over: bool) -> None:
+        _log.info("%s heard that %s is done", self.identity.task, peer)
+        if over:
+            self._end(asked=False)
+
+    def _end(self, *, asked: bool) -> None:
+        before, self._over = self._over, True
+        self._shut_down = self._shut_down or asked
+        if not before:
+            self._ended.put(None)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         del number, frame
@@ -220,6 +276,7 @@ class Endpoint:
 
     def stop(self) -> None:
         """Ends everything and frees the port."""
+        atexit.unregister(self.leave)
         self._ended.put(None)
         self._wiring.waiter.cancel()
         if self._workplace is not None:
@@ -258,8 +315,7 @@ class Endpoint:
 
     def shutdown(self, reason: str) -> None:
         _log.info("%s was asked to end: %s", self.identity.task, reason)
-        self._shut_down = True
-        self._ended.put(None)
+        self._end(asked=True)
 
     def join(self, job: str, address: str) -> tuple[int, Mapping[str, str]]:
         raise UnimplementedError(
@@ -272,10 +328,12 @@ _lock = threading.Lock()
 
 
 def process_endpoint(members: Members) -> Endpoint:
-    """The endpoint of this process, made at the first call. A ``ps`` stays off GPUs."""
+    """The endpoint of this process, made at the first call. A ``ps`` stays off GPUs; a worker says when it is done."""
     with _lock:
         if members.me not in _endpoints:
             if members.is_server:
                 _jax.config.update("jax_platforms", "cpu")
-            _endpoints[members.me] = Endpoint(members)
+            endpoint = _endpoints[members.me] = Endpoint(members)
+            if not members.is_server:
+                atexit.register(endpoint.leave)
         return _endpoints[members.me]
