@@ -17,41 +17,46 @@ class SaveOnSigterm:
     """Saves when SIGTERM comes, and then lets it do what it does by default.
 
     Only in the main thread, and only where the program does nothing else at SIGTERM. The program runs on meanwhile; a
-    second SIGTERM ends it at once.
+    second SIGTERM ends it at once. Where several are installed all of them save, one after the other.
 
     Args:
       save: saves; errors are logged.
     """
 
     def __init__(self, save: Callable[[], None]) -> None:
-        self._save = save
-        self._installed = False
+        self.save = save
 
     def install(self) -> None:
         """From now on."""
         main = threading.current_thread() is threading.main_thread()
-        if main and not self._installed and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-            signal.signal(signal.SIGTERM, self._on_signal)
-            self._installed = True
+        if main and self not in _installed and signal.getsignal(signal.SIGTERM) in (signal.SIG_DFL, _on_signal):
+            _installed.append(self)
+            signal.signal(signal.SIGTERM, _on_signal)
 
     def remove(self) -> None:
         """Ends it."""
-        if self._installed and threading.current_thread() is threading.main_thread():
-            if signal.getsignal(signal.SIGTERM) == self._on_signal:
+        if self in _installed and threading.current_thread() is threading.main_thread():
+            _installed.remove(self)
+            if not _installed and signal.getsignal(signal.SIGTERM) == _on_signal:
                 signal.signal(signal.SIGTERM, signal.SIG_DFL)
-            self._installed = False
 
-    def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        del number, frame
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        self._installed = False
-        # In a thread: whatever the main thread is at, it may hold locks that saving needs.
-        threading.Thread(target=self._save_and_end, name="saves before the end").start()
 
-    def _save_and_end(self) -> None:
-        _logger.warning("SIGTERM: saving before the end")
+_installed: Final[list[SaveOnSigterm]] = []
+
+
+def _on_signal(number: int, frame: FrameType | None) -> None:
+    del number, frame
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    # In a thread: whatever the main thread is at, it may hold locks that saving needs.
+    threading.Thread(target=_save_and_end, args=(_installed[:],), name="saves before the end").start()
+    _installed.clear()
+
+
+def _save_and_end(installed: list[SaveOnSigterm]) -> None:
+    _logger.warning("SIGTERM: saving before the end")
+    for one in installed:
         try:
-            self._save()
+            one.save()
         except Exception:  # whatever it is, the process ends as it was asked to
             _logger.exception("Nothing could be saved")
-        os.kill(os.getpid(), signal.SIGTERM)
+    os.kill(os.getpid(), signal.SIGTERM)

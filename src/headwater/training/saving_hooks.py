@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 import os
+import threading
 from collections.abc import Sequence
 from typing import Any, Final
 
+from headwater.errors import OpError
 from headwater.graph.collections import GraphKeys
 from headwater.graph.context import get_default_graph
 from headwater.io import files
@@ -14,6 +16,7 @@ from headwater.telemetry.timeline import Timeline
 from headwater.tensorboard_protos import config_pb2, event_pb2, summary_pb2
 from headwater.training.file_writer import FileWriterCache
 from headwater.training.meta_graph import make_meta_graph
+from headwater.training.preemption import SaveOnSigterm
 from headwater.training.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
 from headwater.training.step_timer import SecondOrStepTimer
 from headwater.training.training_util import get_global_step, global_step_value, write_graph
@@ -38,7 +41,7 @@ class CheckpointSaverListener:
 
 
 class CheckpointSaverHook(SessionRunHook):
-    """Saves a checkpoint at the begin, every so many seconds or steps, and at the end.
+    """Saves a checkpoint at the begin, every so many seconds or steps, at the end, and when SIGTERM comes.
 
     Args:
       checkpoint_dir: folder.
@@ -73,6 +76,8 @@ class CheckpointSaverHook(SessionRunHook):
         self._listeners = list(listeners or ())
         self._global_step: Any = None
         self._writer: Any = None
+        self._saving = threading.Lock()
+        self._at_sigterm: SaveOnSigterm | None = None
 
     def add_listeners(self, listeners: Sequence[CheckpointSaverListener]) -> None:
         """More that are told of every checkpoint; before the session begins."""
@@ -92,6 +97,7 @@ class CheckpointSaverHook(SessionRunHook):
         self._writer.add_meta_graph(make_meta_graph(graph, saver=self._get_saver()))
         self._save(session, step)
         self._timer.update_last_triggered_step(step)
+        self._save_at_sigterm(session, coord)
 
     def before_run(self, run_context: SessionRunContext) -> SessionRunArgs:
         return SessionRunArgs(self._global_step)
@@ -109,15 +115,43 @@ class CheckpointSaverHook(SessionRunHook):
         step = int(session.run(self._global_step))
         if step != self._timer.last_triggered_step():
             self._save(session, step)
+        if self._at_sigterm is not None:
+            self._at_sigterm.remove()
         for listener in self._listeners:
             listener.end(session, step)
+
+    def _save_at_sigterm(self, session: Any, coord: Any) -> None:
+        """From now on SIGTERM saves what ``session`` has, until ``coord`` says that it is over."""
+
+        def over() -> bool:
+            return coord is not None and coord.should_stop()
+
+        def save() -> None:
+            if over():
+                return
+            try:
+                # No listener hears of it: what they do, as evaluating, may take longer than the time that is left.
+                self._write(session, int(session.run(self._global_step)))
+            except (OpError, RuntimeError):
+                if not over():  # else the program has come to its end meanwhile, which saves, too
+                    raise
+
+        if self._at_sigterm is not None:
+            self._at_sigterm.remove()  # of the session before, which is lost
+        self._at_sigterm = SaveOnSigterm(save)
+        self._at_sigterm.install()
+
+    def _write(self, session: Any, step: int) -> None:
+        """Writes a checkpoint; from any thread, one at a time."""
+        with self._saving:
+            self._get_saver().save(session, self._save_path, global_step=step)
 
     def _save(self, session: Any, step: int) -> bool:
         """Saves; whether a listener wants to stop."""
         _logger.info("Saving checkpoints for %d into %s.", step, self._save_path)
         for listener in self._listeners:
             listener.before_save(session, step)
-        self._get_saver().save(session, self._save_path, global_step=step)
+        self._write(session, step)
         log = event_pb2.SessionLog(status=event_pb2.SessionLog.CHECKPOINT, checkpoint_path=self._save_path)
         self._writer.add_session_log(log, step)
         wishes = [listener.after_save(session, step) for listener in self._listeners]

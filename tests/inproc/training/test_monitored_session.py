@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import signal
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -140,6 +141,24 @@ def test_stopping_at_a_step() -> None:
             with pytest.raises(RuntimeError, match="after should_stop"):
                 sess.run(train.op)
         assert step == last - 1
+
+
+def test_a_session_that_saves_does_so_at_sigterm_as_long_as_it_lasts(tmp_path: Path) -> None:
+    Train()
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    hook = tf.train.CheckpointSaverHook(str(tmp_path / "other"), save_steps=100)
+    with tf.train.MonitoredTrainingSession(checkpoint_dir=str(tmp_path), hooks=[hook]):
+        assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    # A program that does something itself keeps its way.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        with tf.Graph().as_default():
+            Train()
+            with tf.train.MonitoredTrainingSession(checkpoint_dir=str(tmp_path)):
+                assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def test_a_training_session_saves_restores_and_summarises(tmp_path: Path) -> None:

@@ -78,13 +78,14 @@ def test_the_first_program(shared: Path, tmp_path: Path) -> None:
             assert "Traceback" not in process.output
 
 
-def test_a_chief_that_is_asked_to_end_saves_first(tmp_path: Path) -> None:
+@pytest.mark.parametrize("program", ["loop.py", "monitored.py"])
+def test_a_chief_that_is_asked_to_end_saves_first(program: str, tmp_path: Path) -> None:
     with processes(ps=1, worker=1) as cluster:
-        program = PROGRAMS / "loop.py"
-        cluster.start("ps", 0, program)
-        chief = cluster.start("worker", 0, program, f"--folder={tmp_path}")
+        cluster.start("ps", 0, PROGRAMS / program)
+        chief = cluster.start("worker", 0, PROGRAMS / program, f"--folder={tmp_path}")
         wait_for_step(chief, 200)
         assert chief.terminate() == -15
         assert "SIGTERM: saving before the end" in chief.output
+        assert "Nothing could be saved" not in chief.output
         saved = max(int(path.suffixes[0].partition("-")[2]) for path in tmp_path.glob("model.ckpt-*.index"))
         assert saved >= 200
