@@ -5,7 +5,7 @@ Four choices, from the strictest to the freest:
 - `Synchronous`: an update is the mean of one gradient from every worker that is there, all of the same version of the
   variables. When workers leave or come, it forms anew with those that are there.
 - `KOfN`: an update is the mean of the first k gradients of a version; later ones of that version are stale: they are
-  dropped.
+  dropped. Those that come after the k-th and before the update takes them count, too, as in TensorFlow.
 - `BoundedStaleness`: each gradient is an update at once, and no worker is more than s steps ahead of the slowest one
   (stale synchronous parallel: Ho et al., "More Effective Distributed ML via a Stale Synchronous Parallel Parameter
   Server", NeurIPS 2013).
@@ -63,6 +63,10 @@ class Synchronous(Consistency):
 @dataclass(frozen=True, kw_only=True, slots=True)
 class KOfN(Consistency):
     """Every update is the mean of the first k gradients of a version.
+
+    What is gathered beside the variables is taken as a whole: a gradient of that version which arrives after the k-th,
+    but before the update takes what is there, is part of the mean, though it counts as dropped. So k is the least number
+    of gradients, as ``num_required`` of an accumulator's ``take_grad`` is in TensorFlow.
 
     Attributes:
       k: how many. Where fewer workers are there, some of them give more than one.
