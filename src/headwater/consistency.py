@@ -65,8 +65,8 @@ class KOfN(Consistency):
     """Every update is the mean of the first k gradients of a version.
 
     What is gathered beside the variables is taken as a whole: a gradient of that version which arrives after the k-th,
-    but before the update takes what is there, is part of the mean, though it counts as dropped. So k is the least number
-    of gradients, as ``num_required`` of an accumulator's ``take_grad`` is in TensorFlow.
+    but before the update takes what is there, is part of the mean, though it counts as dropped. So k is the least
+    number of gradients, as ``num_required`` of an accumulator's ``take_grad`` is in TensorFlow.
 
     Attributes:
       k: how many. Where fewer workers are there, some of them give more than one.

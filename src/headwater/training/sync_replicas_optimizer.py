@@ -4,8 +4,8 @@ Every replica adds its gradients to accumulators beside the variables, and then 
 step. When ``replicas_to_aggregate`` gradients are there, the chief's queue runner takes their mean, updates the
 variables with it, increments the global step, and opens the barrier for the next step. A gradient carries the step at
 which its replica was let through; one of an earlier step than the accumulators' is stale: it is dropped, and counted.
-Where fewer gradients are asked for than there are replicas, further ones that arrive before the mean is taken are part of
-it, as in TensorFlow: ``replicas_to_aggregate`` is the least number.
+Where fewer gradients are asked for than there are replicas, further ones that arrive before the mean is taken are part
+of it, as in TensorFlow: ``replicas_to_aggregate`` is the least number.
 
 With as many gradients as replicas, n replicas give after k steps what one process gives with n times the batch.
 """
