@@ -45,8 +45,9 @@ DIFFERENCES = """\
 ## What differs
 
 - Random numbers: the same seeds give the same numbers in every session, but others than TensorFlow's.
-- `tf.gather`, `tf.gather_nd` and `tf.nn.embedding_lookup` give zeros for an index that is out of range, as TensorFlow
-  does on GPUs; on CPUs it fails there.
+- An index out of range fails on CPUs, as in TensorFlow, where it comes from a feed, a pipeline, another task or a
+  constant. Where the step itself computes it, and in a partitioned `tf.nn.embedding_lookup`, it gives zeros, as
+  TensorFlow does on GPUs.
 - A partitioned `tf.nn.embedding_lookup` asks every part for a row per id, so that shapes stay the same from step to
   step.
 - A slice whose place is computed in the step, and that would reach beyond the end, is taken from the end.

@@ -1,4 +1,4 @@
-"""Images changed (TensorFlow 1.15's ``tf.image``): turned, cut, filled up, resized, brightened.
+"""Images changed (TensorFlow 1.15's ``tf.image``): turned, cut, filled up, brightened.
 
 Images are [height, width, channels], or [batch, height, width, channels].
 """
@@ -14,15 +14,6 @@ from headwater.build.apply import one
 from headwater.dtypes import as_dtype
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
-
-
-class ResizeMethod:
-    """How pixels between others are found."""
-
-    BILINEAR = 0
-    NEAREST_NEIGHBOR = 1
-    BICUBIC = 2
-    AREA = 3
 
 
 def _image(image: Any) -> Tensor:
@@ -220,56 +211,6 @@ def central_crop(image: Any, central_fraction: float) -> Tensor:
 
         (top, rows), (left, columns) = part(height), part(width)
         return crop_to_bounding_box(tensor, top, left, rows, columns)
-
-
-# Resizing -----------------------------------------------------------------------------------------------------------
-
-
-def resize_bilinear(
-    images: Any, size: Any, align_corners: bool = False, name: str | None = None, half_pixel_centers: bool = False
-) -> Tensor:
-    """Resized to ``size``, [height, width]: each pixel from the four around its place; float32."""
-    return one(
-        "ResizeBilinear", images, size, align_corners=align_corners, half_pixel_centers=half_pixel_centers, name=name
-    )
-
-
-def resize_nearest_neighbor(
-    images: Any, size: Any, align_corners: bool = False, name: str | None = None, half_pixel_centers: bool = False
-) -> Tensor:
-    """Resized to ``size``, [height, width]: each pixel as the one nearest to its place."""
-    return one(
-        "ResizeNearestNeighbor", images, size, align_corners=align_corners, half_pixel_centers=half_pixel_centers,
-        name=name,
-    )  # fmt: skip
-
-
-def resize_images(
-    images: Any, size: Any, method: Any = ResizeMethod.BILINEAR, align_corners: bool = False,
-    preserve_aspect_ratio: bool = False, name: str | None = None,
-) -> Tensor:  # fmt: skip
-    """Resized to ``size``, [height, width].
-
-    Args:
-      method: one of `ResizeMethod`; bilinear and nearest neighbour are there.
-
-    Raises:
-      ValueError: another method, or ``preserve_aspect_ratio``.
-    """
-    with name_scope(name, "resize", [images, size]):
-        tensor = _image(images)
-        if preserve_aspect_ratio:
-            raise ValueError("preserve_aspect_ratio is not supported: compute size from the image's shape")
-        single = len(tensor.dims or ()) == 3
-        batch = arrays.expand_dims(tensor, 0) if single else tensor
-        wanted = convert_to_tensor(size, dtypes.int32, name="size")
-        if method in (ResizeMethod.BILINEAR, "bilinear"):
-            result = resize_bilinear(batch, wanted, align_corners)
-        elif method in (ResizeMethod.NEAREST_NEIGHBOR, "nearest"):
-            result = resize_nearest_neighbor(batch, wanted, align_corners)
-        else:
-            raise ValueError("Resize method is not implemented; bilinear and nearest neighbour are there.")
-        return arrays.squeeze(result, [0]) if single else result
 
 
 # Colours ------------------------------------------------------------------------------------------------------------

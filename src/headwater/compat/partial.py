@@ -26,13 +26,31 @@ PARTIAL: Final[Mapping[str, str]] = {
     "tf.data.experimental.OptimizationOptions": "may be set, and changes nothing",
     "tf.data.experimental.ThreadingOptions": "may be set, and changes nothing",
     "tf.depth_to_space": "for channels last only",
+    "tf.config.experimental.set_memory_growth": "one setting for all GPUs of the process",
+    "tf.contrib.distribute.CollectiveAllReduceStrategy": (
+        "for Keras's `fit` and loops of one's own; an Estimator cannot use it"
+    ),
+    "tf.contrib.distribute.DistributeConfig": "without `remote_cluster`",
+    "tf.contrib.distribute.MirroredStrategy": (
+        "for Keras's `fit`, estimators of Keras models, and loops of one's own; a `model_fn` builds towers"
+    ),
+    "tf.contrib.tfprof.model_analyzer.print_model_analysis": (
+        "by names: parameters and operations on floats; not times, which `Timeline` shows; of gradients those of "
+        "products and convolutions count"
+    ),
     "tf.contrib.learn.DNNLinearCombinedClassifier": "takes `input_fn`, not arrays; without `gradient_clip_norm`",
     "tf.contrib.learn.Experiment": "without `export_strategies`; metrics are the estimator's own",
     "tf.contrib.layers.batch_norm": "without `batch_weights`, `zero_debias_moving_mean`, `renorm` and `adjustment`",
     "tf.estimator.WarmStartSettings": "without `var_name_to_vocab_info`",
     "tf.feature_column.embedding_column": "without `ckpt_to_load_from`: `tf.train.init_from_checkpoint` does it",
     "tf.feature_column.shared_embedding_columns": "without `ckpt_to_load_from`",
-    "tf.image.resize_images": "bilinear and nearest neighbour; without `preserve_aspect_ratio`",
+    "tf.keras.backend.set_learning_phase": (
+        "for layers and models that are called directly; `fit` trains, `evaluate` and `predict` infer, whatever it is"
+    ),
+    "tf.keras.estimator.model_to_estimator": (
+        "trains in one task, whose devices share each batch; checkpoints of `tf.train.Saver`; without export, which "
+        "is the model's own `export`"
+    ),
     "tf.layers.BatchNormalization": "without `renorm`, `virtual_batch_size` and `adjustment`",
     "tf.layers.batch_normalization": "without `renorm`, `virtual_batch_size` and `adjustment`",
     "tf.metrics.precision_at_k": "with labels of two dimensions, dense or sparse",

@@ -18,6 +18,10 @@ from headwater.keras.adapting import adapt_keras
 
 #: For each module of Keras's, by its path within it: names, and where they are.
 _OVER: Mapping[str, Mapping[str, str]] = {
+    "backend": {
+        "learning_phase": "headwater.keras.learning_phase:learning_phase",
+        "set_learning_phase": "headwater.keras.learning_phase:set_learning_phase",
+    },
     "callbacks": {
         "BackupAndRestore": "headwater.keras.callbacks:BackupAndRestore",
         "ModelCheckpoint": "headwater.keras.callbacks:ModelCheckpoint",
@@ -26,6 +30,7 @@ _OVER: Mapping[str, Mapping[str, str]] = {
     "callbacks.experimental": {"BackupAndRestore": "headwater.keras.callbacks:BackupAndRestore"},
     "datasets.fashion_mnist": {"load_data": "headwater.keras.sample_data:load_fashion_mnist"},
     "datasets.mnist": {"load_data": "headwater.keras.sample_data:load_mnist"},
+    "estimator": {"model_to_estimator": "headwater.keras.estimator:model_to_estimator"},
     "models": {"load_model": "headwater.keras.saving:load_model"},
     "saving": {"load_model": "headwater.keras.saving:load_model"},
 }

@@ -1,4 +1,4 @@
-"""Images resized and transformed. Shapes are [batch, height, width, channels]."""
+"""Images transformed. Shapes are [batch, height, width, channels]."""
 
 from __future__ import annotations
 
@@ -6,70 +6,8 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from headwater.dtypes import DType, float32
-from headwater.ops.common import as_ints
 from headwater.ops.define import pure
 from headwater.registry import Inference, Spec
-
-
-def _resized(dtype: DType | None) -> Any:
-    def infer(inference: Inference) -> list[Spec]:
-        images = inference.inputs[0]
-        size = inference.constant(1)
-        height, width = (None, None) if size is None else (int(size[0]), int(size[1]))
-        batch, channels = (None, None) if images.dims is None else (images.dims[0], images.dims[-1])
-        return [Spec(dtype or images.dtype.base_dtype, (batch, height, width, channels))]
-
-    return infer
-
-
-def _places(count: int, size: int, align_corners: bool, half_pixel_centers: bool) -> Any:
-    """Where in ``size`` pixels each of ``count`` pixels lies."""
-    scale = (size - 1) / (count - 1) if align_corners and count > 1 else size / count
-    steps = jnp.arange(count, dtype=jnp.float32)
-    if half_pixel_centers:
-        return (steps + 0.5) * jnp.float32(scale) - 0.5
-    return steps * jnp.float32(scale)
-
-
-def _between(values: Any, places: Any, axis: int) -> Any:
-    """Values at fractional places along a dimension, by the two next to each."""
-    last = values.shape[axis] - 1
-    floor = jnp.floor(places)
-    low = jnp.clip(floor, 0, last).astype(jnp.int32)
-    high = jnp.clip(floor + 1, 0, last).astype(jnp.int32)
-    shape = [1] * values.ndim
-    shape[axis] = -1
-    share = (places - floor).reshape(shape)
-    below, above = jnp.take(values, low, axis=axis), jnp.take(values, high, axis=axis)
-    return below + (above - below) * share
-
-
-@pure("ResizeBilinear", inputs="images:T|real, size:int32", static=(1,), infer=_resized(float32))
-def resize_bilinear(images: Any, size: Any, *, align_corners: bool = False, half_pixel_centers: bool = False) -> Any:
-    """Each pixel from the four around its place."""
-    height, width = as_ints(size)
-    values = images.astype(jnp.float32)
-    values = _between(values, _places(height, images.shape[1], align_corners, half_pixel_centers), 1)
-    return _between(values, _places(width, images.shape[2], align_corners, half_pixel_centers), 2)
-
-
-def _nearest(count: int, size: int, align_corners: bool, half_pixel_centers: bool) -> Any:
-    scale = (size - 1) / (count - 1) if align_corners and count > 1 else size / count
-    steps = jnp.arange(count, dtype=jnp.float32) + (0.5 if half_pixel_centers else 0.0)
-    places = steps * jnp.float32(scale)
-    # To the nearest, halves away from zero; or down.
-    chosen = jnp.floor(places + 0.5) if align_corners else jnp.floor(places)
-    return jnp.clip(chosen, 0, size - 1).astype(jnp.int32)
-
-
-@pure("ResizeNearestNeighbor", inputs="images:T|real, size:int32", static=(1,), infer=_resized(None))
-def resize_nearest(images: Any, size: Any, *, align_corners: bool = False, half_pixel_centers: bool = False) -> Any:
-    """Each pixel as the one nearest to its place."""
-    height, width = as_ints(size)
-    rows = _nearest(height, images.shape[1], align_corners, half_pixel_centers)
-    columns = _nearest(width, images.shape[2], align_corners, half_pixel_centers)
-    return jnp.take(jnp.take(images, rows, axis=1), columns, axis=2)
 
 
 def _like_first(inference: Inference) -> list[Spec]:

@@ -34,9 +34,39 @@ def _gather_spec(inference: Inference) -> Sequence[Spec]:
     return output(inference, params[:axis] + indices[batch:] + params[axis + 1 :])
 
 
+def require_rows(indices: np.ndarray[Any, Any], size: int) -> None:
+    """Nothing where all ``indices`` are from 0 to ``size`` - 1.
+
+    Raises:
+      IndexError: one is not; the message names it and its place.
+    """
+    bad = (indices < 0) | (indices >= size)
+    if bad.any():
+        place = np.unravel_index(int(np.argmax(bad)), indices.shape)
+        raise IndexError(f"indices{_subscript(place)} = {indices[place]} is not in [0, {size})")
+
+
+def require_elements(indices: np.ndarray[Any, Any], shape: Sequence[int]) -> None:
+    """Nothing where each vector of ``indices``, along its last dimension, is a place in ``shape``.
+
+    Raises:
+      IndexError: one is not; the message names it and its place.
+    """
+    bad = ((indices < 0) | (indices >= np.asarray(shape[: indices.shape[-1]]))).any(-1)
+    if bad.any():
+        place = np.unravel_index(int(np.argmax(bad)), bad.shape)
+        shown, sizes = ", ".join(map(str, indices[place])), ",".join(map(str, shape))
+        raise IndexError(f"indices{_subscript(place)} = [{shown}] does not index into param shape [{sizes}]")
+
+
+def _subscript(place: Sequence[Any]) -> str:
+    return f"[{','.join(map(str, place))}]" if place else ""
+
+
 def _take(params: Any, indices: Any, axis: int) -> Any:
     """Slices of ``params``; zeros where there is none, as TensorFlow has it on GPUs. For shapes and text, an error."""
     if _is_exact(params) and isinstance(indices, np.ndarray):
+        require_rows(indices, params.shape[axis])
         return np.take(params, indices, axis)
     key = (slice(None),) * axis + (jnp.asarray(indices),)
     return jnp.asarray(params).at[key].get(mode="fill", fill_value=0, wrap_negative_indices=False)
@@ -87,6 +117,7 @@ def _gather_nd_spec(inference: Inference) -> Sequence[Spec]:
 def gather_nd(params: Any, indices: Any) -> Any:
     """``params[indices[..., 0], indices[..., 1], …]``."""
     if _is_exact(params) and isinstance(indices, np.ndarray):
+        require_elements(indices, params.shape)
         return params[_places(indices)]
     places = jnp.asarray(params).at[_places(indices)]
     return places.get(mode="fill", fill_value=0, wrap_negative_indices=False)

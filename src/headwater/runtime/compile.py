@@ -20,6 +20,7 @@ from headwater.ops.bodies import call
 from headwater.passes.plan import Compute, Node, VariableInfo
 from headwater.registry import Kind, as_outputs
 from headwater.runtime.devices import is_default, local_device
+from headwater.runtime.indices import IndexChecks
 from headwater.runtime.resources import Cell, Resources
 
 # Pyright finds the types of these functions of JAX in part only.
@@ -56,6 +57,7 @@ class Executable:
         self._taken: set[Any] = set()
         self._plain = self._build(()) if not self._static else None
         self._device = None if is_default(compute.device) else local_device(compute.device)
+        self._check_indices = IndexChecks(compute, self._cells) or None
         self.touches_state = bool(self._cells)
         self.only_reads = not self._written and not compute.inputs and all(_is_read(node) for node in compute.nodes)
         if self.only_reads:
@@ -89,8 +91,10 @@ class Executable:
 
         Raises:
           FailedPreconditionError: a variable it reads has no value; the message names it.
-          InvalidArgumentError: shapes that do not fit, in the operation the message names.
+          InvalidArgumentError: shapes that do not fit, or an index out of range, in the operation the message names.
         """
+        if self._check_indices is not None:
+            self._check_indices(inputs)
         run = self._plain
         if run is None:
             key = tuple(_static_key(inputs[i]) for i in self._static)

@@ -42,3 +42,47 @@ def test_threads_of_the_cpu() -> None:
     assert not leaked
     assert "cpu_threads=5" in said
     assert "changes nothing" in said
+
+
+CONFIG = """
+import json, os
+from headwater import tf
+
+config = tf.config
+cpu, *gpus = config.list_physical_devices()
+said = [[*map(str, (cpu.name, cpu.device_type))], [gpu.name for gpu in gpus]]
+
+def refusal(function, *args):
+    try:
+        function(*args)
+    except (KeyError, RuntimeError, ValueError) as error:
+        return type(error).__name__ + ": " + str(error)
+
+said.append(refusal(config.experimental.set_memory_growth, cpu, True))
+said.append(refusal(config.set_visible_devices, "x"))
+for gpu in gpus:
+    config.experimental.set_memory_growth(gpu, True)
+said.append([config.experimental.get_memory_growth(gpu) for gpu in gpus])
+said.append(os.environ.get("XLA_PYTHON_CLIENT_PREALLOCATE"))
+config.threading.set_intra_op_parallelism_threads(3)
+said.append([device.name for device in config.list_logical_devices()])
+said.append(refusal(config.threading.set_intra_op_parallelism_threads, 4))
+said.append(config.threading.get_intra_op_parallelism_threads())
+said.append([device.device_type for device in config.get_visible_devices()])
+print(json.dumps(said))
+"""
+
+
+def test_devices_that_the_program_asks_for() -> None:
+    (cpu, gpus, growth, unknown, grows, variable, logical, late, threads, visible), _ = run(
+        CONFIG, HEADWATER_VIRTUAL_GPUS="2"
+    )
+    assert cpu == ["/physical_device:CPU:0", "CPU"]
+    assert gpus == ["/physical_device:GPU:0", "/physical_device:GPU:1"]
+    assert growth == "ValueError: Cannot set memory growth on non-GPU and non-Pluggable devices"
+    assert unknown == "ValueError: Unrecognized device: 'x'"
+    assert grows == [True, True]
+    assert variable == "false"
+    assert logical == ["/device:CPU:0", "/device:GPU:0", "/device:GPU:1"]
+    assert late == "RuntimeError: Intra op parallelism cannot be modified after being initialized"
+    assert (threads, visible) == (3, ["CPU", "GPU", "GPU"])

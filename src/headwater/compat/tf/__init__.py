@@ -172,10 +172,10 @@ _MODULES = {
 } | {
     area: f"headwater.compat.tf.{area}"
     for area in (
-        "bitwise", "compat", "contrib", "debugging", "dtypes", "errors", "estimator", "examples", "feature_column",
-        "image", "initializers", "io", "layers", "linalg", "lookup", "losses", "manip", "math", "metrics", "nest",
-        "nn", "python_io", "random", "saved_model", "signal", "sparse", "spectral", "strings", "summary", "test",
-        "train", "version",
+        "bitwise", "compat", "config", "contrib", "debugging", "dtypes", "errors", "estimator", "examples",
+        "feature_column", "image", "initializers", "io", "layers", "linalg", "lookup", "losses", "manip", "math",
+        "metrics", "nest", "nn", "python_io", "random", "saved_model", "signal", "sparse", "spectral", "strings",
+        "summary", "test", "train", "version",
     )
 }  # fmt: skip
 

@@ -14,6 +14,7 @@ _NAMES = {
         has_strategy in_cross_replica_context""",
     "headwater.keras.parameter_server.strategy": "ParameterServerStrategy",
     "headwater.keras.mirrored.inputs": "DistributedDataset",
+    "headwater.server.server": "Server",
     "headwater.keras.values": "DistributedValues=PerReplica ReduceOp",
 }
 

@@ -157,6 +157,7 @@ class Estimator:
             raise ValueError(f"Must specify steps > 0, given: {steps}")
         if max_steps is not None and max_steps <= 0:
             raise ValueError(f"Must specify max_steps > 0, given: {max_steps}")
+        self._check_distribution()
         if max_steps is not None and self._step_so_far() >= max_steps:
             _logger.info("Skipping training since max_steps has already saved.")
             return self
@@ -169,6 +170,21 @@ class Estimator:
             spec = self._call_model_fn(features, labels, ModeKeys.TRAIN, self._config)
             self._run_training(spec, [*input_hooks, *more], list(saving_listeners or ()))
         return self
+
+    def _check_distribution(self) -> None:
+        """Refuses to train what a strategy was to share between several replicas on one device.
+
+        Raises:
+          ValueError: ``train_distribute`` has several replicas.
+        """
+        count = getattr(self._config.train_distribute, "num_replicas_in_sync", 1)
+        if count > 1:
+            raise ValueError(
+                f"train_distribute has {count} replicas, but the graph of a model_fn trains on one device of each "
+                "task: build towers in the model_fn (docs/devices.md), use several workers with "
+                "tf.train.SyncReplicasOptimizer, or make an estimator of a Keras model with "
+                "tf.keras.estimator.model_to_estimator"
+            )
 
     def _run_training(self, spec: EstimatorSpec, hooks: list[Any], listeners: list[Any]) -> None:
         config = self._config
@@ -261,9 +277,14 @@ class Estimator:
                 [*input_hooks, *(hooks or ()), *spec.evaluation_hooks], spec.scaffold, self._config.evaluation_master,
                 self._config.session_config,
             )  # fmt: skip
+        found.update(self.metrics_of_host())
         _logger.info("Evaluated %s in %.2f s: %s", path, seconds, found)
         self._write_metrics(found, name)
         return found
+
+    def metrics_of_host(self) -> dict[str, Any]:
+        """Metrics of the evaluation that has just ended that are computed outside of the graph."""
+        return {}
 
     def eval_dir(self, name: str | None = None) -> str:
         """Folder of the summaries of evaluations."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from typing import Any, ClassVar, Final, Self
+from typing import Any, ClassVar, Final, NamedTuple, Self
 
 from headwater.cluster.config import EVALUATOR, task_config_from_environment
 from headwater.cluster.spec import ClusterSpec
@@ -24,6 +24,19 @@ class TaskType:
     EVALUATOR = EVALUATOR
 
 
+class DistributeConfig(NamedTuple):
+    """How estimators are distributed.
+
+    Attributes:
+      train_distribute, eval_distribute: strategies, see `RunConfig`.
+      remote_cluster: must be None.
+    """
+
+    train_distribute: Any = None
+    eval_distribute: Any = None
+    remote_cluster: Any = None
+
+
 class RunConfig:
     """Settings of an estimator.
 
@@ -39,7 +52,10 @@ class RunConfig:
       device_fn: says the device of each operation, in place of the replica device setter.
       protocol: of the task's server.
       session_creation_timeout_secs: longest time to wait for the chief, in seconds.
-      train_distribute, eval_distribute, experimental_distribute, experimental_max_worker_delay_secs: accepted.
+      train_distribute: a strategy of this process; of several devices for Keras models only.
+      eval_distribute: accepted; an evaluation runs on one device.
+      experimental_distribute: a `DistributeConfig` instead of both.
+      experimental_max_worker_delay_secs: accepted.
 
     Raises:
       ValueError: both intervals of checkpoints, a bad number, or a ``TF_CONFIG`` that cannot be right.
@@ -77,6 +93,15 @@ class RunConfig:
         self.keep_checkpoint_max = keep_checkpoint_max
         self.keep_checkpoint_every_n_hours = keep_checkpoint_every_n_hours
         self.log_step_count_steps = log_step_count_steps
+        if experimental_distribute is not None:
+            if train_distribute is not None or eval_distribute is not None:
+                raise ValueError("experimental_distribute must not be given with train_distribute or eval_distribute")
+            train_distribute, eval_distribute, remote = experimental_distribute
+            if remote is not None:
+                raise ValueError(
+                    "remote_cluster must be None: start the program once for each task, each with its TF_CONFIG"
+                )
+        _check_strategy(train_distribute)
         self.train_distribute = train_distribute
         self.device_fn = device_fn
         self.protocol = protocol
@@ -156,3 +181,12 @@ class RunConfig:
         for name, value in kwargs.items():
             setattr(made, name, value)
         return made
+
+
+def _check_strategy(strategy: Any) -> None:
+    if strategy is not None and strategy.num_replicas_in_sync > len(strategy.local_replicas()):
+        raise ValueError(
+            f"train_distribute is a strategy of {strategy.num_replicas_in_sync} replicas in several processes, which "
+            "an Estimator cannot use: call a Keras model's fit in the strategy's scope, or leave it out and give the "
+            "cluster a ps job"
+        )

@@ -7,8 +7,8 @@ from headwater.compat.names import namespace
 _MODULES = {
     area: f"headwater.compat.tf.contrib.{area}"
     for area in (
-        "data", "deprecated", "framework", "image", "layers", "learn", "lookup", "metrics",
-        "rnn", "slim", "staging", "training",
+        "data", "deprecated", "distribute", "framework", "image", "layers", "learn", "lookup", "metrics", "rnn",
+        "slim", "staging", "tfprof", "training",
     )
 }  # fmt: skip
 

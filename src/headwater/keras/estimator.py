@@ -1,0 +1,273 @@
+"""``keras.estimator.model_to_estimator``: a compiled Keras model as an `Estimator`.
+
+The estimator's graph holds the input pipeline, a variable for each weight, and the model as a host operation: Keras
+computes on JAX, with the optimizer and the strategy that the model was compiled with. Weights go from the variables to
+the model when a session begins, which may have restored them, and back before a checkpoint is written. So checkpoints,
+hooks, summaries and `train_and_evaluate` are those of every estimator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from typing import Any
+
+import keras
+import numpy as np
+
+from headwater import dtypes
+from headwater.build.control_flow import group
+from headwater.build.default_graph import control_dependencies
+from headwater.build.nest import flatten
+from headwater.build.script import py_func
+from headwater.build.state import assign_add
+from headwater.build.variables import Variable
+from headwater.errors import UnimplementedError
+from headwater.graph.collections import GraphKeys
+from headwater.keras.saving import load_model
+from headwater.training.estimator.estimator import Estimator
+from headwater.training.estimator.specs import EstimatorSpec, ModeKeys
+from headwater.training.saving_hooks import CheckpointSaverHook, CheckpointSaverListener
+from headwater.training.session_run_hook import SessionRunHook
+from headwater.training.training_util import get_global_step
+
+_keras: Any = keras
+
+
+def model_to_estimator(
+    keras_model: Any = None, keras_model_path: str | None = None, custom_objects: Mapping[str, Any] | None = None,
+    model_dir: str | None = None, config: Any = None, checkpoint_format: str = "saver",
+) -> KerasEstimator:  # fmt: skip
+    """An estimator that trains a copy of a compiled Keras model, from the weights that it has now.
+
+    Args:
+      keras_model: the model; or
+      keras_model_path: a file that holds one.
+      custom_objects: classes and functions by the names that the file has for them.
+      model_dir: folder of checkpoints and summaries; a new temporary one when neither here nor in ``config``.
+      config: a `RunConfig`; the devices of its ``train_distribute`` share each batch of the input.
+      checkpoint_format: ``"saver"``.
+
+    Raises:
+      ValueError: no model, two, one that is not compiled, another format, or a cluster of several tasks that train.
+    """
+    if keras_model is None and keras_model_path is None:
+        raise ValueError("Either `keras_model` or `keras_model_path` needs to be provided.")
+    if keras_model is not None and keras_model_path is not None:
+        raise ValueError("Please specify either `keras_model` or `keras_model_path`, but not both.")
+    if checkpoint_format != "saver":
+        raise ValueError(f"Checkpoint format must be 'saver', which tf.train.Saver reads. Got {checkpoint_format}")
+    if keras_model is None:
+        keras_model = load_model(keras_model_path, custom_objects)
+    if not getattr(keras_model, "compiled", False):
+        raise ValueError(
+            "The given keras model has not been compiled yet. Please compile the model with `model.compile()` before "
+            "calling `model_to_estimator()`."
+        )
+    return KerasEstimator(keras_model, model_dir, config)
+
+
+class KerasEstimator(Estimator):
+    """See `model_to_estimator`.
+
+    Args:
+      keras_model: a compiled model.
+      model_dir: folder of checkpoints and summaries.
+      config: a `RunConfig`.
+    """
+
+    def __init__(self, keras_model: Any, model_dir: str | None = None, config: Any = None) -> None:
+        super().__init__(self._build, model_dir, config)
+        if len(list(self._config.cluster_spec.tasks())) > 1:
+            raise ValueError(
+                "an Estimator of a Keras model trains in one task, but TF_CONFIG has several: call the model's fit in "
+                "the scope of tf.distribute.MultiWorkerMirroredStrategy or tf.distribute.ParameterServerStrategy"
+            )
+        strategy = self._config.train_distribute
+        with nullcontext() if strategy is None else strategy.scope():
+            self._model: Any = _keras.models.clone_model(keras_model)
+            self._model.set_weights(keras_model.get_weights())
+            self._model.compile_from_config(keras_model.get_compile_config())
+        self._model.optimizer.build(self._model.trainable_variables)
+        self._weights = _named(self._model)
+        self._initial = [np.asarray(weight.value) for _, weight in self._weights]
+        self._totals: list[Any] | None = None
+
+    def train(
+        self, input_fn: Callable[..., Any], hooks: Any = None, steps: int | None = None, max_steps: int | None = None,
+        saving_listeners: Any = None,
+    ) -> Estimator:  # fmt: skip
+        listeners: list[Any] = list(saving_listeners or ())
+        saves = self._config.save_checkpoints_secs or self._config.save_checkpoints_steps
+        if saves or any(isinstance(hook, CheckpointSaverHook) for hook in hooks or ()):
+            listeners.insert(0, _BeforeSaving(self._to_variables))
+        return super().train(input_fn, hooks, steps, max_steps, listeners)
+
+    def export_saved_model(self, *args: Any, **kwargs: Any) -> bytes:
+        """Not there: such a graph calls Keras.
+
+        Raises:
+          UnimplementedError: always.
+        """
+        raise UnimplementedError(
+            None, None, "the graph of a Keras model's Estimator calls Keras and cannot be exported: use model.export()"
+        )
+
+    export_savedmodel = export_saved_model
+
+    def _check_distribution(self) -> None:
+        """Nothing: Keras shares each batch between the replicas."""
+
+    def metrics_of_host(self) -> dict[str, Any]:
+        totals, self._totals = self._totals, None
+        if totals is None:
+            return {}
+        for variable, total in zip(self._model.metrics_variables, totals, strict=True):
+            variable.assign(total)
+        found = {name: np.float32(value) for name, value in self._model.get_metrics_result().items() if name != "loss"}
+        self._model.reset_metrics()
+        return found
+
+    # The graph -----------------------------------------------------------------------------------------------------
+
+    def _build(self, features: Any, labels: Any, mode: str) -> EstimatorSpec:
+        variables = [_variable(name, value) for (name, _), value in zip(self._weights, self._initial, strict=True)]
+        weights: Any = None
+        if isinstance(features, Mapping) and set(features) == {"features", "sample_weights"}:  # pyright: ignore[reportUnknownArgumentType]
+            features, weights = features["features"], features["sample_weights"]
+        inputs = self._ordered(features)
+        load = _AfterRestoring(variables, self._from_variables)
+        if mode == ModeKeys.PREDICT:
+            return self._predictions(inputs, load)
+        targets = flatten(labels)
+        given = [*inputs, *targets, *([] if weights is None else [weights])]
+        counts = len(inputs), len(targets)
+
+        def step(function: Callable[..., Any]) -> Callable[..., Any]:
+            def host(*arrays: Any) -> Any:
+                x, y, rest = arrays[: counts[0]], arrays[counts[0] : sum(counts)], arrays[sum(counts) :]
+                result = function(_one_or_all(x), _one_or_all(y), *rest, return_dict=True)
+                return np.float32(result["loss"])
+
+            return host
+
+        if mode == ModeKeys.TRAIN:
+            loss = py_func(step(self._model.train_on_batch), given, dtypes.float32, name="train_on_batch")
+            loss.set_shape([])
+            with control_dependencies([loss]):
+                train_op = group(assign_add(get_global_step(), 1))
+            return EstimatorSpec(mode, loss=loss, train_op=train_op, training_hooks=[load])
+        loss = py_func(self._counted(step(self._model.test_on_batch)), given, dtypes.float32, name="test_on_batch")
+        loss.set_shape([])
+        return EstimatorSpec(mode, loss=loss, evaluation_hooks=[load])
+
+    def _predictions(self, inputs: Sequence[Any], load: SessionRunHook) -> EstimatorSpec:
+        outputs: list[Any] = self._model.outputs
+        names: list[str] = list(getattr(self._model, "output_names", None) or ()) or _output_names(self._model)
+
+        def host(*arrays: Any) -> Any:
+            return [np.asarray(value) for value in _as_list(self._model.predict_on_batch(_one_or_all(arrays)))]
+
+        made = py_func(host, inputs, [dtypes.as_dtype(output.dtype) for output in outputs], name="predict_on_batch")
+        for tensor, output in zip(made, outputs, strict=True):
+            tensor.set_shape(list(output.shape))
+        return EstimatorSpec(ModeKeys.PREDICT, predictions=dict(zip(names, made, strict=True)), prediction_hooks=[load])
+
+    def _ordered(self, features: Any) -> list[Any]:
+        """The tensors for the model's inputs, in their order.
+
+        Raises:
+          ValueError: features by names that the model does not have.
+        """
+        if not isinstance(features, Mapping):
+            return flatten(features)
+        given: dict[str, Any] = dict(features)  # pyright: ignore[reportUnknownArgumentType]
+        names = [str(each.name) for each in self._model.inputs]
+        if len(names) == 1 and len(given) == 1:
+            return list(given.values())
+        if set(names) != set(given):
+            raise ValueError(f"features must be by the names of the model's inputs, {names}, but are {sorted(given)}")
+        return [given[name] for name in names]
+
+    def _counted(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """``function``, with the sums of metrics' states: Keras forgets them with each batch."""
+
+        def host(*arrays: Any) -> Any:
+            loss = function(*arrays)
+            states = [np.asarray(variable.value) for variable in self._model.metrics_variables]
+            before = self._totals or [0] * len(states)
+            self._totals = [total + state for total, state in zip(before, states, strict=True)]
+            return loss
+
+        return host
+
+    # Weights -------------------------------------------------------------------------------------------------------
+
+    def _to_variables(self, session: Any) -> None:
+        for (_, weight), variable in zip(self._weights, _variables_of(session, self._weights), strict=True):
+            variable.load(np.asarray(weight.value), session)
+
+    def _from_variables(self, values: Sequence[Any]) -> None:
+        for (_, weight), value in zip(self._weights, values, strict=True):
+            weight.assign(value)
+        self._totals = None
+
+
+class _AfterRestoring(SessionRunHook):
+    """Gives the model what the variables hold when a session begins."""
+
+    def __init__(self, variables: Sequence[Any], take: Callable[[Sequence[Any]], None]) -> None:
+        self._variables = list(variables)
+        self._take = take
+
+    def after_create_session(self, session: Any, coord: Any) -> None:
+        del coord
+        self._take(session.run(self._variables))
+
+
+class _BeforeSaving(CheckpointSaverListener):
+    """Gives the variables what the model holds when a checkpoint is to be written."""
+
+    def __init__(self, put: Callable[[Any], None]) -> None:
+        self._put = put
+
+    def before_save(self, session: Any, global_step_value: int) -> None:
+        del global_step_value
+        self._put(session)
+
+
+def _named(model: Any) -> list[tuple[str, Any]]:
+    """The variables of a model and its optimizer, by the names that they have in checkpoints: layer and weight."""
+    weights: list[Any] = list(model.weights)
+    short = ["/".join(str(weight.path).split("/")[-2:]) for weight in weights]
+    full = [str(weight.path) for weight in weights]
+    names = short if len(set(short)) == len(short) else full
+    known = {id(weight) for weight in weights}
+    others = [*model.optimizer.variables, *(each for each in model.variables if id(each) not in known)]
+    return [
+        *zip(names, weights, strict=True), *((f"training/{variable.path}", variable) for variable in others)
+    ]  # fmt: skip
+
+
+def _variable(name: str, value: Any) -> Variable:
+    initial = py_func(lambda: value, [], dtypes.as_dtype(value.dtype), name=f"{name}/initial")
+    initial.set_shape(value.shape)
+    return Variable(initial, trainable=False, name=name)
+
+
+def _variables_of(session: Any, weights: Sequence[tuple[str, Any]]) -> list[Any]:
+    by_name = {variable.op.name: variable for variable in session.graph.get_collection(GraphKeys.GLOBAL_VARIABLES)}
+    return [by_name[name] for name, _ in weights]
+
+
+def _one_or_all(arrays: Sequence[Any]) -> Any:
+    return arrays[0] if len(arrays) == 1 else list(arrays)
+
+
+def _as_list(value: Any) -> list[Any]:
+    return flatten(value)
+
+
+def _output_names(model: Any) -> list[str]:
+    """The layers that give the outputs."""
+    return [str(output._keras_history.operation.name) for output in model.outputs]

@@ -1,0 +1,63 @@
+"""``keras.backend.set_learning_phase``: what layers that are called directly take ``training`` to be.
+
+Keras 3 has the argument ``training`` only: ``fit`` says that it trains, ``evaluate`` and ``predict`` that they do not.
+A phase set here stands for the argument wherever a layer or model is called on values and nobody gives it.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from keras.src.backend.common.keras_tensor import any_symbolic_tensors
+from keras.src.layers.layer import Layer
+
+_layer: Any = Layer
+_symbolic: Any = any_symbolic_tensors
+_TRAINING = "training"
+
+
+class _Phase:
+    """The phase of this process; None where none is set."""
+
+    value: int | None = None
+    watched = False
+
+
+_phase = _Phase()
+
+
+def learning_phase() -> int:
+    """1 for training, 0 for inference, which it is where nothing was set."""
+    return _phase.value or 0
+
+
+def set_learning_phase(value: int) -> None:
+    """Sets what ``training`` is for layers and models that are called without it.
+
+    Args:
+      value: 1 for training, 0 for inference.
+
+    Raises:
+      ValueError: it is neither.
+    """
+    if value not in (0, 1):
+        raise ValueError("Expected learning phase to be 0 or 1.")
+    _phase.value = int(value)
+    if not _phase.watched:
+        _phase.watched = True
+        _watch_calls()
+
+
+def _watch_calls() -> None:
+    resolve = _layer._resolve_and_populate_arg
+
+    @functools.wraps(resolve)
+    def resolved(self: Any, arg_name: str, call_spec: Any, call_context: Any, kwargs: dict[str, Any]) -> None:
+        given = arg_name != _TRAINING or arg_name in call_spec.user_arguments_dict
+        # Not while a model is put together: the phase would become part of it, and `fit` could not change it.
+        if not given and call_context.get_value(arg_name) is None and not _symbolic(call_spec.user_arguments_dict):
+            call_context.set_value(arg_name, bool(_phase.value))
+        resolve(self, arg_name, call_spec, call_context, kwargs)
+
+    _layer._resolve_and_populate_arg = resolved

@@ -1,0 +1,59 @@
+"""Strategies with the arguments that ``tf.contrib.distribute`` had."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from headwater.keras.devices import replica_devices
+from headwater.keras.mirrored import strategy as mirrored
+
+
+class MirroredStrategy(mirrored.MirroredStrategy):
+    """Replicas on several devices of this process.
+
+    Args:
+      devices: their names; or
+      num_gpus, num_gpus_per_worker: so many GPUs; with none of the three all that there are, or the CPU.
+      cross_device_ops, auto_shard_dataset, cross_tower_ops: not used: XLA exchanges between the devices.
+
+    Raises:
+      ValueError: devices and a number of them.
+      InvalidArgumentError: this process has no such device.
+    """
+
+    def __init__(
+        self, devices: Sequence[str] | None = None, num_gpus: int | None = None, num_gpus_per_worker: int | None = None,
+        cross_device_ops: Any = None, auto_shard_dataset: bool = False, cross_tower_ops: Any = None,
+    ) -> None:  # fmt: skip
+        del cross_device_ops, auto_shard_dataset, cross_tower_ops
+        if num_gpus is not None and num_gpus_per_worker is not None:
+            raise ValueError("You cannot specify both `num_gpus` and `num_gpus_per_worker`.")
+        count = num_gpus if num_gpus is not None else num_gpus_per_worker
+        if devices is not None and count is not None:
+            raise ValueError("Must only specify one of `devices` and `num_gpus`.")
+        if count is not None:
+            devices = [f"/gpu:{index}" for index in range(count)] or ["/cpu:0"]
+        super().__init__(devices)
+
+
+class CollectiveAllReduceStrategy(mirrored.MultiWorkerMirroredStrategy):
+    """Replicas in several processes, those of the jobs ``chief`` and ``worker`` in ``TF_CONFIG``.
+
+    Args:
+      num_gpus_per_worker: how many GPUs each process has: all of them.
+      communication: a `CommunicationImplementation`.
+
+    Raises:
+      ValueError: the process sees another number of GPUs.
+    """
+
+    def __init__(self, num_gpus_per_worker: int = 0, communication: Any = None) -> None:
+        found = [name for name in replica_devices() if name.startswith("GPU")] if num_gpus_per_worker else []
+        if num_gpus_per_worker and len(found) != num_gpus_per_worker:
+            raise ValueError(
+                f"num_gpus_per_worker is {num_gpus_per_worker}, but this process sees {len(found)} GPUs: set "
+                "CUDA_VISIBLE_DEVICES to as many as it is to use"
+            )
+        options = None if communication is None else mirrored.CommunicationOptions(implementation=communication)
+        super().__init__(options)

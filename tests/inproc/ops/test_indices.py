@@ -1,0 +1,65 @@
+"""Indices out of range fail before anything is computed, with TensorFlow's words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from headwater import tf
+from headwater.errors import InvalidArgumentError
+
+TABLE = np.arange(12, dtype=np.float32).reshape(6, 2)
+
+
+@pytest.fixture
+def session() -> Any:
+    with tf.Graph().as_default(), tf.Session() as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("index", [6, 7, -1])
+def test_a_lookup_fails_and_changes_nothing(session: Any, index: int) -> None:
+    table, ids = tf.Variable(TABLE), tf.placeholder(tf.int32, [None])
+    rows = tf.nn.embedding_lookup(table, ids)
+    train = tf.train.GradientDescentOptimizer(0.1).minimize(tf.reduce_sum(rows * rows))
+    session.run(tf.global_variables_initializer())
+    for fetch in (rows, train):
+        with pytest.raises(
+            InvalidArgumentError, match=rf"indices\[1\] = {index} is not in \[0, 6\) .*embedding_lookup"
+        ):
+            session.run(fetch, {ids: [5, index]})
+    np.testing.assert_array_equal(session.run(table), TABLE)
+    np.testing.assert_array_equal(session.run(rows, {ids: [5, 0]}), TABLE[[5, 0]])
+    assert session.run(rows, {ids: []}).shape == (0, 2)
+
+
+def test_each_kind_of_index(session: Any) -> None:
+    table = tf.Variable(TABLE)
+    one, two = tf.placeholder(tf.int32, [None]), tf.placeholder(tf.int64, [None, 2])
+    session.run(tf.global_variables_initializer())
+    sparse = tf.SparseTensor([[0, 0], [0, 1]], tf.constant([1, 6], tf.int64), [1, 2])
+    cases = [
+        (tf.gather(table, [0, 9]), {}, r"indices\[1\] = 9 is not in \[0, 6\)"),
+        (tf.gather(table, 6), {}, r"indices = 6 is not in \[0, 6\)"),
+        (tf.gather(table, two), {two: [[0, 1], [2, 6]]}, r"indices\[1,1\] = 6 is not in \[0, 6\)"),
+        (tf.gather(table, one, axis=1), {one: [2]}, r"indices\[0\] = 2 is not in \[0, 2\)"),
+        (tf.gather([1, 2], one), {one: [-1]}, r"indices\[0\] = -1 is not in \[0, 2\)"),
+        (tf.gather(["a"], one), {one: [-1]}, r"indices\[0\] = -1 is not in \[0, 1\)"),
+        (tf.gather_nd(table, two), {two: [[0, 1], [2, 2]]}, r"indices\[1\] = \[2, 2\] does not index .* \[6,2\]"),
+        (tf.gather_nd([b"a"], two[:, :1]), {two: [[1, 0]]}, r"indices\[0\] = \[1\] does not index .* \[1\]"),
+        (tf.scatter_add(table, one, tf.ones([1, 2])), {one: [6]}, r"indices\[0\] = 6 is not in \[0, 6\)"),
+        (tf.scatter_update(table, one, tf.ones([1, 2])), {one: [-1]}, r"indices\[0\] = -1 is not in \[0, 6\)"),
+        (tf.nn.embedding_lookup_sparse(table, sparse, None), {}, r"= 6 is not in \[0, 6\)"),
+    ]
+    for fetch, feed, message in cases:
+        with pytest.raises(InvalidArgumentError, match=message):
+            session.run(fetch, feed)
+    np.testing.assert_array_equal(session.run(table), TABLE)
+
+
+def test_indices_that_the_step_computes_are_not_looked_at(session: Any) -> None:
+    table, ids = tf.Variable(TABLE), tf.placeholder(tf.int32, [None])
+    session.run(tf.global_variables_initializer())
+    np.testing.assert_array_equal(session.run(tf.gather(table, ids + 1), {ids: [5, 0]}), [[0, 0], [2, 3]])
