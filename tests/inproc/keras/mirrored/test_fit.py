@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -182,6 +181,7 @@ def test_shuffled_data_are_shuffled_alike() -> None:
     assert not (seen[0][0] == seen[0][5]).all()
 
 
+@pytest.mark.filterwarnings("ignore:Your input ran out of data")
 def test_others_finish_when_one_worker_has_no_more_data() -> None:
     options = Options()
     options.experimental_distribute.auto_shard_policy = AutoShardPolicy.OFF
@@ -191,9 +191,7 @@ def test_others_finish_when_one_worker_has_no_more_data() -> None:
         own = Dataset.from_tensor_slices((X[: 40 - 30 * rank], Y[: 40 - 30 * rank])).batch(20).with_options(options)
         steps: list[int] = []
         counter = keras.callbacks.LambdaCallback(on_train_batch_end=lambda batch, logs: steps.append(batch))
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Your input ran out of data")
-            weights, logs = run(model, x=own, epochs=1, callbacks=[counter])
+        weights, logs = run(model, x=own, epochs=1, callbacks=[counter])
         return weights, logs, steps
 
     first, second = with_workers(2, body)
