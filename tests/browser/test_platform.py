@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import sys
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -362,18 +363,71 @@ def test_colours_can_be_told_apart(watched: Watched, running: Server, program: P
     running.client.post(f"/jobs/{job_id}/stop")
 
 
+def tab_to(page: Any, what: Any) -> None:
+    """Presses the key until it is there, with a frame around it that can be seen."""
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        if what.evaluate("element => element === document.activeElement"):
+            assert page.evaluate("parseFloat(getComputedStyle(document.activeElement).outlineWidth)") >= 2
+            return
+    raise AssertionError(f"the key does not lead to {what}")
+
+
+@pytest.mark.parametrize("watched", [NARROW], ids=["narrow"], indirect=True)
+def test_a_program_is_handed_in_as_an_archive(watched: Watched, running: Server, program: Path, tmp_path: Path) -> None:
+    page = watched.page
+    archive = tmp_path / "program.zip"
+    with zipfile.ZipFile(archive, "w") as zipped:
+        zipped.write(program, "inner/train.py")
+    watched.sign_in(running.token)
+    page.goto("/new")
+    chosen, state, yaml = (
+        page.get_by_label("Archive with the program"),
+        page.locator("#upload-state"),
+        page.locator("#yaml"),
+    )
+
+    def choose(path: Path) -> None:
+        with page.expect_file_chooser() as chooser:
+            page.keyboard.press("Space")
+        chooser.value.set_files(path)
+
+    tab_to(page, chosen)
+    choose(program)
+    expect(state).to_have_text("train.py was not taken: the archive is neither a tar nor a zip file")
+    watched.keep("narrow-archive-refused")
+    expect(yaml).not_to_contain_text("archive")
+    choose(archive)
+    expect(state).to_have_text(re.compile(r"^program\.zip, [\d.]+ (bytes|KiB), is handed in\.$"))
+    expect(yaml).to_contain_text("archive: program.zip")
+    tab_to(page, page.get_by_role("button", name="Remove the archive"))
+    page.keyboard.press("Enter")
+    expect(chosen).to_be_focused()
+    expect(yaml).not_to_contain_text("archive")
+    most = chosen.get_attribute("data-max-bytes")
+    chosen.evaluate("element => { element.dataset.maxBytes = 100; }")
+    choose(archive)
+    expect(state).to_contain_text("100 bytes are taken at most")
+    chosen.evaluate("(element, most) => { element.dataset.maxBytes = most; }", most)
+    choose(archive)
+    expect(state).to_contain_text("is handed in")
+    for label, text in (("Name", "packed"), ("Program, module or command", f"{sys.executable} train.py")):
+        tab_to(page, page.get_by_label(label, exact=True))
+        page.keyboard.type(text)
+    page.get_by_label("What tasks run").select_option("Any command")
+    page.get_by_text("Folders and variables").click()
+    page.get_by_label("Working folder").fill("inner")
+    expect(yaml).to_contain_text("workdir: inner")
+    assert overflow(page) <= 0
+    watched.keep("narrow-archive")
+    page.get_by_role("button", name="Submit").click()
+    page.wait_for_url(re.compile(r"/jobs/packed-\w+$"))
+    expect(page.get_by_role("log")).to_contain_text("step 20 of worker")
+    running.client.post(f"/jobs/{page.url.rpartition('/')[2]}/stop")
+
+
 def test_by_keyboard_alone(watched: Watched, running: Server, program: Path) -> None:
     page = watched.page
-
-    def tab_to(what: Any) -> None:
-        """Presses the key until it is there, with a frame around it that can be seen."""
-        for _ in range(60):
-            page.keyboard.press("Tab")
-            if what.evaluate("element => element === document.activeElement"):
-                assert page.evaluate("parseFloat(getComputedStyle(document.activeElement).outlineWidth)") >= 2
-                return
-        raise AssertionError(f"the key does not lead to {what}")
-
     page.goto("/")
     page.keyboard.type(running.token)  # the only field has the focus
     page.keyboard.press("Enter")
@@ -382,7 +436,7 @@ def test_by_keyboard_alone(watched: Watched, running: Server, program: Path) -> 
     expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
     watched.keep("keyboard-skip")
     page.keyboard.press("Enter")
-    tab_to(page.locator("main").get_by_role("link", name="New job"))
+    tab_to(page, page.locator("main").get_by_role("link", name="New job"))
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="New job")).to_be_visible()
     for label, text in (
@@ -390,12 +444,12 @@ def test_by_keyboard_alone(watched: Watched, running: Server, program: Path) -> 
         ("What tasks run", "Any"),
         ("Program, module or command", f"{sys.executable} '{program}'"),
     ):
-        tab_to(page.get_by_label(label, exact=True))
+        tab_to(page, page.get_by_label(label, exact=True))
         page.keyboard.type(text)
     watched.keep("keyboard-form")
     page.keyboard.press("Enter")
     page.wait_for_url(re.compile(r"/jobs/keys-\w+$"))
     expect(page.locator("#picture g.task.running")).to_have_count(3)
-    tab_to(page.get_by_role("button", name="Stop"))
+    tab_to(page, page.get_by_role("button", name="Stop"))
     page.keyboard.press("Enter")  # what it asks then is answered with yes
     expect(page.locator("#facts > div .state")).to_have_text("stopped")

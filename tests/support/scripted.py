@@ -123,6 +123,7 @@ class ScriptedEngine(JobBackend):
       stopped: the handles of jobs that were asked to end.
       deleted: the handles of jobs that were deleted.
       refuses: submitting fails with this error.
+      cannot_delete: deleting fails with this error.
     """
 
     name: ClassVar[str] = "slurm"
@@ -133,6 +134,7 @@ class ScriptedEngine(JobBackend):
         self.stopped: list[str] = []
         self.deleted: list[str] = []
         self.refuses: BackendError | None = None
+        self.cannot_delete: BackendError | None = None
 
     def capacity(self) -> Capacity:
         return Capacity(hosts=())
@@ -152,4 +154,6 @@ class ScriptedEngine(JobBackend):
         self.stopped.append(handle)
 
     def delete_job(self, handle: str) -> None:
+        if self.cannot_delete is not None:
+            raise self.cannot_delete
         self.deleted.append(handle)

@@ -30,6 +30,12 @@ def serve(
         Path | None, typer.Option(help="A file with its backends; this machine alone unless given.")
     ] = None,
     max_running: Annotated[int, typer.Option(min=0, help="At most so many jobs run at once; 0: no bound.")] = 0,
+    keep_days: Annotated[
+        float, typer.Option(min=0, help="Jobs that are over are forgotten after so many days, logs and all; 0: never.")
+    ] = 90.0,
+    keep_jobs: Annotated[
+        int, typer.Option(min=0, help="At most so many jobs that are over are kept, the latest; 0: all.")
+    ] = 1000,
     cpus: Annotated[int | None, typer.Option(min=0, help="So many of this machine's cores are for jobs.")] = None,
     gpus: Annotated[int | None, typer.Option(min=0, help="So many of its GPUs are for jobs.")] = None,
     log_format: Annotated[str, typer.Option(help="How its own log is written: text or json.")] = "text",
@@ -59,6 +65,8 @@ def serve(
             key=key,
             auth=not no_auth,
             max_running=max_running,
+            keep_days=keep_days,
+            keep_jobs=keep_jobs,
             log_format=log_format,
         )
         found = load_backends(backends, folder, local={"cpus": cpus, "gpus": gpus})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
@@ -27,11 +28,14 @@ class ArchiveStore:
     Args:
       folder: where; made when it is first needed.
       max_bytes: larger ones are refused.
+
+    Attributes:
+      max_bytes: as given.
     """
 
-    def __init__(self, folder: Path, max_bytes: int) -> None:
+    def __init__(self, folder: Path, max_bytes: int = 1 << 30) -> None:
         self._folder = folder
-        self._max_bytes = max_bytes
+        self.max_bytes = max_bytes
 
     async def put(self, chunks: AsyncIterator[bytes]) -> str:
         """Stores an archive and returns its digest.
@@ -47,8 +51,8 @@ class ArchiveStore:
             with path.open("wb") as file:
                 async for chunk in chunks:
                     size += len(chunk)
-                    if size > self._max_bytes:
-                        raise TooLarge(f"the archive has more than {self._max_bytes} bytes")
+                    if size > self.max_bytes:
+                        raise TooLarge(f"the archive has more than {self.max_bytes} bytes")
                     head = (head + chunk)[:512] if len(head) < 512 else head
                     digest.update(chunk)
                     file.write(chunk)
@@ -60,12 +64,24 @@ class ArchiveStore:
         return digest.hexdigest()
 
     def has(self, digest: str) -> bool:
-        """Whether an archive of this digest was handed in."""
-        return _DIGEST.fullmatch(digest) is not None and (self._folder / digest).is_file()
+        """Whether an archive of this digest was handed in; it then stays for as long as a new one does."""
+        if _DIGEST.fullmatch(digest) is None:
+            return False
+        try:
+            os.utime(self._folder / digest)
+        except FileNotFoundError:
+            return False
+        return True
 
-    def forget_all_but(self, digests: set[str]) -> None:
-        """Removes the archives that nothing needs any more."""
+    def forget_all_but(self, digests: set[str], *, before: float) -> None:
+        """Removes the archives that no job needs.
+
+        Args:
+          digests: those that jobs need.
+          before: in seconds since 1970; what was handed in or asked for later may be for a job that is yet to come.
+        """
         if self._folder.is_dir():
             for path in self._folder.iterdir():
-                if path.name not in digests:
-                    path.unlink(missing_ok=True)
+                with contextlib.suppress(FileNotFoundError):
+                    if path.name not in digests and path.stat().st_mtime < before:
+                        path.unlink()

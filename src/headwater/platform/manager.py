@@ -9,6 +9,7 @@ is killed at any moment is followed by another one that goes on from the store: 
 from __future__ import annotations
 
 import logging
+import math
 import secrets
 import shutil
 import threading
@@ -19,6 +20,7 @@ from pathlib import Path
 
 from headwater.cluster.names import TaskName
 from headwater.platform import policy
+from headwater.platform.archive_store import ArchiveStore
 from headwater.platform.backends.base import (
     Backend,
     BackendError,
@@ -58,6 +60,10 @@ _log = logging.getLogger(__name__)
 Wish = AskStop | AskRestart | AskScale
 _ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"
 _PROGRESS_SAVE_S = 2.0
+# Jobs that run must not wait for long while others are forgotten.
+_TRIMMED_AT_ONCE = 50
+# An archive is handed in before the job that needs it.
+_ARCHIVE_S = 3600.0
 
 
 class NoSuchJob(LookupError):
@@ -74,6 +80,9 @@ class ManagerSettings:
       sample_s: seconds between two samples of a task's progress and use, at first.
       max_running: at most so many jobs run at once; 0 for no bound.
       overtake_s: seconds for which a job that waits for resources may be overtaken by smaller ones behind it.
+      keep_s: seconds for which a job that is over is remembered, with its logs; None for ever.
+      keep_jobs: at most so many jobs that are over are remembered, those that ended last; None for all.
+      trim_s: seconds between two looks for what is not to be remembered any more.
     """
 
     data_dir: Path
@@ -81,6 +90,9 @@ class ManagerSettings:
     sample_s: float = 5.0
     max_running: int = 0
     overtake_s: float = 600.0
+    keep_s: float | None = 90 * 86400.0
+    keep_jobs: int | None = 1000
+    trim_s: float = 600.0
 
     def job_dir(self, job_id: str) -> Path:
         """Where the server keeps what belongs to a job."""
@@ -90,9 +102,14 @@ class ManagerSettings:
         """The file with what a task (``worker-0``) printed."""
         return self.job_dir(job_id) / f"{task}.log"
 
+    @property
+    def archives_dir(self) -> Path:
+        """The folder of archives that were handed in."""
+        return self.data_dir / "archives"
+
     def archive_path(self, digest: str) -> Path:
         """The file of an archive that was handed in."""
-        return self.data_dir / "archives" / digest
+        return self.archives_dir / digest
 
 
 class Manager:
@@ -126,6 +143,7 @@ class Manager:
         self._stopped: set[tuple[str, TaskName, int]] = set()
         self._sampler = Sampler(settings.sample_s)
         self._saved_at: dict[str, float] = {}
+        self._trimmed_at = -math.inf
         self._wake = threading.Event()
         self._closing = False
         self._thread: threading.Thread | None = None
@@ -201,9 +219,35 @@ class Manager:
                 backend.forget(job_id)
             elif backend is not None and record.handle is not None:
                 backend.delete_job(record.handle)
+            # Last of all that by which it is found: a deletion that is cut short can be repeated.
+            shutil.rmtree(self.settings.job_dir(job_id), ignore_errors=True)
             self.store.delete_job(job_id)
             self._drop(job_id)
-            shutil.rmtree(self.settings.job_dir(job_id), ignore_errors=True)
+
+    def trim(self) -> None:
+        """Forgets jobs that were over long ago, and those beyond the number that is kept, as the settings say.
+
+        Does nothing before it is time again. What cannot be deleted, such as from a host that does not answer, is left
+        for the next time.
+        """
+        settings, now = self.settings, self._clock()
+        if abs(now - self._trimmed_at) < settings.trim_s:
+            return
+        self._trimmed_at = now
+        before = None if settings.keep_s is None else now - settings.keep_s
+        ended = self.store.ended(before=before, beyond=settings.keep_jobs, limit=_TRIMMED_AT_ONCE)
+        for job_id, ended_at in ended:
+            with self._lock:
+                try:
+                    # Somebody may have restarted it meanwhile, or deleted it.
+                    if self.job(job_id).state.ended_at in (ended_at, None):
+                        self.delete(job_id)
+                        _log.info("job %s: forgotten, with its logs: it ended long ago", job_id, extra={"job": job_id})
+                except (NoSuchJob, NotPossible):
+                    continue
+                except BackendError as error:
+                    _log.warning("job %s: not forgotten yet: %s", job_id, error)
+        ArchiveStore(settings.archives_dir).forget_all_but(self.store.archives(), before=now - _ARCHIVE_S)
 
     def job(self, job_id: str) -> JobRecord:
         """A job as it is now; raises `NoSuchJob`."""
@@ -238,7 +282,11 @@ class Manager:
         while not self._closing:
             self._wake.clear()
             self.turn()
-            self._wake.wait(self.settings.poll_s if self._records else None)
+            try:
+                self.trim()
+            except Exception:  # noqa: BLE001  a full disk, a database that is away: jobs are to be looked after all the same
+                _log.exception("what ended long ago could not be forgotten; it is tried again")
+            self._wake.wait(self.settings.poll_s if self._records else self.settings.trim_s)
 
     def _advance(self, job_id: str) -> None:
         record = self._records.get(job_id)

@@ -49,6 +49,8 @@ class ServerSettings:
       max_running: at most so many jobs run at once; 0 for no bound.
       max_archive_bytes: larger archives are refused.
       poll_s: seconds between two looks at all tasks.
+      keep_days: days for which a job that is over is remembered, with its logs; 0 for ever.
+      keep_jobs: at most so many jobs that are over are remembered; 0 for all.
       log_format: how the server's own log is written.
     """
 
@@ -62,6 +64,8 @@ class ServerSettings:
     max_running: int = 0
     max_archive_bytes: int = 1 << 30
     poll_s: float = 0.5
+    keep_days: float = 90.0
+    keep_jobs: int = 1000
     log_format: LogFormat = "text"
 
     def __post_init__(self) -> None:
@@ -117,13 +121,18 @@ def serve_forever(
     manager = Manager(
         store,
         backends,
-        ManagerSettings(data_dir=settings.data_dir, poll_s=settings.poll_s, max_running=settings.max_running),
+        ManagerSettings(
+            data_dir=settings.data_dir,
+            poll_s=settings.poll_s,
+            max_running=settings.max_running,
+            keep_s=settings.keep_days * 86400 or None,
+            keep_jobs=settings.keep_jobs or None,
+        ),
         on_note=notifier,
     )
     try:
         auth = Auth(store, required=settings.auth)
         platform = Platform(manager, auth, max_archive_bytes=settings.max_archive_bytes)
-        platform.archives.forget_all_but({record.archive for record in store.jobs() if record.archive is not None})
         with _listen(settings) as listening:
             manager.start()
             port = listening.getsockname()[1]

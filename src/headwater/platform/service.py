@@ -46,7 +46,7 @@ class Platform:
     ) -> None:
         self.manager = manager
         self.auth = auth
-        self.archives = ArchiveStore(manager.settings.data_dir / "archives", max_archive_bytes)
+        self.archives = ArchiveStore(manager.settings.archives_dir, max_archive_bytes)
         self.feed = Feed(manager.store)
         self.rate = RateLimit(per_s, burst)
         self.failures = RateLimit(0.2, 20)

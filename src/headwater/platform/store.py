@@ -162,6 +162,34 @@ class Store:
         with Session(self._engine) as session:
             return _with_tasks(session, session.scalars(query).all())
 
+    def ended(self, *, before: float | None, beyond: int | None, limit: int) -> list[tuple[str, float]]:
+        """Jobs that are over and are not to be kept, with the times of their ends: those that ended first come first.
+
+        Args:
+          before: those that ended before that time; None for none of them.
+          beyond: all but the last so many to end; None for none of them.
+          limit: at most so many.
+        """
+        at = func.coalesce(JobRow.ended_at, JobRow.submitted_at)
+        over = select(JobRow.id, at).where(JobRow.phase.in_(_OVER))
+        with Session(self._engine) as session:
+            extra, old = list[tuple[str, float]](), list[tuple[str, float]]()
+            if beyond is not None:
+                count = session.scalar(select(func.count()).select_from(over.subquery())) or 0
+                most = min(limit, max(0, count - beyond))
+                extra = [(key, time) for key, time in session.execute(over.order_by(at, JobRow.id).limit(most))]
+            if before is not None:
+                past = over.where(at < before).order_by(at, JobRow.id).limit(limit)
+                old = [(key, time) for key, time in session.execute(past)]
+            # Both are the first of the same row: the longer one holds the other.
+            return max(extra, old, key=len)
+
+    def archives(self) -> set[str]:
+        """The digests of the archives that jobs were handed in with."""
+        with Session(self._engine) as session:
+            found = session.scalars(select(JobRow.archive).where(JobRow.archive.is_not(None)).distinct())
+            return {digest for digest in found if digest is not None}
+
     def counts(self) -> dict[JobPhase, int]:
         """How many jobs are in each phase; those with none are left out."""
         with Session(self._engine) as session:

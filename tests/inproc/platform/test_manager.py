@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,16 +42,16 @@ class Server:
         self.clock = Clock()
         self.start()
 
-    def start(self) -> None:
+    def start(self, **settings: Any) -> None:
         self.store = Store(f"sqlite:///{self.folder}/jobs.db")
         self.store.open()
-        settings = ManagerSettings(data_dir=self.folder, max_running=3)
-        self.manager = Manager(self.store, self.backends, settings, clock=self.clock)
+        wanted = ManagerSettings(data_dir=self.folder, **{"max_running": 3, **settings})
+        self.manager = Manager(self.store, self.backends, wanted, clock=self.clock)
         self.manager.adopt()
 
-    def kill_and_start(self) -> None:
+    def kill_and_start(self, **settings: Any) -> None:
         self.store.close()
-        self.start()
+        self.start(**settings)
 
     def submit(self, text: str = "", *, name: str = "a") -> str:
         return self.manager.submit(parse_job(f"name: {name}\nprogram: b\n{SMALL}{text}"), owner="eve").id
@@ -377,3 +379,111 @@ def test_scaling_a_job_of_an_engine_submits_it_anew(engine_server: Server, engin
     with pytest.raises(NotPossible, match="within 1:4"):
         engine_server.manager.ask(job_id, AskScale("eve", 9))
     engine_server.manager.ask(job_id, AskRestart("eve"))
+
+
+def ended(server: Server, engine: ScriptedEngine, at: float, archive: str | None = None) -> str:
+    """A job that ended then, with a log."""
+    server.clock.now = at
+    spec = parse_job(f"name: a\nprogram: b\n{SMALL}")
+    job_id = server.manager.submit(spec, owner="eve", archive=archive).id
+    server.turn()
+    engine.reports["#0"] = JobReport(phase="succeeded")
+    server.turn()
+    engine.reports.clear()
+    assert server.phase(job_id) is JobPhase.SUCCEEDED
+    (server.manager.settings.job_dir(job_id) / "worker-0.log").write_text("done")
+    return job_id
+
+
+def kept(server: Server) -> set[str]:
+    """The jobs that are remembered; of others there is nothing left."""
+    jobs = {record.id for record in server.store.jobs()}
+    assert {path.name for path in (server.folder / "jobs").iterdir()} == jobs
+    assert {event.job_id for event in server.store.events()} == jobs
+    return jobs
+
+
+DAY = 86400.0
+
+
+def test_jobs_that_ended_long_ago_are_forgotten_whole(engine_server: Server, engine: ScriptedEngine) -> None:
+    server = engine_server
+    server.kill_and_start(keep_s=10 * DAY, keep_jobs=None)
+    first, second = ended(server, engine, 1 * DAY), ended(server, engine, 2 * DAY)
+    server.clock.now = 3 * DAY
+    running = server.submit()
+    server.turn()
+    engine.reports["#0"] = JobReport(phase="running")
+    server.turn()
+    server.clock.now = 11 * DAY
+    server.manager.trim()
+    assert kept(server) == {first, second, running}
+    server.clock.now += 1.0
+    server.manager.trim()  # it is not time again
+    assert kept(server) == {first, second, running}
+    server.clock.now = 11.5 * DAY
+    server.manager.trim()
+    assert kept(server) == {second, running}
+    server.clock.now = 100 * DAY
+    server.manager.trim()
+    assert kept(server) == {running}
+    engine.reports["#0"] = JobReport(phase="succeeded")
+    server.turn()
+    server.clock.now += 1000.0
+    server.manager.trim()
+    assert (kept(server), server.phase(running)) == ({running}, JobPhase.SUCCEEDED)
+
+
+def test_of_the_jobs_that_are_over_so_many_are_kept(engine_server: Server, engine: ScriptedEngine) -> None:
+    server = engine_server
+    server.kill_and_start(keep_s=None, keep_jobs=2)
+    jobs = [ended(server, engine, 100.0 * number) for number in range(1, 5)]
+    server.clock.now = 500.0
+    server.manager.ask(jobs[0], AskRestart("eve"))
+    server.turn()
+    server.manager.trim()
+    # The oldest one runs again.
+    assert kept(server) == {jobs[0], jobs[2], jobs[3]}
+
+
+def test_a_server_that_is_to_keep_all_does(engine_server: Server, engine: ScriptedEngine) -> None:
+    server = engine_server
+    server.kill_and_start(keep_s=None, keep_jobs=None)
+    job_id = ended(server, engine, 100.0)
+    server.clock.now = 1e12
+    server.manager.trim()
+    assert kept(server) == {job_id}
+
+
+def test_archives_that_no_job_needs_are_removed(engine_server: Server, engine: ScriptedEngine) -> None:
+    server = engine_server
+    server.kill_and_start(keep_s=10 * DAY)
+    names = [letter * 64 for letter in "abc"]
+    server.manager.settings.archives_dir.mkdir()
+    paths = [server.manager.settings.archive_path(name) for name in names]
+    for path, at in zip(paths, (1 * DAY, 1 * DAY, 11 * DAY), strict=True):
+        path.write_bytes(b"")
+        os.utime(path, (at, at))
+    job_id = ended(server, engine, 2 * DAY, archive=names[0])
+    server.clock.now = 11 * DAY
+    server.manager.trim()
+    # One is for a job, and one for a job that is perhaps about to be submitted.
+    assert [path.exists() for path in paths] == [True, False, True]
+    server.clock.now = 13 * DAY
+    server.manager.trim()
+    assert kept(server) == set()
+    assert [path.exists() for path in paths] == [False, False, False], job_id
+
+
+def test_what_cannot_be_forgotten_now_is_forgotten_later(engine_server: Server, engine: ScriptedEngine) -> None:
+    server = engine_server
+    server.kill_and_start(keep_s=10 * DAY)
+    job_id = ended(server, engine, 1 * DAY)
+    server.clock.now = 20 * DAY
+    engine.cannot_delete = BackendError("the controller does not answer", temporary=True)
+    server.manager.trim()
+    assert kept(server) == {job_id}
+    engine.cannot_delete = None
+    server.clock.now = 21 * DAY
+    server.manager.trim()
+    assert kept(server) == set()

@@ -25,7 +25,7 @@ DEFAULTS: Mapping[str, str] = {
 }
 """What the form says at first."""
 
-_PLAIN = ("workdir", "checkpoint_dir", "log_dir", "data_dir", "backend")
+_PLAIN = ("archive", "workdir", "checkpoint_dir", "log_dir", "data_dir", "backend")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

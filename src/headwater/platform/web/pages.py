@@ -109,7 +109,8 @@ def submit(request: Request, platform: PlatformOf, identity: Runner, form: Form)
     made = draft(form)
     if made.spec is None:
         return render(request, "preview.html", status=422, draft=made)
-    record = platform.submit(made.spec, owner=identity.name)
+    archive = form.get("archive.digest") if made.spec.archive is not None else None
+    record = platform.submit(made.spec, owner=identity.name, archive=archive or None)
     return _go(f"/jobs/{record.id}")
 
 
@@ -191,6 +192,7 @@ def _form_page(request: Request, platform: Platform, identity: Any, fields: Any)
         roles=ROLES,
         backends=list(platform.manager.backends),
         default_backend=platform.manager.default_backend,
+        max_archive_bytes=platform.archives.max_bytes,
         draft=draft(fields),
         fresh=True,
     )
