@@ -11,7 +11,9 @@ import pytest
 from headwater.cluster.names import TaskName
 from headwater.platform.backends.base import BackendError, Exited, JobOrder, Resources, Running
 from headwater.platform.backends.kubernetes import KubernetesBackend, KubernetesSettings
+from headwater.platform.host.pod_task import MARK
 from headwater.platform.spec import job_from_data
+from headwater.telemetry.progress import Progress
 from tests.support.kubernetes import FakeKubernetes, fake_kubernetes
 
 pytest.importorskip("kubernetes")
@@ -129,6 +131,29 @@ def test_logs_are_fetched_once(cluster: Cluster, tmp_path: Path) -> None:
     fake.log(pods(fake)["worker-0"], "again")
     backend.poll_job(handle)
     assert (tmp_path / "logs/worker-0.log").read_text() == "step 1\n\n  step 2\nstep 3\nagain\n"
+
+
+def test_progress_comes_with_the_log_and_is_no_part_of_it(cluster: Cluster, tmp_path: Path) -> None:
+    fake, backend = cluster
+    handle = backend.submit_job(order(tmp_path))
+    fake.run(*pods(fake).values())
+    pod = pods(fake)["worker-0"]
+    first = Progress(task="/job:worker/task:0", step=10, steps_per_s=2.5, loss=0.5)
+    second = Progress(task="/job:worker/task:0", step=20, loss=0.25)
+    fake.log(pod, "begins", MARK + first.encode().decode())
+    report = backend.poll_job(handle)
+    assert (report.tasks[FIRST], report.tasks[SECOND]) == (
+        Running(started_at=report.tasks[PS].started_at, progress=first), report.tasks[PS],
+    )  # fmt: skip
+    fake.log(pod, MARK + second.encode().decode(), "goes on")
+    for _ in range(2):  # it is the latest for as long as there is no other
+        assert backend.poll_job(handle).tasks[FIRST].progress == second
+    fake.end(pod, 3)
+    fake.run(pods(fake)["worker-0"])
+    assert backend.poll_job(handle).tasks[FIRST].progress is None
+    fake.log(pods(fake)["worker-0"], MARK + "no progress at all")
+    assert backend.poll_job(handle).tasks[FIRST].progress is None
+    assert (tmp_path / "logs/worker-0.log").read_text() == "begins\ngoes on\n"
 
 
 def test_the_same_attempt_again_makes_nothing_new(cluster: Cluster, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import math
 import secrets
@@ -26,7 +27,7 @@ from headwater.platform.backends.base import (
     Running,
     TaskState,
 )
-from headwater.platform.backends.kubernetes_logs import fetch_log
+from headwater.platform.backends.kubernetes_logs import fetch_log, last_progress
 
 _DONE = ("Succeeded", "Failed")
 _OUT_OF_MEMORY = "OOMKilled"
@@ -118,7 +119,11 @@ class KubernetesBackend(JobBackend):
         restarts: dict[TaskName, int] = {}
         for task in sorted({*jobs, *pods}):
             latest = pods.get(task, [])[-1:]
-            tasks[task] = _task_state(latest[0]) if latest else Running(waiting="Kubernetes has not made its pod yet")
+            if latest:
+                progress = last_progress(_log_path(fields, task), latest[0]["metadata"]["name"])
+                tasks[task] = dataclasses.replace(_task_state(latest[0]), progress=progress)
+            else:
+                tasks[task] = Running(waiting="Kubernetes has not made its pod yet")
             restarts[task] = max(0, len(pods.get(task, [])) - 1)
         report = _job_report(jobs, tasks, restarts, chief=bool(fields["chief"]))
         if report.phase in ("succeeded", "failed"):
@@ -226,7 +231,7 @@ class KubernetesBackend(JobBackend):
 
     def _fetch_logs(self, handle: Mapping[str, str], pods: Mapping[TaskName, list[dict[str, Any]]]) -> None:
         for task, attempts in pods.items():
-            path = Path(handle["log_dir"], f"{task.job}-{task.index}.log")
+            path = _log_path(handle, task)
             for pod in attempts:
                 if pod.get("status", {}).get("phase") not in ("Running", *_DONE):
                     continue
@@ -274,6 +279,10 @@ def _message(error: Any) -> str:
         return f"status {error.status}: {error.reason}"
 
 
+def _log_path(handle: Mapping[str, str], task: TaskName) -> Path:
+    return Path(handle["log_dir"], f"{task.job}-{task.index}.log")
+
+
 def _task_of(one: Mapping[str, Any]) -> TaskName:
     labels = one["metadata"]["labels"]
     return TaskName(labels[objects.ROLE_LABEL], int(labels[objects.INDEX_LABEL]))
@@ -313,7 +322,7 @@ def _job_report(
     return JobReport(phase="running", tasks=tasks, restarts=restarts)
 
 
-def _task_state(pod: Mapping[str, Any]) -> TaskState:
+def _task_state(pod: Mapping[str, Any]) -> Running | Exited:
     status = pod.get("status", {})
     containers = {one["name"]: one.get("state", {}) for one in status.get("containerStatuses") or ()}
     ended = containers.get(objects.CONTAINER, {}).get("terminated")

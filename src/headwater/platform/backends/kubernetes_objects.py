@@ -35,6 +35,8 @@ CONTAINER = "task"
 #: What an object may hold, less room for what else is in it.
 MAX_ARCHIVE_BYTES = 700_000
 
+# Runs the task, and tells its progress in the pod's log.
+_FIRST = ("python", "-P", "-m", "headwater.platform.host.pod_task")
 _WORK = "/headwater/work"
 _ARCHIVE = "/headwater/archive"
 
@@ -170,11 +172,12 @@ def _pod(spec: JobSpec, task: TaskName, cluster: Mapping[str, list[str]], how: R
     volumes, mounts = _volumes(spec.kubernetes.volumes)
     image = spec.kubernetes.image or how.image
     pulled = {"imagePullPolicy": policy} if (policy := spec.kubernetes.image_pull_policy) else {}
+    command = task_command(spec, task, cluster, headwater_command=ELSEWHERE)
     container: dict[str, Any] = {
         "name": CONTAINER,
         "image": image,
         **pulled,
-        "command": [_literal(part) for part in task_command(spec, task, cluster, headwater_command=ELSEWHERE)],
+        "command": [*_FIRST, *(_literal(part) for part in command)],
         "env": _environment(spec, task, cluster, how),
         "ports": [{"name": "cluster", "containerPort": PORT, "protocol": "TCP"}],
         "resources": _resources(role, spec.kubernetes.gpu_resource),

@@ -24,7 +24,6 @@ import tempfile
 import time
 from collections import deque
 from pathlib import Path
-from types import FrameType
 from typing import IO, Any
 
 from headwater.cluster.addresses import parse_address
@@ -40,6 +39,7 @@ from headwater.platform.host.processes import (
     resident_bytes,
 )
 from headwater.platform.host.records import AttemptFolder
+from headwater.platform.host.signals import signal_socket
 from headwater.telemetry.progress import MAX_DATAGRAM, STATUS_VARIABLE
 
 #: The exit code of a task that could not be started at all, as shells have it.
@@ -87,7 +87,7 @@ class Keeper:
     def run(self, ready: IO[bytes]) -> None:
         """Starts the task, tells ``ready``, and returns when nothing of the task is left."""
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-        signals = _signals()
+        signals = signal_socket(signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
         self._selector.register(signals, selectors.EVENT_READ, lambda: self._read_signals(signals))
         with contextlib.ExitStack() as stack:
             status = stack.enter_context(_status_socket(self._folder.path))
@@ -277,21 +277,6 @@ class Keeper:
         )
         if ready is not None:
             _tell(ready)
-
-
-def _signals() -> socket.socket:
-    """A socket that gives the number of each signal as a byte."""
-
-    def note(_signum: int, _frame: FrameType | None) -> None:
-        """A signal needs a handler of Python's for its number to arrive at the socket."""
-
-    reading, writing = socket.socketpair()
-    writing.setblocking(False)
-    signal.set_wakeup_fd(writing.detach(), warn_on_full_buffer=False)
-    # Not ignored, because the task would inherit that.
-    for signum in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(signum, note)
-    return reading
 
 
 @contextlib.contextmanager

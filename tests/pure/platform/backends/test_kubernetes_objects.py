@@ -54,7 +54,8 @@ def test_each_task_has_a_job_and_a_name_that_stays() -> None:
             "worker": ["worker-0.linear:2222", "worker-1.linear:2222"],
         }
         assert f"{config['task']['type']}-{config['task']['index']}" == task
-    assert pod(objects, "ps-0")["containers"][0]["command"] == ["headwater", "exec", "train.py"]
+    command = pod(objects, "ps-0")["containers"][0]["command"]
+    assert command == ["python", "-P", "-m", "headwater.platform.host.pod_task", "headwater", "exec", "train.py"]
 
 
 def test_only_what_asks_for_gpus_sees_some() -> None:

@@ -1,0 +1,174 @@
+"""The first process of a pod: runs the task, and tells its progress in the pod's log.
+
+A pod shares no disk with the server and is asked nothing by it, but its log is fetched anyway. So what the task reports
+(see `headwater.telemetry.progress`) goes there, as lines that begin with `MARK`; whoever fetches the log takes them
+out. They stand between lines of the task's, never within one, and there is one every other second at most.
+
+Usage: python -P -m headwater.platform.host.pod_task COMMAND...
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from headwater.platform.host.signals import signal_socket
+from headwater.telemetry.progress import MAX_DATAGRAM, STATUS_VARIABLE, Progress
+
+#: Begins a line of progress, and no other.
+MARK = "::headwater-progress:: "
+
+_EVERY_S = 2.0
+_READ_SIZE = 64 * 1024
+_CANNOT_START = 127
+
+
+class Marker:
+    """Puts lines of progress between the lines of a task.
+
+    Args:
+      write: takes what goes into the log.
+      clock: gives seconds that only grow.
+    """
+
+    def __init__(self, write: Callable[[bytes], None], clock: Callable[[], float] = time.monotonic) -> None:
+        self._write = write
+        self._clock = clock
+        self._due_at = clock()
+        self._latest = b""
+        self._within = False
+
+    def output(self, data: bytes) -> None:
+        """The task has printed ``data``."""
+        head, newline, tail = data.rpartition(b"\n")
+        if newline:
+            self._write(head + newline)
+            self._within = False
+            self.look()
+        if tail:
+            self._write(tail)
+            self._within = True
+
+    def report(self, datagram: bytes) -> None:
+        """The task has reported."""
+        if Progress.decode(datagram) is not None:
+            self._latest = datagram
+            self.look()
+
+    def look(self) -> float | None:
+        """Writes what is due; in how many seconds there is more to write, None where nothing waits for time alone."""
+        if not self._latest or self._within:
+            return None
+        now = self._clock()
+        if now < self._due_at:
+            return self._due_at - now
+        self._due_at = now + _EVERY_S
+        self._tell()
+        return None
+
+    def close(self) -> None:
+        """Writes the latest, whether it is due or not: the task has ended."""
+        if self._latest:
+            self._tell()
+
+    def _tell(self) -> None:
+        end = b"\n" if self._within else b""
+        # On one line, however the task wrote it.
+        fields = b" ".join(self._latest.split())
+        self._write(end + MARK.encode() + fields + b"\n")
+        self._latest, self._within = b"", False
+
+
+def run(argv: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Runs ``argv`` to its end.
+
+    Args:
+      argv: the command line.
+      environment: all of its variables but the one for its progress.
+
+    Returns:
+      The exit code; 128 and the number of the signal that killed it; 127 where it cannot be started.
+    """
+    signals = signal_socket(signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    marker = Marker(_print)
+    with contextlib.ExitStack() as stack:
+        selector = stack.enter_context(selectors.DefaultSelector())
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="headwater-")))
+        status = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
+        status.bind(str(folder / "status"))
+        try:
+            task = subprocess.Popen(
+                argv,
+                env={**environment, STATUS_VARIABLE: str(folder / "status")},
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+            )
+        except OSError as error:
+            _print(f"headwater: {argv[0]} could not be started: {error}\n".encode())
+            return _CANNOT_START
+        assert task.stdout is not None
+        pipe = task.stdout.fileno()
+        os.set_blocking(pipe, False)
+        for file in (signals, status, pipe):
+            selector.register(file, selectors.EVENT_READ)
+        code: int | None = None
+        while code is None:
+            for key, _ in selector.select(marker.look()):
+                if key.fileobj is status:
+                    marker.report(status.recv(MAX_DATAGRAM))
+                elif key.fileobj is signals:
+                    code = _after_signals(signals.recv(4096), task)
+                elif not _copy(pipe, marker):
+                    selector.unregister(pipe)
+        # What others still hold open, such as a process that the task left behind, is not waited for.
+        while _copy(pipe, marker):
+            pass
+        status.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                marker.report(status.recv(MAX_DATAGRAM))
+        marker.close()
+    return code if code >= 0 else 128 - code
+
+
+def _after_signals(numbers: bytes, task: subprocess.Popen[bytes]) -> int | None:
+    """Passes on what asks the task to end; how it ended, None where it has not."""
+    for signum in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        if signum in numbers:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(task.pid, signum)
+    code: int | None = None
+    # A pod's first process is the parent of all that have lost theirs.
+    with contextlib.suppress(ChildProcessError):
+        while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+            if ended[0] == task.pid:
+                code = task.returncode = os.waitstatus_to_exitcode(ended[1])
+    return code
+
+
+def _copy(pipe: int, marker: Marker) -> int:
+    """Passes on some of what the task has printed; how many bytes, 0 where there is nothing more now or ever."""
+    try:
+        data = os.read(pipe, _READ_SIZE)
+    except BlockingIOError:
+        return 0
+    marker.output(data)
+    return len(data)
+
+
+def _print(data: bytes) -> None:
+    while data:
+        data = data[os.write(1, data) :]
+
+
+if __name__ == "__main__":
+    sys.exit(run(sys.argv[1:], os.environ))

@@ -1,0 +1,84 @@
+"""The first process of a pod, which runs a task."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from headwater.platform.host.pod_task import MARK
+from headwater.telemetry.progress import Progress
+from tests.support.tasks import PREAMBLE, Told, wait_for_end
+
+FIRST = (sys.executable, "-P", "-m", "headwater.platform.host.pod_task")
+
+
+@pytest.fixture
+def told(tmp_path: Path) -> Told:
+    return Told(tmp_path)
+
+
+def start(program: str, tmp_path: Path) -> subprocess.Popen[str]:
+    environment = os.environ | {"TELL": str(tmp_path / "tell")}
+    command = [*FIRST, sys.executable, "-u", "-c", PREAMBLE + program]
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+
+
+def test_output_progress_and_exit_code_come_through(tmp_path: Path) -> None:
+    program = """
+from headwater.telemetry.progress import Progress, report
+print("begins")
+print("complains", file=sys.stderr)
+report(Progress(task="/job:worker/task:0", step=7, loss=0.5))
+print("ends", end="")
+sys.exit(3)
+"""
+    with start(program, tmp_path) as pod:
+        printed, _ = pod.communicate()
+    assert pod.returncode == 3
+    told = [line for line in printed.splitlines() if line.startswith(MARK)]
+    assert [Progress.decode(line.removeprefix(MARK).encode()) for line in told] == [
+        Progress(task="/job:worker/task:0", step=7, loss=0.5)
+    ]
+    assert [line for line in printed.splitlines() if line not in told] == ["begins", "complains", "ends"]
+
+
+def test_what_asks_the_pod_to_end_reaches_the_task(tmp_path: Path, told: Told) -> None:
+    program = """
+def end(*_):
+    print("saved")
+    sys.exit(5)
+signal.signal(signal.SIGTERM, end)
+tell()
+while True: signal.pause()
+"""
+    with start(program, tmp_path) as pod:
+        told()
+        pod.send_signal(signal.SIGTERM)
+        assert pod.communicate() == ("saved\n", None)
+    assert pod.returncode == 5
+    told.close()
+
+
+def test_what_the_task_leaves_behind_is_not_waited_for(tmp_path: Path, told: Told) -> None:
+    program = """
+child = subprocess.Popen([sys.executable, "-c", "import signal\\nwhile True: signal.pause()"])
+tell(child.pid)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    with start(program, tmp_path) as pod:
+        left = told()
+        assert pod.wait() == 128 + signal.SIGKILL
+        os.kill(left, signal.SIGKILL)
+        wait_for_end(left)
+    told.close()
+
+
+def test_a_command_that_is_not_there(tmp_path: Path) -> None:
+    done = subprocess.run([*FIRST, str(tmp_path / "missing")], capture_output=True, text=True)
+    assert done.returncode == 127
+    assert f"{tmp_path / 'missing'} could not be started: " in done.stdout
