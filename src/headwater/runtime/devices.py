@@ -15,8 +15,13 @@ import jax
 
 from headwater.errors import InvalidArgumentError
 from headwater.ops.stand_ins import virtual_gpus
+from headwater.runtime.environment import variables_set
+
+_NPROC = "NPROC"
+"""XLA's own variable: how many threads compute on the CPU. Read when JAX starts."""
 
 _cpu_only = False
+_cpu_threads: int | None = None
 
 
 @cache
@@ -25,7 +30,8 @@ def local_devices() -> dict[str, Any]:
 
     A process whose ``CUDA_VISIBLE_DEVICES`` is empty, as a ``ps`` has it, sees no GPU.
     """
-    cpus = _devices("cpu")
+    with variables_set({} if _cpu_threads is None or _NPROC in os.environ else {_NPROC: str(_cpu_threads)}):
+        cpus = _devices("cpu")
     found = {"CPU:0": cpus[0]}
     if not _cpu_only and virtual_gpus():
         return found | {f"GPU:{index}": device for index, device in enumerate(cpus[1 : 1 + virtual_gpus()])}
@@ -47,7 +53,8 @@ def share_machine(*, beside: int, sparing: int) -> None:
 
     With threads for every core in each of several processes, one that computes waits for threads of its own that
     others keep from running. An operation also runs in the thread that asks for it: with few threads, handing it to
-    another one costs more than it gains.
+    another one costs more than it gains. Where the environment variable ``NPROC`` is set, it counts instead. It is set
+    while JAX starts only: processes that this one starts are not meant.
 
     Args:
       beside: how many processes, this one among them, divide the cores.
@@ -55,7 +62,9 @@ def share_machine(*, beside: int, sparing: int) -> None:
     """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if beside > 1 or sparing:
-        os.environ.setdefault("NPROC", str(max(1, (cores - sparing) // beside)))  # XLA's own variable
+        global _cpu_threads
+        if _cpu_threads is None:
+            _cpu_threads = max(1, (cores - sparing) // beside)
     if not virtual_gpus():
         cast(Any, jax).config.update("jax_cpu_enable_async_dispatch", False)
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import logging
-import os
-from collections.abc import Generator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
 import jax
 
 from headwater.runtime.devices import devices_are_known, local_devices
+from headwater.runtime.environment import variables_set
 
 _log: Final = logging.getLogger("headwater")
 _jax: Any = jax
@@ -62,22 +60,7 @@ def configure(settings: ProcessSettings) -> bool:
         return False
     if settings.visible_gpus:
         _jax.config.update("jax_cuda_visible_devices", settings.visible_gpus)
-    with _environment(settings.environment()):
+    with variables_set(settings.environment()):
         local_devices()
     _applied.add(settings)
     return True
-
-
-@contextmanager
-def _environment(variables: dict[str, str]) -> Generator[None]:
-    """Sets variables for the block only: processes that this one starts are not meant."""
-    before = {name: os.environ.get(name) for name in variables}
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value

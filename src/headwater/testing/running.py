@@ -67,14 +67,14 @@ def _listening(count: int) -> Generator[list[str]]:
     before = os.environ.get(LISTEN_FDS)
     with contextlib.ExitStack() as held:
         sockets = [held.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
-        addresses = {f"127.0.0.1:{each.getsockname()[1]}": each.fileno() for each in sockets}
+        addresses = {f"127.0.0.1:{each.getsockname()[1]}": os.dup(each.fileno()) for each in sockets}
         os.environ[LISTEN_FDS] = json.dumps(addresses)
         try:
             yield list(addresses)
         finally:
-            if before is None:
-                del os.environ[LISTEN_FDS]
-            else:
+            for left in json.loads(os.environ.pop(LISTEN_FDS, "{}")).values():
+                os.close(left)  # no server has taken it
+            if before is not None:
                 os.environ[LISTEN_FDS] = before
 
 

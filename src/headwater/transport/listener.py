@@ -16,7 +16,7 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -94,7 +94,7 @@ class Listener:
         options: TransportOptions,
         workplace: Workplace,
         control_path: str | None = None,
-        environ: Mapping[str, str] | None = None,
+        environ: MutableMapping[str, str] | None = None,
     ) -> None:
         self._me = me
         self._security = security

@@ -7,7 +7,8 @@ import errno
 import json
 import os
 import socket
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import MutableMapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ BIND_HOST = "HEADWATER_BIND_HOST"
 _BACKLOG = 1024
 _LISTENING = "0A"
 _MAX_COMMAND = 200
+_taking = threading.Lock()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,13 +56,13 @@ def resolve(address: Address) -> Sequence[tuple[socket.AddressFamily, tuple[Any,
     return sorted(unique, key=lambda entry: entry[0] != socket.AF_INET)
 
 
-def listen(address: Address, *, environ: Mapping[str, str] | None = None) -> socket.socket:
+def listen(address: Address, *, environ: MutableMapping[str, str] | None = None) -> socket.socket:
     """A socket that listens at ``address``, and nowhere else.
 
     Args:
       address: with port 0 the system chooses one.
-      environ: where `LISTEN_FDS` may name a socket that listens there already, and `BIND_HOST` another host; the
-        process's own unless given.
+      environ: where `LISTEN_FDS` may name a socket that listens there already, which is taken out, and `BIND_HOST`
+        another host; the process's own unless given.
 
     Raises:
       AlreadyExistsError: another process has the port; the message names it.
@@ -88,30 +90,43 @@ def listen(address: Address, *, environ: Mapping[str, str] | None = None) -> soc
     return listening
 
 
-def _inherited(address: Address, environ: Mapping[str, str]) -> socket.socket | None:
-    text = environ.get(LISTEN_FDS)
-    if not text:
-        return None
-    try:
-        descriptors = {parse_address(name): int(number) for name, number in json.loads(text).items()}
-    except (ValueError, TypeError, AttributeError) as error:
-        raise InvalidArgumentError(None, None, f"{LISTEN_FDS} is {text!r}, which cannot be used: {error}") from error
-    number = descriptors.get(address)
-    return None if number is None else _adopt(number, address.port)
+def _inherited(address: Address, environ: MutableMapping[str, str]) -> socket.socket | None:
+    """The socket that was handed over for ``address``. It is taken for good: once it is closed the port is free, and
+    whoever listens there next binds it anew."""
+    with _taking:
+        text = environ.get(LISTEN_FDS)
+        if not text:
+            return None
+        try:
+            descriptors = {parse_address(name): int(number) for name, number in json.loads(text).items()}
+        except (ValueError, TypeError, AttributeError) as error:
+            raise InvalidArgumentError(
+                None, None, f"{LISTEN_FDS} is {text!r}, which cannot be used: {error}"
+            ) from error
+        number = descriptors.pop(address, None)
+        listening = None if number is None else _adopt(number, address.port)
+        if listening is None:
+            return None
+        if descriptors:
+            environ[LISTEN_FDS] = json.dumps({str(name): left for name, left in descriptors.items()})
+        else:
+            del environ[LISTEN_FDS]
+        return listening
 
 
 def _adopt(descriptor: int, port: int) -> socket.socket | None:
-    """A socket of our own for what ``descriptor`` is, if it listens at ``port``; it may be something else in a process
-    that inherited the variable without the descriptor. The descriptor stays for the next server of this process."""
+    """What ``descriptor`` is, if it listens at ``port``; it may be something else in a process that inherited the
+    variable without the descriptor, and is left alone then."""
     try:
-        listening = socket.socket(fileno=os.dup(descriptor))
+        listening = socket.socket(fileno=descriptor)
     except OSError:
         return None
     with contextlib.suppress(OSError):
         if listening.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) and listening.getsockname()[1] == port:
+            listening.set_inheritable(False)
             listening.listen(_BACKLOG)
             return listening
-    listening.close()
+    listening.detach()
     return None
 
 

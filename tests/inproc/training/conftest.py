@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import socket
 from collections.abc import Callable, Generator
 from contextlib import ExitStack
 from typing import Any
 
 import pytest
 
-from headwater.cluster.variables import LISTEN_FDS
 from headwater.compat import tf
+from tests.support.processes import bound
 
 
 class Cluster:
@@ -55,23 +53,19 @@ StartCluster = Callable[..., Cluster]
 
 
 @pytest.fixture
-def start_cluster(monkeypatch: pytest.MonkeyPatch) -> Generator[StartCluster]:
+def start_cluster() -> Generator[StartCluster]:
     """Starts a cluster: ``start_cluster(ps=1, worker=2)``.
 
-    The ports are taken before the servers get them, so that nobody else can.
+    The ports are taken before the servers get them, and while none has them, so that nobody else can.
     """
     with ExitStack() as ends:
 
         def start(**tasks: int) -> Cluster:
             jobs: dict[str, list[str]] = {}
-            descriptors: dict[str, int] = {}
             for job, count in tasks.items():
                 for _ in range(count):
-                    listening = ends.enter_context(socket.create_server(("localhost", 0)))
-                    address = f"localhost:{listening.getsockname()[1]}"
-                    descriptors[address] = listening.fileno()
-                    jobs.setdefault(job, []).append(address)
-            monkeypatch.setenv(LISTEN_FDS, json.dumps(descriptors))
+                    kept = ends.enter_context(bound())
+                    jobs.setdefault(job, []).append(f"localhost:{kept.getsockname()[1]}")
             cluster = Cluster(tf.train.ClusterSpec(jobs))
             ends.callback(cluster.stop)
             return cluster

@@ -403,14 +403,14 @@ def test_stopping_closes_everything(start: Start) -> None:
 
 
 def test_a_socket_from_the_launcher(start: Start) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as inherited:
-        address = Address("127.0.0.1", inherited.getsockname()[1])
-        environ = {LISTEN_FDS: f'{{"127.0.0.1:{address.port}": {inherited.fileno()}}}'}
-        listener = start(address=address, environ=environ)
-        assert listener.address == address
-        channel = dial(listener)
-        assert_echoes(channel)
-        channel.close()
+    inherited = socket.create_server(("127.0.0.1", 0))
+    address = Address("127.0.0.1", inherited.getsockname()[1])
+    environ = {LISTEN_FDS: f'{{"127.0.0.1:{address.port}": {inherited.detach()}}}'}
+    listener = start(address=address, environ=environ)
+    assert listener.address == address
+    channel = dial(listener)
+    assert_echoes(channel)
+    channel.close()
 
 
 def test_generations_are_random() -> None:

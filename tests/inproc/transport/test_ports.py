@@ -11,6 +11,7 @@ import pytest
 from headwater.cluster.addresses import Address
 from headwater.errors import AlreadyExistsError, InvalidArgumentError, UnavailableError
 from headwater.transport.ports import LISTEN_FDS, Holder, listen, resolve
+from tests.support.processes import bound
 
 
 def test_only_at_its_own_address() -> None:
@@ -52,13 +53,31 @@ def test_addresses_that_are_not_here() -> None:
         listen(Address("no-such-host.invalid", 1), environ={})
 
 
-def test_an_inherited_socket_is_used_again_and_again() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as inherited:
-        address = Address(*inherited.getsockname())
-        environ = {LISTEN_FDS: json.dumps({str(address): inherited.fileno(), "elsewhere:1": 0})}
-        for _ in range(2):
-            with listen(address, environ=environ) as listening, socket.create_connection(address):
+def test_an_inherited_socket_is_taken_for_good() -> None:
+    with bound() as kept:
+        address, other = Address(*kept.getsockname()), Address("elsewhere", 1)
+        inherited = bound(address)
+        inherited.listen()
+        environ = {LISTEN_FDS: json.dumps({str(address): inherited.detach(), str(other): 0})}
+        with listen(address, environ=environ) as listening:
+            assert not listening.get_inheritable()
+            with socket.create_connection(address):
                 listening.accept()[0].close()
+            assert json.loads(environ[LISTEN_FDS]) == {str(other): 0}
+            with pytest.raises(AlreadyExistsError, match=f"process {os.getpid()} "):
+                listen(address, environ=environ)
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(address)
+        with listen(address, environ=environ), socket.create_connection(address):
+            pass
+
+
+def test_the_last_inherited_socket_takes_the_variable_with_it() -> None:
+    inherited = socket.create_server(("127.0.0.1", 0))
+    address = Address(*inherited.getsockname())
+    environ = {LISTEN_FDS: json.dumps({str(address): inherited.detach()})}
+    with listen(address, environ=environ):
+        assert environ == {}
 
 
 def test_a_descriptor_that_is_something_else_is_passed_over() -> None:

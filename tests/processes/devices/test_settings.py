@@ -30,6 +30,24 @@ tf.Session(config=tf.ConfigProto(intra_op_parallelism_threads=5))
 print(json.dumps([names.count("tf_XLAEigen"), "NPROC" in os.environ]))
 """
 
+SHARE = """
+import json, os, pathlib
+import numpy as np
+from headwater import tf
+
+def threads():
+    names = [(path / "comm").read_text().strip() for path in pathlib.Path("/proc/self/task").iterdir()]
+    return names.count("tf_XLAEigen")
+
+server = tf.train.Server({"ps": ["localhost:0"], "worker": ["localhost:0"]}, "ps", 0)
+set_meanwhile = "NPROC" in os.environ
+x = tf.placeholder(tf.float32, [200, 200])
+with tf.Session(config=tf.ConfigProto(intra_op_parallelism_threads=int(os.environ["WANTED"]))) as session:
+    session.run(tf.matmul(x, x), {x: np.ones([200, 200])})
+print(json.dumps([threads(), set_meanwhile, os.environ.get("NPROC")]))
+server.stop()
+"""
+
 
 def run(program: str, **environ: str) -> tuple[Any, str]:
     inherited = {name: value for name, value in os.environ.items() if name not in ("NPROC", "HEADWATER_VIRTUAL_GPUS")}
@@ -46,6 +64,15 @@ def test_threads_of_the_cpu() -> None:
     assert not leaked
     assert "cpu_threads=5" in said
     assert "changes nothing" in said
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="threads can be counted on Linux only")
+def test_a_server_leaves_others_their_cores_and_children_their_environment() -> None:
+    share = max(1, len(os.sched_getaffinity(0)) // 2)
+    assert run(SHARE, WANTED="0")[0] == [share, False, None]
+    # What a session or the user asks for counts more.
+    assert run(SHARE, WANTED="5")[0] == [5, False, None]
+    assert run(SHARE, WANTED="0", NPROC="4")[0] == [4, True, "4"]
 
 
 CONFIG = """
