@@ -31,48 +31,61 @@ def samples():
     return x, 2.0 * x + 10.0 + 0.33 * np.random.RandomState(0).randn(EXAMPLES)
 
 
+class Line:
+    """The graph of one worker.
+
+    Attributes:
+      x, y: placeholders of samples, [count]; w, b: what is estimated.
+      loss: the mean squared error; train: operation of a training step.
+    """
+
+    def __init__(self):
+        self.x = tf.placeholder(tf.float32, [None], name="x")
+        self.y = tf.placeholder(tf.float32, [None], name="y")
+        self.w = tf.Variable(0.0, name="weight")
+        self.b = tf.Variable(0.0, name="bias")
+        self.loss = tf.reduce_mean(tf.square(self.y - (self.w * self.x + self.b)), name="loss")
+        self.global_step = tf.train.get_or_create_global_step()
+        self.train = tf.train.AdagradOptimizer(0.2).minimize(self.loss, global_step=self.global_step)
+        tf.summary.scalar("mean_squared_error", self.loss)
+        tf.summary.scalar("w", self.w)
+        tf.summary.scalar("b", self.b)
+        self.summary = tf.summary.merge_all()
+
+
 def train(server, cluster):
     chief = FLAGS.task_index == 0
     with tf.device(
         tf.train.replica_device_setter(worker_device=f"/job:worker/task:{FLAGS.task_index}", cluster=cluster)
     ):
-        x = tf.placeholder(tf.float32, [None], name="x")
-        y = tf.placeholder(tf.float32, [None], name="y")
-        w = tf.Variable(0.0, name="weight")
-        b = tf.Variable(0.0, name="bias")
-        loss = tf.reduce_mean(tf.square(y - (w * x + b)), name="loss")
-        global_step = tf.train.get_or_create_global_step()
-        train_op = tf.train.AdagradOptimizer(0.2).minimize(loss, global_step=global_step)
-        tf.summary.scalar("mean_squared_error", loss)
-        tf.summary.scalar("w", w)
-        tf.summary.scalar("b", b)
-        summary_op = tf.summary.merge_all()
+        line = Line()
 
     supervisor = tf.train.Supervisor(
         is_chief=chief,
         logdir=FLAGS.logdir,
-        global_step=global_step,
+        global_step=line.global_step,
         summary_op=None,  # written below, by the chief, with the data they need
         recovery_wait_secs=1,
     )
     train_x, train_y = samples()
-    everything = {x: train_x, y: train_y}
+    everything = {line.x: train_x, line.y: train_y}
     with supervisor.managed_session(server.target) as session:
         step, own_steps = 0, 0
         start = time.time()
         while not supervisor.should_stop() and step < FLAGS.steps:
             for i in np.random.permutation(EXAMPLES):
-                _, step = session.run([train_op, global_step], {x: train_x[i : i + 1], y: train_y[i : i + 1]})
+                sample = {line.x: train_x[i : i + 1], line.y: train_y[i : i + 1]}
+                _, step = session.run([line.train, line.global_step], sample)
                 own_steps += 1
                 if own_steps == 1:  # what came before is preparation
                     start = time.time()
-            mean_loss = session.run(loss, everything)
+            mean_loss = session.run(line.loss, everything)
             if own_steps % 1000 == 0:
                 print(f"Step: {step}, loss: {mean_loss:.4f}")
             if chief:
-                supervisor.summary_computed(session, session.run(summary_op, everything), step)
+                supervisor.summary_computed(session, session.run(line.summary, everything), step)
         rate = (own_steps - 1) / (time.time() - start)
-        final_w, final_b = session.run([w, b])
+        final_w, final_b = session.run([line.w, line.b])
         print(f"Result: w = {final_w:.3f}, b = {final_b:.3f}")
         print(f"Speed: {rate:,.0f} steps/s")
         if chief:

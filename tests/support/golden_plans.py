@@ -15,6 +15,7 @@ from headwater.passes.partition import partition, verify_partition
 from headwater.passes.place import place, verify_placement
 from headwater.passes.prune import Request, prune, verify_pruned
 from headwater.passes.schedule import schedule, verify_plans
+from tests.support.example_programs import load
 
 FOLDER = Path(__file__).resolve().parent.parent / "data" / "plans"
 WORKER = "/job:worker/task:0"
@@ -78,7 +79,42 @@ def towers() -> Request:
     return Request((tf.add_n(losses, name="loss"),), (), (train,))
 
 
-PROGRAMS: dict[str, Callable[[], Request]] = {"linear": linear, "network": network, "embedding": embedding}
+def example_linear() -> Request:
+    """``examples/linear.py``: a training step of one sample."""
+    line = load("linear", task_index=0).Line()
+    return Request((line.global_step.value(),), (line.x, line.y), (line.train,))
+
+
+def example_mnist_replica() -> Request:
+    """``examples/mnist_replica.py``: a training step of a worker at its own pace."""
+    network = load("mnist_replica", task_index=0).Network(workers=2)
+    return Request((network.step, network.loss), (network.images, network.labels), (network.train,))
+
+
+def example_mnist_replica_synchronous() -> Request:
+    """``examples/mnist_replica.py --sync_replicas``: a training step of one of two workers."""
+    network = load("mnist_replica", task_index=0, sync_replicas=True).Network(workers=2)
+    return Request((network.step, network.loss), (network.images, network.labels), (network.train,))
+
+
+def example_mnist_towers() -> Request:
+    """``examples/mnist_towers.py`` on two GPUs."""
+    program = load("mnist_towers", towers=2)
+    with tf.device("/cpu:0"):
+        images, labels = program.batches()
+        train, loss = program.training(images, labels, tf.train.get_or_create_global_step())
+    return Request((loss,), (), (train,))
+
+
+PROGRAMS: dict[str, Callable[[], Request]] = {
+    "linear": linear,
+    "network": network,
+    "embedding": embedding,
+    "example_linear": example_linear,
+    "example_mnist_replica": example_mnist_replica,
+    "example_mnist_replica_synchronous": example_mnist_replica_synchronous,
+}
+TOWERS: dict[str, Callable[[], Request]] = {"towers": towers, "example_mnist_towers": example_mnist_towers}
 PS_COUNTS = (1, 2)
 
 
@@ -93,11 +129,11 @@ def plans(program: str, ps_count: int) -> str:
         return _planned(request, devices)
 
 
-def plan_of_towers() -> str:
+def plan_of_towers(program: str) -> str:
     """The plan of a step on one task with two GPUs; each pass is verified."""
     devices = [f"/job:localhost/replica:0/task:0/device:{name}" for name in ("CPU:0", "GPU:0", "GPU:1")]
     with tf.Graph().as_default():
-        return _planned(towers(), devices)
+        return _planned(TOWERS[program](), devices)
 
 
 def _planned(request: Request, devices: Sequence[str]) -> str:
@@ -117,7 +153,9 @@ def path(program: str, ps_count: int) -> Path:
     return FOLDER / f"{program}_{ps_count}_ps.txt"
 
 
-TOWERS = FOLDER / "towers_2_gpus.txt"
+def path_of_towers(program: str) -> Path:
+    """Where the reviewed text of a program for GPUs is."""
+    return FOLDER / f"{program}_2_gpus.txt"
 
 
 def main() -> None:
@@ -125,7 +163,8 @@ def main() -> None:
     for program in PROGRAMS:
         for ps_count in PS_COUNTS:
             path(program, ps_count).write_text(plans(program, ps_count))
-    TOWERS.write_text(plan_of_towers())
+    for program in TOWERS:
+        path_of_towers(program).write_text(plan_of_towers(program))
 
 
 if __name__ == "__main__":

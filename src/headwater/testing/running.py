@@ -15,15 +15,23 @@ from absl.testing import absltest
 from headwater.cluster.variables import LISTEN_FDS
 from headwater.server.server import Server
 from headwater.tensorboard_protos import graph_pb2
+from headwater.testing.benchmark import asked_for, run_benchmarks
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Runs the tests of the program, with flags and choices of tests as on the command line of ``unittest``.
 
+    With ``--benchmarks=PATTERN`` it runs benchmarks instead, see `headwater.testing.benchmark`.
+
     Raises:
-      SystemExit: always, with code 0 when all tests passed.
+      SystemExit: with code 0 when all tests passed; always after tests.
     """
-    absltest.main(argv=None if argv is None else list(argv))
+    arguments = sys.argv if argv is None else list(argv)
+    pattern = asked_for(arguments)
+    if pattern is not None:
+        run_benchmarks(pattern)
+        return
+    absltest.main(argv=arguments)
 
 
 def test_src_dir_path(relative_path: str) -> str:

@@ -14,6 +14,7 @@ def test_plans_are_as_reviewed(program: str, ps_count: int) -> None:
     assert golden_plans.plans(program, ps_count) == reviewed, "if so meant: python -m tests.support.golden_plans"
 
 
-def test_plan_of_towers_is_as_reviewed() -> None:
-    reviewed = golden_plans.TOWERS.read_text()
-    assert golden_plans.plan_of_towers() == reviewed, "if so meant: python -m tests.support.golden_plans"
+@pytest.mark.parametrize("program", golden_plans.TOWERS)
+def test_plans_of_towers_are_as_reviewed(program: str) -> None:
+    reviewed = golden_plans.path_of_towers(program).read_text()
+    assert golden_plans.plan_of_towers(program) == reviewed, "if so meant: python -m tests.support.golden_plans"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from headwater.compat.names import namespace
 
 _NAMES = {
+    "headwater.testing.benchmark": "Benchmark benchmark_config",
     "headwater.testing.test_case": "TestCase get_temp_dir",
     "headwater.testing.gradient_checker": "compute_gradient compute_gradient_error",
     "headwater.testing.devices": """

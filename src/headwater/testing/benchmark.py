@@ -1,0 +1,149 @@
+"""``tf.test.Benchmark``: steps timed, and what came out written where ``TEST_REPORT_FILE_PREFIX`` says.
+
+A program's benchmarks run with ``--benchmarks=PATTERN``: methods called ``benchmark…`` of all classes of this kind
+whose full name, ``module.Class.method``, the pattern occurs in (``all``: all of them).
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import re
+import statistics
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from headwater.graph.context import get_default_session
+from headwater.io import files
+from headwater.session.session import Session
+from headwater.telemetry.timeline import Timeline
+from headwater.tensorboard_protos import config_pb2
+
+_PREFIX = "TEST_REPORT_FILE_PREFIX"
+_FLAG = re.compile("--?benchmarks=(.*)")
+
+
+class Benchmark:
+    """Benchmarks; those of a subclass are its methods called ``benchmark…``."""
+
+    registry: ClassVar[list[type[Benchmark]]] = []
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        Benchmark.registry.append(cls)
+
+    def run_op_benchmark(
+        self, sess: Any, op_or_tensor: Any, feed_dict: Mapping[Any, Any] | None = None, burn_iters: int = 2,
+        min_iters: int = 10, store_trace: bool = False, store_memory_usage: bool = True, name: str | None = None,
+        extras: dict[str, Any] | None = None, mbs: float = 0,
+    ) -> dict[str, Any]:  # fmt: skip
+        """Times steps, and reports the median.
+
+        Args:
+          sess: the session.
+          op_or_tensor: what to run.
+          feed_dict: values for it.
+          burn_iters: steps before those that count.
+          min_iters: steps that count.
+          store_trace: one step more, whose trace for Chrome is in the result.
+          store_memory_usage: accepted; XLA does not tell it by step.
+          name: of the benchmark; the method's when None.
+          extras: for the report.
+          mbs: MiB that a step moves, for the throughput.
+
+        Returns:
+          What was reported: ``iters``, ``wall_time`` in seconds, ``extras``, ``name`` and ``throughput`` in MiB/s.
+        """
+        del store_memory_usage
+        for _ in range(burn_iters):
+            sess.run(op_or_tensor, feed_dict)
+        seconds: list[float] = []
+        for _ in range(min_iters):
+            begin = time.perf_counter()
+            sess.run(op_or_tensor, feed_dict)
+            seconds.append(time.perf_counter() - begin)
+        median = statistics.median(seconds) if seconds else -1.0
+        values: dict[str, Any] = {
+            "iters": min_iters, "wall_time": median, "extras": dict(extras or {}), "name": name,
+            "throughput": mbs / median,
+        }  # fmt: skip
+        self.report_benchmark(**values)
+        if store_trace:
+            metadata = config_pb2.RunMetadata()
+            options = config_pb2.RunOptions(trace_level=config_pb2.RunOptions.FULL_TRACE)
+            sess.run(op_or_tensor, feed_dict, options=options, run_metadata=metadata)
+            values["extras"]["full_trace_chrome_format"] = Timeline(metadata.step_stats).generate_chrome_trace_format()
+        return values
+
+    def report_benchmark(
+        self, iters: int | None = None, cpu_time: float | None = None, wall_time: float | None = None,
+        throughput: float | None = None, extras: Mapping[str, Any] | None = None, name: str | None = None,
+        metrics: Sequence[Mapping[str, Any]] | None = None,
+    ) -> None:  # fmt: skip
+        """Prints a result, and writes it where ```TEST_REPORT_FILE_PREFIX``` is set, as JSON: ``PREFIX<Class.method>``.
+
+        Args:
+          iters: steps.
+          cpu_time, wall_time: seconds.
+          throughput: MiB/s.
+          extras: further numbers and texts.
+          name: of the benchmark; the method's when None.
+          metrics: further measurements: ``name``, ``value``, and perhaps ``min_value`` and ``max_value``.
+        """
+        given = {
+            "iters": iters, "cpu_time": cpu_time, "wall_time": wall_time, "throughput": throughput,
+            "extras": dict(extras) if extras else None,
+            "metrics": [dict(each) for each in metrics] if metrics else None,
+        }  # fmt: skip
+        entry = {"name": self._full_name(name)} | {key: value for key, value in given.items() if value is not None}
+        print(f"entry {json.dumps(entry, default=str)}", flush=True)
+        prefix = os.environ.get(_PREFIX)
+        if prefix:
+            with files.atomic_write(prefix + entry["name"].replace("/", "__")) as file:
+                file.write(json.dumps(entry, default=str).encode())
+
+    def evaluate(self, tensors: Any) -> Any:
+        """Values of tensors, in the default session or one of their own."""
+        session = get_default_session()
+        if session is not None:
+            return session.run(tensors)
+        with Session() as opened:
+            return opened.run(tensors)
+
+    def _full_name(self, name: str | None) -> str:
+        if name is None:
+            frames = (frame.function for frame in inspect.stack())
+            name = next((each for each in frames if each.startswith("benchmark")), None)
+            if name is None:
+                raise ValueError("Unable to determine calling Benchmark method: give report_benchmark a name")
+        return f"{type(self).__name__}.{name}"
+
+
+def benchmark_config() -> Any:
+    """A ``ConfigProto`` for benchmarks: the default one, for nothing is optimised away here between steps."""
+    return config_pb2.ConfigProto()
+
+
+def asked_for(arguments: list[str]) -> str | None:
+    """The pattern of ``--benchmarks=PATTERN``, which is taken out of ``arguments``; None without."""
+    for argument in arguments[1:]:
+        found = _FLAG.fullmatch(argument)
+        if found:
+            arguments.remove(argument)
+            return found[1]
+    return None
+
+
+def run_benchmarks(pattern: str) -> None:
+    """Runs the benchmarks whose names ``pattern`` occurs in, each class with one object."""
+    for kind in list(Benchmark.registry):
+        made: Any = None
+        for method in (name for name in dir(kind) if name.startswith("benchmark")):
+            full = f"{kind.__module__}.{kind.__name__}.{method}"
+            if callable(getattr(kind, method)) and (pattern == "all" or re.search(pattern, full)):
+                made = made or kind()
+                getattr(made, method)()
+    sys.stdout.flush()
