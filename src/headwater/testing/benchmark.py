@@ -98,7 +98,9 @@ class Benchmark:
             "extras": dict(extras) if extras else None,
             "metrics": [dict(each) for each in metrics] if metrics else None,
         }  # fmt: skip
-        entry = {"name": self._full_name(name)} | {key: value for key, value in given.items() if value is not None}
+        entry: dict[str, Any] = {"name": self._full_name(name)} | {
+            key: value for key, value in given.items() if value is not None
+        }
         print(f"entry {json.dumps(entry, default=str)}", flush=True)
         prefix = os.environ.get(_PREFIX)
         if prefix:
