@@ -402,7 +402,11 @@ class Manager:
         return self.settings.archive_path(record.archive) if record.archive is not None else None
 
     def _stop(self, record: JobRecord, backend: TaskBackend) -> None:
-        for name, task in record.state.tasks.items():
+        tasks = record.state.tasks
+        training = any(task.phase.alive and name.job in policy.WORKING for name, task in tasks.items())
+        for name, task in tasks.items():
+            if name.job == "ps" and training:
+                continue  # it holds what the others may be about to save
             handle = record.handles.get(name)
             key = (record.id, name, task.attempt)
             if task.phase is TaskPhase.ENDING and handle is not None and key not in self._stopped:

@@ -50,8 +50,8 @@ from headwater.platform.states import (
     label,
 )
 
-# Their end ends the job; all other tasks serve them.
-_WORKING = ("worker", "chief")
+#: The roles whose end ends the job; all other tasks serve them.
+WORKING = ("worker", "chief")
 _CANNOT_RUN = 127
 # How a task ends that somebody else asked to end.
 _TERMINATED = (-signal.SIGTERM, 128 + signal.SIGTERM)
@@ -368,7 +368,7 @@ def _tick_running(state: JobState, now: float) -> Decision:
 
 def _stalls_at(state: JobState, task: TaskState) -> float | None:
     limit = state.spec.deadlines.progress
-    if limit is None or task.name.job not in _WORKING or task.phase is not TaskPhase.RUNNING:
+    if limit is None or task.name.job not in WORKING or task.phase is not TaskPhase.RUNNING:
         return None
     return None if task.progress_at is None else task.progress_at + limit
 
@@ -377,7 +377,7 @@ def _settle(state: JobState, now: float) -> Decision:
     """What follows from the state itself: tasks whose time has come start; what was to follow on the end does."""
     notes: tuple[Note, ...] = ()
     if state.phase is JobPhase.RUNNING:
-        working = [task for task in state.tasks.values() if task.name.job in _WORKING]
+        working = [task for task in state.tasks.values() if task.name.job in WORKING]
         wanted = [task for task in working if task.phase is not TaskPhase.STOPPED]
         if wanted and all(task.phase is TaskPhase.SUCCEEDED for task in wanted):
             decision = _end(state, JobPhase.SUCCEEDED, "all workers are done", now)

@@ -239,6 +239,26 @@ def test_a_backend_that_is_not_there(server: Server) -> None:
         server.submit("backend: slurm")
 
 
+def test_ps_tasks_are_asked_to_end_when_no_worker_is_left_to_save_what_they_hold(
+    server: Server, tasks: ScriptedTasks
+) -> None:
+    job_id = server.submit(PS + "workers: 2\nevaluator: true")
+    server.turn()
+    server.manager.ask(job_id, AskStop("eve"))
+    server.turn()
+    asked = ["worker-0#0", "worker-1#0", "evaluator-0#0"]
+    assert tasks.stops == asked
+    tasks.ends("worker-0#0", stopped=True)
+    server.turn()
+    assert tasks.stops == asked
+    tasks.ends("worker-1#0", stopped=True)
+    server.turn()
+    assert tasks.stops == [*asked, "ps-0#0"]
+    tasks.all_asked_end()
+    server.turn()
+    assert server.phase(job_id) is JobPhase.STOPPED
+
+
 def test_an_engine_runs_a_job(engine_server: Server, engine: ScriptedEngine) -> None:
     job_id = engine_server.submit(PS + "workers: 2:4")
     engine_server.turn()

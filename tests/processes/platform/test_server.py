@@ -107,6 +107,58 @@ def test_a_preempted_job_saves_and_goes_on(running: Server, tmp_path: Path) -> N
     assert any("goes back to the queue" in line for line in running.events(job_id))
 
 
+# Counts steps; saves at the begin and when it is asked to end, and no more in between.
+TRAINING = """
+import os, sys
+import tensorflow as tf
+
+cluster = tf.train.ClusterSpec({job: addresses.split(",") for job, addresses in (
+    ("ps", sys.argv[1].partition("=")[2]), ("worker", sys.argv[2].partition("=")[2])) if addresses})
+job, index = sys.argv[3].partition("=")[2], int(sys.argv[4].partition("=")[2])
+server = tf.train.Server(cluster, job_name=job, task_index=index)
+if job == "ps":
+    server.join()
+with tf.device(tf.train.replica_device_setter(cluster=cluster)):
+    step = tf.train.get_or_create_global_step()
+    weight = tf.Variable(0.0, name="weight")
+    train = tf.group(tf.assign_add(weight, 0.5), tf.assign_add(step, 1))
+with tf.train.MonitoredTrainingSession(
+    server.target, checkpoint_dir=os.environ["HEADWATER_CHECKPOINT_DIR"], save_checkpoint_steps=10**9
+) as session:
+    print("begins with", *session.run([step, weight]), flush=True)
+    while os.environ["HEADWATER_ATTEMPT"] == "0":
+        session.run(train)
+        if session.run(step) == 100:
+            print("trains", os.getpid(), flush=True)
+"""
+
+
+@pytest.mark.parametrize("ps", [0, 1])
+def test_preempted_training_goes_on_from_where_it_was(running: Server, tmp_path: Path, ps: int) -> None:
+    """SIGTERM: a checkpoint within the period of grace, then the queue, then on from the checkpoint."""
+    program = tmp_path / "train.py"
+    program.write_text(TRAINING)
+    job = {
+        "name": "train", "program": str(program), "flags": True, "ps": ps, "workers": 1,
+        "checkpoint_dir": str(tmp_path / "checkpoints"), "deadlines": {"grace": "60s"}, "restart": {"policy": "never"},
+    }  # fmt: skip
+    job_id = str(running.client.post("/jobs", job)["id"])
+    with running.client.stream(f"/jobs/{job_id}/logs", task="worker-0") as lines:
+        trains = next((entry["line"] for _, entry in lines if entry["line"].startswith("trains")), "")
+    assert trains, running.log(job_id, "worker-0")
+    if ps:
+        running.client.post(f"/jobs/{job_id}/stop", {"requeue": True})
+    else:
+        os.kill(int(trains.split()[1]), signal.SIGTERM)
+    over = running.over(job_id)
+    assert (over["phase"], over["requeues"], over["restarts"]) == ("succeeded", 1, 0)
+    begins = [line.split()[2:] for line in running.log(job_id, "worker-0") if line.startswith("begins with")]
+    assert begins[0] == ["0", "0.0"]
+    step, weight = int(begins[1][0]), float(begins[1][1])
+    assert step >= 100
+    assert weight == 0.5 * step
+
+
 def test_more_than_there_is_is_pending_with_the_reason(running: Server) -> None:
     job_id = running.submit("true", workers={"cpus": 9999}, deadlines={"pending": "300ms"})
     job = running.over(job_id)
