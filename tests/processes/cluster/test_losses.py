@@ -47,6 +47,24 @@ def test_a_ps_that_is_lost_and_comes_back(tmp_path: Path) -> None:
         worker.wait_for(r"^step 100$", after=lines)  # the checkpoint of step 0 came back
 
 
+def test_all_shards_come_back_at_one_step(tmp_path: Path) -> None:
+    with processes(ps=2, worker=1) as cluster:
+        program = PROGRAMS / "shards.py"
+        stays, lost = (cluster.start("ps", index, program) for index in range(2))
+        chief = cluster.start("worker", 0, program, f"--folder={tmp_path}", "--steps=10")
+        chief.wait_for("devices /job:ps/task:0 /job:ps/task:1")
+        wait_for_step(chief, 120)
+        lost.kill()
+        lines = chief.line_count()
+        cluster.start("ps", 1, program)
+        chief.wait_for(r"Restored step \d+ from .*model.ckpt", after=lines)
+        # The program compares what the two hold in every step.
+        wait_for_step(chief, newest_step(chief) + 100)
+        assert "Traceback" not in chief.output
+        assert list(tmp_path.glob("model.ckpt-*.data-*-of-00002"))
+        assert stays.terminate() == 0
+
+
 def test_the_first_program(shared: Path, tmp_path: Path) -> None:
     text = (shared / "programs" / "linear_ps.py").read_text()
     assert text.count(LOGDIR) == 1
