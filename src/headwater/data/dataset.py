@@ -21,6 +21,7 @@ from headwater.data.prefetch import AUTOTUNE, Prefetch, prefetched
 from headwater.data.sharding import distributed, reads_files, seeded
 from headwater.data.sources import Generated, Range, Slices, Whole
 from headwater.data.spec import TensorSpec, as_array, is_array
+from headwater.data.stored import StoredCache
 from headwater.data.transforms import Cache, Concatenated, Draws, Picked, Repeat, Shard, Shuffle, Skip, Take, Zipped
 from headwater.dtypes import DType, as_dtype, bool_, int64, string
 from headwater.errors import InvalidArgumentError, NotFoundError
@@ -285,15 +286,16 @@ class Dataset:
         return cls.as_value(seed, int64), cls.as_value(1, int64)
 
     def cache(self, filename: Any = "", name: str | None = None) -> Self:
-        """The elements, kept in memory when they were gone over once to the end.
+        """The elements, kept when they were gone over once to the end: in memory, or in files.
 
-        Raises:
-          InvalidArgumentError: a file is named; nothing is kept in files.
+        Args:
+          filename: the files' name without an ending; in memory where it is empty. Files of an earlier process serve
+            as well, whatever the dataset is now: delete them when it changes.
         """
         del name
-        if filename:
-            raise InvalidArgumentError(None, None, "cache keeps elements in memory only; leave the filename out")
-        return self.changed(Cache(input=self.node))
+        if isinstance(filename, str | bytes) and not filename:
+            return self.changed(Cache(input=self.node))
+        return self.changed(StoredCache(input=self.node, filename=self.as_value(filename, string)))
 
     def prefetch(self, buffer_size: Any, name: str | None = None) -> Self:
         """The elements, of which a thread makes up to ``buffer_size`` ahead; `AUTOTUNE` for a good number."""

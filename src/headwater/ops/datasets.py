@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from headwater.data import batches, functions, prefetch, sources, transforms
+from headwater.data import batches, functions, prefetch, sources, stored, transforms
 from headwater.data.node import Context, Element, Node, closing
 from headwater.data.spec import TensorSpec
 from headwater.dtypes import int64, resource, string, variant
@@ -32,6 +32,7 @@ NODES: dict[str, type[Node]] = {
     "BatchPartDataset": batches.BatchPart,
     "BatchPartsDataset": batches.BatchParts,
     "CacheDataset": transforms.Cache,
+    "CacheFileDataset": stored.StoredCache,
     "ConcatenateDataset": transforms.Concatenated,
     "DirectedInterleaveDataset": transforms.Picked,
     "FilterDataset": functions.Filter,

@@ -1,0 +1,104 @@
+"""Elements kept in files: `Dataset.cache` with a file name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from headwater.data.node import Block, Context, Element, closing, row, rows_of
+from headwater.data.transforms import Wrapper
+from headwater.dtypes import string
+from headwater.errors import DataLossError
+from headwater.io import files
+from headwater.io.bundle_writer import BundleWriter
+from headwater.io.tensor_bundle import BundleReader, index_path
+
+_BLOCKS = "blocks"
+_COUNT = "count"
+_COMPONENTS = "components"
+_ROWS = 256
+
+
+@dataclass(eq=False, kw_only=True)
+class StoredCache(Wrapper):
+    """The elements, kept in the files ``filename.index`` and ``filename.data-…`` when they were gone over once.
+
+    The files are written aside, and get their names at the end: there are none of a cache that was not completed, and
+    of several processes that make one at the same time the last one's stay. They are TensorFlow's checkpoint files,
+    with a checksum of each tensor; where they are there, nothing is asked of the input.
+    """
+
+    values = {"filename": string}
+    filename: Any
+
+    @property
+    def cardinality(self) -> int:
+        return self.input.cardinality
+
+    @property
+    def _prefix(self) -> str:
+        return np.asarray(self.filename).item().decode()
+
+    def elements(self, context: Context) -> Iterator[Element]:
+        if self.columnar:
+            return rows_of(self.blocks(context, _ROWS))
+        if files.exists(index_path(self._prefix)):
+            return self._read_elements()
+        return self._written(self.input.elements(context), in_blocks=False)
+
+    def blocks(self, context: Context, rows: int) -> Iterator[Block]:
+        if files.exists(index_path(self._prefix)):
+            return self._read_blocks(rows)
+        return self._written(self.input.blocks(context, rows), in_blocks=True)
+
+    def _written(self, source: Iterator[Any], *, in_blocks: bool) -> Iterator[Any]:
+        writer = BundleWriter(self._prefix)
+        count = 0
+        try:
+            with closing(source):
+                for item in source:
+                    for component, value in enumerate(item):
+                        writer.add(f"{count}/{component}", value)
+                    count += 1
+                    yield item
+            writer.add(_COUNT, np.int64(count))
+            writer.add(_BLOCKS, np.bool_(in_blocks))
+            writer.add(_COMPONENTS, np.int64(len(self.specs)))
+            writer.finish()
+        finally:
+            writer.discard()
+
+    def _read(self) -> Iterator[tuple[bool, tuple[Any, ...]]]:
+        """What was written, and whether it is a block."""
+        with BundleReader(self._prefix) as reader:
+            if any(name not in reader for name in (_COUNT, _BLOCKS, _COMPONENTS)):
+                raise DataLossError(
+                    None, None, f"{self._prefix} holds no cached elements: give cache() another file name"
+                )
+            components = int(reader.read(_COMPONENTS))
+            if components != len(self.specs):
+                raise DataLossError(
+                    None, None,
+                    f"{self._prefix} holds elements of {components} components, not {len(self.specs)}: it is the "
+                    "cache of another dataset; delete it, or give cache() another file name",
+                )  # fmt: skip
+            in_blocks = bool(reader.read(_BLOCKS))
+            for number in range(int(reader.read(_COUNT))):
+                yield in_blocks, tuple(reader.read(f"{number}/{component}") for component in range(components))
+
+    def _read_elements(self) -> Iterator[Element]:
+        for in_blocks, item in self._read():
+            if not in_blocks:
+                yield item
+                continue
+            for index in range(len(item[0])):
+                yield tuple(row(column, index) for column in item)
+
+    def _read_blocks(self, rows: int) -> Iterator[Block]:
+        for in_blocks, item in self._read():
+            block = item if in_blocks else tuple(np.asarray(part)[None] for part in item)
+            for start in range(0, len(block[0]), rows):
+                yield tuple(column[start : start + rows] for column in block)
