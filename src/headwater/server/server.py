@@ -81,6 +81,7 @@ class Server:
                 device_counts=device_counts(config),
                 settings=process_settings(config),
             )
+            atexit.register(self._running.answer_all)
             if self._is_chief:
                 atexit.register(self._say_over)
 
@@ -131,6 +132,7 @@ class Server:
         self._end()
         atexit.unregister(self._say_over)
         if self._running is not None:
+            atexit.unregister(self._running.answer_all)
             self._running.stop()
 
     def _require_running(self) -> TaskServer:

@@ -25,6 +25,8 @@ _log = logging.getLogger("headwater")
 
 Push = Callable[[str, Frame], None]
 
+_LOOK_S = 0.005
+
 
 class ServedStep(Step):
     """A step that a master elsewhere asked this task to take part in.
@@ -124,6 +126,7 @@ class StepService:
         self._runtime = runtime
         self._push = push
         self.steps = 0
+        self._unanswered: set[ServedStep] = set()
         self.watchdog = watchdog or ProgressWatchdog(runtime.knows)
 
     def serve(self, channel: Channel, other: Callable[[Frame], bool]) -> None:
@@ -151,6 +154,26 @@ class StepService:
                 self.watchdog.closed(worker, session)
             channel.close()
 
+    def answer_all(self, seconds: float) -> bool:
+        """Waits until every step has been answered, but for those that wait for something.
+
+        A program may end because of what a step of another task has brought, such as the last token of a queue; that
+        task waits for the answer.
+
+        Args:
+          seconds: how long at most.
+
+        Returns:
+          Whether all were answered.
+        """
+        give_up_at = time.monotonic() + seconds
+        pause = threading.Event()
+        while any(step.waits_for is None for step in list(self._unanswered)):
+            if time.monotonic() >= give_up_at:
+                return False
+            pause.wait(_LOOK_S)
+        return True
+
     def _take_push(self, channel: Channel, frame: Frame) -> None:
         match frame.header:
             case (str(session), int(step), int(transfer)):
@@ -167,8 +190,16 @@ class StepService:
         runtime = self._runtime
         step = ServedStep(number, session, deadline, channel, runtime.owner(session), runtime, self._push)
         step.trace = StepTrace() if traced else None
+        self._unanswered.add(step)
         try:
-            compiled = runtime.plan(session, plan)
+            self._run_step(channel, frame, step, plan, trained)
+        finally:
+            self._unanswered.discard(step)
+
+    def _run_step(self, channel: Channel, frame: Frame, step: ServedStep, plan: int, trained: dict[str, str]) -> None:
+        session, traced = step.session, step.trace is not None
+        try:
+            compiled = self._runtime.plan(session, plan)
             if len(frame.tensors) != len(compiled.plan.feeds):
                 raise InvalidArgumentError(
                     None, None, f"plan {plan} takes {len(compiled.plan.feeds)} feeds, {len(frame.tensors)} came"

@@ -42,6 +42,8 @@ _log = logging.getLogger("headwater")
 
 _PS = "ps"
 _PS_TASKS = "/job:ps/"
+# How long a process that ends gives its last answers to leave, in seconds.
+_LAST_ANSWERS_S = 2.0
 
 
 class TaskServer:
@@ -267,6 +269,10 @@ class TaskServer:
             self._joined[name] = address
         _log.warning("%s joins the cluster at %s", name, address)
         return index, {**cluster, name: address}
+
+    def answer_all(self) -> None:
+        """Gives steps of others that are as good as done the time to be answered; see `StepService.answer_all`."""
+        self._steps.answer_all(_LAST_ANSWERS_S)
 
     def say_over(self) -> None:
         """Tells every ps, and who else has worked for this task, that the job is over, where this task's master has had

@@ -189,6 +189,24 @@ def test_a_step_that_is_cancelled(served: Served) -> None:
     del host_ops.gates["protocol"]
 
 
+def test_whoever_ends_waits_for_answers_and_not_for_those_who_wait(served: Served) -> None:
+    assert served.service.answer_all(60)
+    served.run(2, 7, ONES)
+    kind, header, _ = served.recv()
+    assert kind == TENSORS
+    assert not served.service.answer_all(0)  # it is in the middle of it
+    served.send(TENSORS, (7, header[1] + 1), np.full(2, 20.0, np.float32))
+    assert served.recv()[0] == DONE
+    assert served.service.answer_all(60)
+    gate = host_ops.gates["protocol"] = host_ops.Gate()
+    served.run(3, 8)
+    gate.reached.wait()
+    assert served.service.answer_all(60)
+    gate.open()
+    assert served.recv()[0] == DONE
+    del host_ops.gates["protocol"]
+
+
 def test_tensors_of_a_step_that_failed_are_forgotten(served: Served) -> None:
     served.send(PUSH, (SESSION, 5, 0), ONES)
     served.run(1, 5)  # lacks its feed
