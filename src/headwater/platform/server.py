@@ -197,8 +197,11 @@ def _announce_token(auth: Auth, settings: ServerSettings, announce: Callable[[st
     path = settings.data_dir / TOKEN_FILE
     if not auth.tokens():
         _, secret = auth.give_token("admin", "admin")
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        written = path.with_suffix(".tmp")
+        written.unlink(missing_ok=True)
+        descriptor = os.open(written, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with open(descriptor, "w", encoding="ascii") as file:
             file.write(secret + "\n")
+        written.replace(path)
         announce(f"The first token, for everything: {secret}")
     announce(f"Jobs run as the user of this server. Its token is in {path}")

@@ -28,6 +28,7 @@ from headwater.platform.backends.base import (
 )
 from headwater.platform.backends.local import LocalBackend, LocalSettings
 from headwater.platform.host.processes import identity
+from headwater.telemetry.progress import Progress
 from tests.support.processes import Process
 from tests.support.tasks import PREAMBLE, WORKER, Told, ends, keeper_of, order, wait_for_end
 
@@ -61,6 +62,16 @@ def test_a_task_runs_and_its_end_is_told(backend: TaskBackend, tmp_path: Path) -
     assert (ended.code, ended.reason, ended.stopped, ended.preempted) == (3, "exit code 3", False, False)
     assert ended.last_lines == ("out", "err", f"yes {tmp_path}")
     assert ordered.log_path.read_text().splitlines() == list(ended.last_lines)
+
+
+def test_what_a_task_reports_just_before_its_end_is_not_lost(backend: TaskBackend, tmp_path: Path) -> None:
+    program = """
+from headwater.telemetry.progress import Progress, report
+for step in range(50):
+    report(Progress(task="/job:worker/task:0", step=step))
+"""
+    ended = ends(backend, backend.start(order(backend, tmp_path, program)))
+    assert ended.progress == Progress(task="/job:worker/task:0", step=49)
 
 
 def test_what_cannot_be_run_is_a_task_that_failed(backend: TaskBackend, tmp_path: Path) -> None:

@@ -227,6 +227,17 @@ class Keeper:
         with contextlib.suppress(OSError):  # a full disk: the next report may find room
             self._folder.write_progress(status.recv(MAX_DATAGRAM))
 
+    def _drain_status(self, status: socket.socket) -> None:
+        """Takes the reports that the task sent just before its end."""
+        status.setblocking(False)
+        latest = b""
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                latest = status.recv(MAX_DATAGRAM)
+        if latest:
+            with contextlib.suppress(OSError):
+                self._folder.write_progress(latest)
+
     def _read_output(self) -> int:
         """Reads once; the number of bytes."""
         assert self._process is not None

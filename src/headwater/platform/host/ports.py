@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import os
 import random
 import secrets
 import socket
 import tempfile
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -53,16 +55,18 @@ def lease_ports(folder: Path, owner: str, home: Path, count: int) -> list[int]:
     candidates = list(leasable_ports())
     random.shuffle(candidates)
     leased: list[int] = []
-    for port in candidates:
-        if len(leased) == count:
-            break
-        if _lease(folder / str(port), owner, home):
-            if _is_free(port):
-                leased.append(port)
-            else:
-                (folder / str(port)).unlink()
+    with _alone(folder):
+        for port in candidates:
+            if len(leased) == count:
+                break
+            if _lease(folder / str(port), owner, home):
+                if _is_free(port):
+                    leased.append(port)
+                else:
+                    (folder / str(port)).unlink()
+        if len(leased) < count:
+            _release(folder, leased)
     if len(leased) < count:
-        _release(folder, leased)
         raise NoPort(
             f"only {len(leased)} of {count} ports are free of {candidates[0]} and {len(candidates) - 1} others"
         )
@@ -71,15 +75,16 @@ def lease_ports(folder: Path, owner: str, home: Path, count: int) -> list[int]:
 
 def lease_again(folder: Path, owner: str, home: Path, ports: list[int]) -> None:
     """Makes leases of ``owner`` for ``ports`` where there are none: those that are there are its own from before."""
-    for port in ports:
-        _lease(folder / str(port), owner, home)
+    with _alone(folder):
+        for port in ports:
+            _lease(folder / str(port), owner, home)
 
 
 def release_ports(folder: Path, owner: str) -> None:
     """Gives back all ports of ``owner``."""
-    for entry in folder.iterdir():
-        with contextlib.suppress(FileNotFoundError):
-            if entry.read_text().split(" ", 2)[1:2] == [owner]:
+    with _alone(folder):
+        for entry in folder.iterdir():
+            if entry.name.isdecimal() and entry.read_text().split(" ", 2)[1:2] == [owner]:
                 entry.unlink()
 
 
@@ -132,6 +137,17 @@ def _bound(family: socket.AddressFamily, place: tuple[Any, ...]) -> socket.socke
 
 def _cannot_be_had(address: Address, error: OSError) -> NoPort:
     return NoPort(f"port {address.port} cannot be had: {error.strerror}; another program may listen there")
+
+
+@contextlib.contextmanager
+def _alone(folder: Path) -> Generator[None]:
+    """Nobody else makes or ends leases: two that find one ended must not both take the port."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _lease(path: Path, owner: str, home: Path) -> bool:

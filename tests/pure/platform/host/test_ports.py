@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import socket
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,19 @@ def test_leases_end_with_their_owners_folder_and_with_the_machine(
     lease_again(folder, "three", tmp_path, few)
     release_ports(folder, "three")
     assert list(folder.iterdir()) == []
+
+
+def test_a_lease_that_has_ended_is_taken_over_by_one(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    few = lease_ports(folder, "old", home, 8)
+    home.rmdir()
+    monkeypatch.setattr(ports, "leasable_ports", lambda: few)
+    with ThreadPoolExecutor(8) as pool:
+        taken = pool.map(lambda number: lease_ports(folder, f"new{number}", tmp_path, 1), range(8))
+        assert sorted(port for one in taken for port in one) == sorted(few)
 
 
 def test_all_are_leased_or_none(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
