@@ -169,13 +169,15 @@ class FakeKubernetes:
         return 200, {}
 
     def _selected(self, kind: str, namespace: str, selector: str) -> list[dict[str, Any]]:
-        wanted = dict(part.split("=") for part in selector.split(",") if part)
+        parts = [re.split("(!?=)", part) for part in selector.split(",") if part]
         return [
             one
             for (of, where, _), one in self._objects.items()
             if of == kind
             and where == (namespace or where)
-            and wanted.items() <= one["metadata"].get("labels", {}).items()
+            and all(
+                (one["metadata"].get("labels", {}).get(name) == value) == (sign == "=") for name, sign, value in parts
+            )
         ]
 
     def _delete(self, kind: str, namespace: str, name: str, propagation: str) -> None:

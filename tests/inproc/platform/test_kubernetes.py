@@ -182,7 +182,12 @@ def test_stop_gives_pods_their_time(cluster: Cluster, tmp_path: Path) -> None:
     backend.stop_job(handle, grace_s=7.5)
     asked = [one for one in fake.requests if one.method == "DELETE" and one.path.endswith("/pods")]
     assert asked[0].query["gracePeriodSeconds"] == "8"
-    assert asked[0].query["labelSelector"] == "headwater.dev/job=linear-x1"
+    assert asked[0].query["labelSelector"] == "headwater.dev/job=linear-x1,headwater.dev/role!=ps"
+    # Workers may have to save what a ps holds.
+    assert [name.rpartition("-")[0] for name in fake.names("pods")] == ["linear-x1-ps-0"]
+    assert backend.poll_job(handle).phase == "running"
+    backend.stop_job(handle, grace_s=7.5)
+    assert fake.names("pods") == []
     assert backend.poll_job(handle).phase == "lost"
 
 

@@ -402,7 +402,10 @@ class JobBackend(ABC):
 
     @abstractmethod
     def stop_job(self, handle: str, *, grace_s: float) -> None:
-        """Asks all tasks to end and has them killed ``grace_s`` seconds later; does not wait for either."""
+        """Asks all tasks to end and has them killed ``grace_s`` seconds later; does not wait for either.
+
+        To be called again until the job has ended: the engine may end a ``ps`` only when no worker is left.
+        """
 
     @abstractmethod
     def delete_job(self, handle: str) -> None:

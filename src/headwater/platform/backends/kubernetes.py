@@ -137,10 +137,17 @@ class KubernetesBackend(JobBackend):
         fields = json.loads(handle)
         for task in self._jobs(fields):
             self._delete_job(fields, objects.task_name(fields["name"], task), pods="Orphan")
+        training = any(
+            task.job in ("worker", "chief") and pod.get("status", {}).get("phase") not in _DONE
+            for task, pods in self._pods(fields).items()
+            for pod in pods
+        )
+        # A ps holds what workers may be about to save: its turn comes with a later call, when none of them is left.
+        others = f",{objects.ROLE_LABEL}!=ps" if training else ""
         with self._asking("end pods"):
             self._core.delete_collection_namespaced_pod(
                 fields["namespace"],
-                label_selector=f"{objects.LABEL}={fields['name']}",
+                label_selector=f"{objects.LABEL}={fields['name']}{others}",
                 grace_period_seconds=max(1, math.ceil(grace_s)),
                 **_RAW,
             )
