@@ -71,10 +71,18 @@ class Batch(Wrapper):
                 yield tuple(stack(column, "batch", index) for index, column in enumerate(columns))
 
 
-def regrouped(node: Node, context: Context, size: int, drop: bool) -> Iterator[Block]:
-    """The elements of a columnar node in blocks of exactly ``size``; the last may be smaller unless ``drop``."""
+def rows_at_once(node: Node, size: int) -> int:
+    """How many elements of a columnar node to ask for where they are to be regrouped in blocks of ``size``."""
     # Several batches at once where they are small: that costs less.
-    ask = size * max(1, block_rows(node.specs) // size)
+    return size * max(1, block_rows(node.specs) // size)
+
+
+def regrouped(node: Node, context: Context, size: int, drop: bool, ask: int | None = None) -> Iterator[Block]:
+    """The elements of a columnar node in blocks of exactly ``size``; the last may be smaller unless ``drop``.
+
+    ``ask`` is what to ask ``node`` for at once; `rows_at_once` unless given.
+    """
+    ask = ask or rows_at_once(node, size)
     parts: list[Block] = []
     held = 0
     with closing(node.blocks(context, ask)) as source:
@@ -83,16 +91,16 @@ def regrouped(node: Node, context: Context, size: int, drop: bool) -> Iterator[B
             while held + count - start >= size:
                 stop = start + size - held
                 parts.append(tuple(column[start:stop] for column in block))
-                yield _joined(parts)
+                yield joined(parts)
                 parts, held, start = [], 0, stop
             if start < count:
                 parts.append(tuple(column[start:] for column in block))
                 held += count - start
     if parts and not drop:
-        yield _joined(parts)
+        yield joined(parts)
 
 
-def _joined(parts: Sequence[Block]) -> Block:
+def joined(parts: Sequence[Block]) -> Block:
     """One block of several, with memory of its own."""
     if len(parts) == 1:
         return tuple(column.copy() for column in parts[0])
@@ -201,76 +209,3 @@ def _rows(element: Element) -> int:
             "equal first dimensions",
         )  # fmt: skip
     return counts.pop()
-
-
-@dataclass(eq=False, kw_only=True)
-class _Parts(Wrapper):
-    """Of each element, which is a batch, the rows in parts, as even as can be, the greater ones first.
-
-    Attributes:
-      count: how many parts there are.
-    """
-
-    count: int
-
-    @property
-    def specs(self) -> tuple[TensorSpec, ...]:
-        return tuple(_part_spec(spec, self.count) for spec in self.input.specs)
-
-    @property
-    def columnar(self) -> bool:
-        return False
-
-    def part(self, element: Element, index: int) -> Element:
-        return tuple(column[_part(len(column), self.count, index)] for column in element)
-
-
-@dataclass(eq=False, kw_only=True)
-class BatchPart(_Parts):
-    """The part of one worker.
-
-    Attributes:
-      index: which one this is.
-    """
-
-    index: int
-
-    @property
-    def cardinality(self) -> int:
-        return self.input.cardinality
-
-    def elements(self, context: Context) -> Iterator[Element]:
-        with closing(self.input.elements(context)) as source:
-            for element in source:
-                yield self.part(element, self.index)
-
-
-@dataclass(eq=False, kw_only=True)
-class BatchParts(_Parts):
-    """Each part as an element of its own."""
-
-    @property
-    def cardinality(self) -> int:
-        inner = self.input.cardinality
-        return inner * self.count if inner >= 0 else inner
-
-    def elements(self, context: Context) -> Iterator[Element]:
-        with closing(self.input.elements(context)) as source:
-            for element in source:
-                for index in range(self.count):
-                    part = self.part(element, index)
-                    if len(part[0]):
-                        yield part
-
-
-def _part(rows: int, count: int, index: int) -> slice:
-    each, more = divmod(rows, count)
-    start = index * each + min(index, more)
-    return slice(start, start + each + (index < more))
-
-
-def _part_spec(spec: TensorSpec, count: int) -> TensorSpec:
-    if not spec.dims:
-        return spec
-    rows = spec.dims[0]
-    return TensorSpec([None if rows is None or rows % count else rows // count, *spec.dims[1:]], spec.dtype)

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
-from headwater.data.batches import BatchPart, BatchParts
 from headwater.data.functions import Interleave
 from headwater.data.node import Node, known
 from headwater.data.options import AutoShardPolicy
+from headwater.data.parts import BatchPart, BatchParts
+from headwater.data.prefetch import Prefetch
 from headwater.data.sources import FixedLengthRecords, Lines, Records, Slices
 from headwater.data.spec import is_array
-from headwater.data.transforms import Shard, Shuffle
+from headwater.data.transforms import SHARD_HINT, Repeat, Shard, Shuffle, Skip, Take
 from headwater.errors import InvalidArgumentError, NotFoundError
 
-SHARD_HINT: Final = -1
-"""``dataset.shard(SHARD_HINT, SHARD_HINT)`` marks the place for `AutoShardPolicy.HINT`."""
-
+#: Nodes above a batch that take no look at what is in it.
+_LEAVE_BATCHES = (Prefetch, Repeat, Skip, Take)
 _READERS = (Records, Lines, FixedLengthRecords)
 
 
@@ -69,8 +69,15 @@ def distributed(node: Node, count: int, index: int, policy: AutoShardPolicy = Au
         files = file_count(node)
         policy = AutoShardPolicy.FILE if files is not None and files >= count else AutoShardPolicy.DATA
     if policy is AutoShardPolicy.DATA:
-        return BatchPart(input=node, count=count, index=index)
+        return _parted(node, count, index)
     return BatchParts(input=sharded(node, count, index, policy), count=count)
+
+
+def _parted(node: Node, count: int, index: int) -> Node:
+    """The part of each batch, taken as far below as that changes nothing: batches need not be made whole."""
+    if isinstance(node, _LEAVE_BATCHES):
+        return replace(node, input=_parted(node.input, count, index))
+    return BatchPart(input=node, count=count, index=index)
 
 
 def seeded(node: Node, seed: int) -> Node:

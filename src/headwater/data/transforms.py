@@ -6,7 +6,7 @@ import itertools
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from headwater.data.node import (
 from headwater.data.spec import TensorSpec, relaxed
 from headwater.dtypes import int64
 from headwater.errors import InvalidArgumentError
+
+SHARD_HINT: Final = -1
+"""``dataset.shard(SHARD_HINT, SHARD_HINT)`` marks the place for `AutoShardPolicy.HINT`, and does nothing by itself."""
 
 
 @dataclass(eq=False, kw_only=True)
@@ -154,7 +157,7 @@ class Repeat(Wrapper):
 
 @dataclass(eq=False, kw_only=True)
 class Shard(Wrapper):
-    """Every ``count``-th element, from the one with number ``index``."""
+    """Every ``count``-th element, from the one with number ``index``; all of them where ``count`` is `SHARD_HINT`."""
 
     values = {"count": int64, "index": int64}
     count: Any
@@ -163,11 +166,13 @@ class Shard(Wrapper):
     @property
     def cardinality(self) -> int:
         count, index, inner = known(self.count), known(self.index), self.input.cardinality
-        if count is None or index is None or inner < 0:
+        if count is None or index is None or inner < 0 or count == SHARD_HINT:
             return inner
         return len(range(index, inner, count))
 
     def _checked(self) -> tuple[int, int]:
+        if int(self.count) == SHARD_HINT:
+            return 1, 0
         count, index = positive(int(self.count), "num_shards"), int(self.index)
         if not 0 <= index < count:
             raise InvalidArgumentError(

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from headwater.data import batches, functions, prefetch, sources, stored, transforms
+from headwater.data import batches, functions, grouping, parts, prefetch, sources, stored, transforms
 from headwater.data.node import Context, Element, Node, closing
 from headwater.data.spec import TensorSpec
 from headwater.dtypes import int64, resource, string, variant
@@ -29,8 +29,8 @@ from headwater.shapes import as_shape
 
 NODES: dict[str, type[Node]] = {
     "BatchDatasetV2": batches.Batch,
-    "BatchPartDataset": batches.BatchPart,
-    "BatchPartsDataset": batches.BatchParts,
+    "BatchPartDataset": parts.BatchPart,
+    "BatchPartsDataset": parts.BatchParts,
     "CacheDataset": transforms.Cache,
     "CacheFileDataset": stored.StoredCache,
     "ConcatenateDataset": transforms.Concatenated,
@@ -38,6 +38,7 @@ NODES: dict[str, type[Node]] = {
     "FilterDataset": functions.Filter,
     "FixedLengthRecordDatasetV2": sources.FixedLengthRecords,
     "GeneratorDataset": sources.Generated,
+    "GroupedDataset": grouping.Grouped,
     "IgnoreErrorsDataset": functions.IgnoreErrors,
     "InterleaveDataset": functions.Interleave,
     "MapDataset": functions.Map,

@@ -242,6 +242,81 @@ def test_by_file_by_element_and_not_at_all(tmp_path: Path) -> None:
     assert [n for batch in numbers(hinted) for n in batch] == [1, 3, 5, 7]
 
 
+@pytest.mark.parametrize("count", [2, 3])
+@pytest.mark.parametrize("policy", [AutoShardPolicy.FILE, AutoShardPolicy.HINT, AutoShardPolicy.DATA])
+@pytest.mark.parametrize("interleaved", [False, True])
+def test_every_record_of_files_goes_to_one_worker(
+    tmp_path: Path, policy: AutoShardPolicy, count: int, interleaved: bool
+) -> None:
+    names = records(tmp_path, 5)
+    if interleaved:
+        dataset = Dataset.from_tensor_slices(names)
+        dataset = dataset.shard(-1, -1) if policy is AutoShardPolicy.HINT else dataset
+        dataset = dataset.interleave(TFRecordDataset, cycle_length=2, block_length=3)
+    else:
+        dataset = TFRecordDataset(names)
+        dataset = dataset.shard(-1, -1) if policy is AutoShardPolicy.HINT else dataset
+    dataset = dataset.map(lambda record: record).batch(4).prefetch(1)
+    parts = [dataset.distributed(count, index, policy) for index in range(count)]
+    found = [[record for batch in part for record in batch.tolist()] for part in parts]
+    assert sorted(record for part in found for record in part) == sorted(
+        record.item() for record in TFRecordDataset(names)
+    )
+    files = [{record[:1] for record in part} for part in found]
+    if policy is AutoShardPolicy.FILE or (policy is AutoShardPolicy.HINT and interleaved):
+        assert sum(map(len, files)) == 5
+    else:
+        assert sum(map(len, files)) > 5
+
+
+@pytest.mark.parametrize("name", ["batch", "drop", "repeated", "shuffled", "ahead", "filtered", "twice", "small"])
+@pytest.mark.parametrize("parallel", [None, 2])
+def test_own_rows_are_those_of_whole_batches(name: str, parallel: int | None) -> None:
+    def double(x: Any) -> Any:
+        return {"x": x, "half": x / 2}
+
+    source = Dataset.range(23)
+    elements = source.map(double, num_parallel_calls=parallel)
+    dataset = {
+        "batch": elements.batch(5),
+        "drop": elements.batch(5, drop_remainder=True),
+        "repeated": elements.batch(5).repeat(2).take(8).prefetch(1),
+        "shuffled": source.shuffle(7, seed=1, reshuffle_each_iteration=False)
+        .map(double, num_parallel_calls=parallel)
+        .batch(5),
+        "ahead": elements.prefetch(3).batch(5),
+        "filtered": elements.filter(lambda both: both["x"] % 3 != 0).map(lambda both: both).batch(5),
+        "twice": source.map(lambda x: x + 1).map(double, num_parallel_calls=parallel).batch(5),
+        "small": elements.batch(2),  # for three workers
+    }[name]
+    whole = list(dataset)
+    for count in (2, 3):
+        parts = [list(dataset.distributed(count, index)) for index in range(count)]
+        assert [len(part) for part in parts] == [len(whole)] * count
+        for step, batch in enumerate(whole):
+            for key in ("x", "half"):
+                together = np.concatenate([part[step][key] for part in parts])
+                assert together.dtype == batch[key].dtype
+                assert together.tolist() == batch[key].tolist()
+
+
+def test_functions_are_called_for_own_rows_only(tmp_path: Path) -> None:
+    called: list[list[bytes]] = []
+
+    def parse(record: Any) -> Any:
+        called[-1].append(record.item())
+        return np.frombuffer(record.item(), np.uint8)
+
+    names = records(tmp_path, 2)
+    everything = [record.item() for record in TFRecordDataset(names)]
+    for index in range(3):
+        called.append([])
+        dataset = TFRecordDataset(names).map(parse).batch(5).distributed(3, index, AutoShardPolicy.DATA)
+        assert [len(batch) for batch in dataset] == [[2, 2, 1], [2, 2, 1], [1, 1, 0]][index]
+        called[-1].remove(everything[0])  # which tells what the function gives
+    assert sorted(record for records in called for record in records) == sorted(everything)
+
+
 def test_options() -> None:
     options = Options()
     options.experimental_distribute.auto_shard = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import keras
@@ -11,6 +12,8 @@ import pytest
 
 from headwater.data.dataset import Dataset
 from headwater.data.options import AutoShardPolicy, Options
+from headwater.data.readers import TFRecordDataset
+from headwater.io.tfrecord import TFRecordWriter
 from headwater.keras.adapting import adapt_keras
 from tests.support.mirrored import with_workers
 
@@ -65,6 +68,34 @@ def check_equal(count: int, settings: Callable[[], dict[str, Any]], make: Callab
 @pytest.mark.parametrize("count", [2, 3])
 def test_workers_together_make_the_steps_of_one(count: int) -> None:
     check_equal(count, lambda: {"x": X, "y": Y, "batch_size": 16, "shuffle": False, "validation_data": (X[:7], Y[:7])})
+
+
+# Keras warns at the end of data whose number of batches it did not know.
+@pytest.mark.filterwarnings("ignore:Your input ran out of data")
+@pytest.mark.parametrize("count", [2, 3])
+@pytest.mark.parametrize("policy", [AutoShardPolicy.FILE, AutoShardPolicy.HINT, AutoShardPolicy.DATA])
+def test_every_record_of_files_counts_once(tmp_path: Path, policy: AutoShardPolicy, count: int) -> None:
+    names = [str(tmp_path / f"part-{number}") for number in range(5)]
+    for number, name in enumerate(names):
+        with TFRecordWriter(name) as writer:
+            writer.write_all([x.tobytes() + y.tobytes() for x, y in zip(X[number::5], Y[number::5], strict=True)])
+
+    def parse(record: Any) -> Any:
+        return np.frombuffer(record.item(), np.float32, 5), np.frombuffer(record.item(), np.int32, 1, 20)[0]
+
+    def data() -> Any:
+        options = Options()
+        options.experimental_distribute.auto_shard_policy = policy
+        files = TFRecordDataset(names)
+        if policy is AutoShardPolicy.HINT:
+            files = files.shard(-1, -1)
+        return files.map(parse).batch(8).with_options(options)
+
+    expected = make_model().evaluate(X, Y, verbose=0)
+    for found in with_workers(count, lambda _, mirror: mirror(make_model()).evaluate(data(), verbose=0)):
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
+    if policy is AutoShardPolicy.DATA:
+        check_equal(count, lambda: {"x": data()})
 
 
 def test_batches_of_a_dataset_are_global_ones() -> None:

@@ -1,0 +1,189 @@
+"""Nodes that divide batches between workers."""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from headwater.data.batches import Batch, joined, regrouped, rows_at_once
+from headwater.data.functions import Map
+from headwater.data.node import Block, Context, Element, Node, closing, fully_defined, positive, stack
+from headwater.data.prefetch import Prefetch
+from headwater.data.spec import TensorSpec
+from headwater.data.transforms import Wrapper
+
+
+@dataclass(eq=False, kw_only=True)
+class _Parts(Wrapper):
+    """Of each element, which is a batch, the rows in parts, as even as can be, the greater ones first.
+
+    Attributes:
+      count: how many parts there are.
+    """
+
+    count: int
+
+    @property
+    def specs(self) -> tuple[TensorSpec, ...]:
+        return tuple(_part_spec(spec, self.count) for spec in self.input.specs)
+
+    @property
+    def columnar(self) -> bool:
+        return False
+
+    def part(self, element: Element, index: int) -> Element:
+        return tuple(column[_part(len(column), self.count, index)] for column in element)
+
+
+@dataclass(eq=False, kw_only=True)
+class BatchPart(_Parts):
+    """The part of one worker.
+
+    Functions that make the elements of a batch one by one (``map`` below ``batch``) are called for the rows of this
+    part only.
+
+    Attributes:
+      index: which one this is.
+    """
+
+    index: int
+
+    @property
+    def cardinality(self) -> int:
+        return self.input.cardinality
+
+    def elements(self, context: Context) -> Iterator[Element]:
+        batch = self.input
+        if isinstance(batch, Batch) and isinstance(batch.input, Map) and fully_defined(batch.input.specs):
+            yield from _of_own_rows(batch, self.count, self.index, context)
+            return
+        with closing(batch.elements(context)) as source:
+            for element in source:
+                yield self.part(element, self.index)
+
+
+@dataclass(eq=False, kw_only=True)
+class BatchParts(_Parts):
+    """Each part as an element of its own."""
+
+    @property
+    def cardinality(self) -> int:
+        inner = self.input.cardinality
+        return inner * self.count if inner >= 0 else inner
+
+    def elements(self, context: Context) -> Iterator[Element]:
+        with closing(self.input.elements(context)) as source:
+            for element in source:
+                for index in range(self.count):
+                    part = self.part(element, index)
+                    if len(part[0]):
+                        yield part
+
+
+@dataclass(eq=False, kw_only=True)
+class _OwnRows(Wrapper):
+    """The elements that are one worker's once they are batched.
+
+    Attributes:
+      size, drop: of the batches.
+      ask: how many elements to ask for at once.
+      count, index: as in `BatchPart`.
+      found: takes how many elements of each batch are the worker's, before these elements come.
+    """
+
+    size: int
+    drop: bool
+    ask: int
+    count: int
+    index: int
+    found: deque[int]
+
+    def _part(self, rows: int) -> slice:
+        part = _part(rows, self.count, self.index)
+        self.found.append(part.stop - part.start)
+        return part
+
+    def elements(self, context: Context) -> Iterator[Element]:
+        with closing(self.input.elements(context)) as source:
+            while chosen := list(itertools.islice(source, self.size)):
+                if self.drop and len(chosen) < self.size:
+                    return
+                yield from chosen[self._part(len(chosen))]
+
+    def blocks(self, context: Context, rows: int) -> Iterator[Block]:
+        for batch in regrouped(self.input, context, self.size, self.drop, self.ask):
+            part = self._part(len(batch[0]))
+            for start in range(part.start, part.stop, rows):
+                yield tuple(column[start : min(start + rows, part.stop)] for column in batch)
+
+
+def _of_own_rows(batch: Batch, count: int, index: int, context: Context) -> Iterator[Element]:
+    """One worker's part of each batch of what functions make, which are called for no other rows."""
+    size, drop = positive(int(batch.batch_size), "batch_size"), bool(batch.drop_remainder)
+    functions: list[Wrapper] = []
+    below = batch.input
+    while isinstance(below, Map | Prefetch):
+        functions.append(below)
+        below = below.input
+    # What is below must be asked as it would be for whole batches: a shuffle's order may depend on that.
+    ask = rows_at_once(batch.input, size) if batch.input.columnar else size
+    found: deque[int] = deque()
+    node: Node = _OwnRows(
+        input=below, size=size, drop=drop, ask=ask, count=count, index=index, found=found
+    )  # fmt: skip
+    for function in reversed(functions):
+        node = function.with_input(node)
+    rows = _joined_rows if node.columnar else _stacked_rows
+    yield from rows(node, context, ask, found)
+    for _ in found:  # none is left but those without rows
+        yield tuple(
+            np.empty((0, *(dim or 0 for dim in spec.dims or ())), spec.dtype.numpy_dtype) for spec in batch.input.specs
+        )
+
+
+def _joined_rows(node: Node, context: Context, ask: int, found: deque[int]) -> Iterator[Element]:
+    held: list[Block] = []
+    rows = 0
+    with closing(node.blocks(context, ask)) as source:
+        for block in source:
+            held.append(block)
+            rows += len(block[0])
+            while found and found[0] <= rows:
+                wanted = found.popleft()
+                whole = joined(held)
+                yield tuple(column[:wanted] for column in whole)
+                rows -= wanted
+                held = [tuple(column[wanted:] for column in whole)]
+
+
+def _stacked_rows(node: Node, context: Context, ask: int, found: deque[int]) -> Iterator[Element]:
+    del ask
+    held: list[Element] = []
+    with closing(node.elements(context)) as source:
+        for element in source:
+            while not found[0]:
+                found.popleft()
+                yield tuple(np.asarray(value)[None][:0] for value in element)
+            held.append(element)
+            if found[0] == len(held):
+                found.popleft()
+                columns = zip(*held, strict=True)
+                yield tuple(stack(column, "batch", at) for at, column in enumerate(columns))
+                held = []
+
+
+def _part(rows: int, count: int, index: int) -> slice:
+    each, more = divmod(rows, count)
+    start = index * each + min(index, more)
+    return slice(start, start + each + (index < more))
+
+
+def _part_spec(spec: TensorSpec, count: int) -> TensorSpec:
+    if not spec.dims:
+        return spec
+    rows = spec.dims[0]
+    return TensorSpec([None if rows is None or rows % count else rows // count, *spec.dims[1:]], spec.dtype)
