@@ -6,6 +6,7 @@ from headwater.compat.names import namespace
 
 _NAMES = {
     "headwater.build.dataset": "get_single_element",
+    "headwater.build.dataset_groups": "bucket_by_sequence_length group_by_window",
     "headwater.build.iterators": "Iterator",
     "headwater.build.old_dataset": "Dataset FixedLengthRecordDataset TFRecordDataset TextLineDataset",
     "headwater.data.experimental": """

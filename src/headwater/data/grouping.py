@@ -1,0 +1,58 @@
+"""Elements gathered by a key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from headwater.data.functions import Kept
+from headwater.data.node import Context, Element, closing
+from headwater.data.spec import TensorSpec
+from headwater.data.transforms import Wrapper
+from headwater.errors import InvalidArgumentError
+
+
+@dataclass(eq=False, kw_only=True)
+class Grouped(Wrapper):
+    """Windows of elements with the same key: the key, and for each component a dataset of its values.
+
+    The elements of ``input`` begin with their key and the size of the window that one with this key begins, both
+    integers. A window comes out when it is full; those that never are come last, by their keys.
+    """
+
+    @property
+    def specs(self) -> tuple[TensorSpec, ...]:
+        key, _, *rest = self.input.specs
+        return (key, *rest)
+
+    @property
+    def columnar(self) -> bool:
+        return False
+
+    def elements(self, context: Context) -> Iterator[Element]:
+        held: dict[int, tuple[int, list[Element]]] = {}
+        with closing(self.input.elements(context)) as source:
+            for key, size, *element in source:
+                number = int(key)
+                if number not in held:
+                    if int(size) < 1:
+                        raise InvalidArgumentError(
+                            None, None, f"Window size must be greater than zero, but got {int(size)}."
+                        )
+                    held[number] = int(size), []
+                full, window = held[number]
+                window.append(tuple(element))
+                if len(window) >= full:
+                    del held[number]
+                    yield self._window(number, window)
+        for number in sorted(held):
+            yield self._window(number, held[number][1])
+
+    def _window(self, key: int, window: list[Element]) -> Element:
+        first, *rest = self.specs
+        datasets = (
+            Kept(items=[(element[index],) for element in window], of=(spec,)) for index, spec in enumerate(rest)
+        )
+        return (np.asarray(key, first.dtype.numpy_dtype), *datasets)
