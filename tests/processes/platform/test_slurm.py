@@ -139,6 +139,8 @@ print(role, index, "of", os.environ["SLURM_JOB_NUM_NODES"], said == os.environ["
     assert isinstance(ended, Exited)
     assert ended.preempted
     assert report.restarts == {PS: 0, FIRST: 0, SECOND: 0}
+    # A server that never heard of it hears of the same job, not of another one.
+    assert backend.submit_job(ordered) == handle
 
 
 def test_one_task_is_started_again(backend: SlurmBackend, tmp_path: Path) -> None:

@@ -328,8 +328,14 @@ def _log_here(path: Path) -> dict[str, Any]:
 def _secret(path: Path) -> bytes:
     """The secret that is kept at ``path``, made where there is none."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with contextlib.suppress(FileExistsError), open(path, "xb", opener=_private) as file:
-        file.write(secrets.token_bytes(32))
+    if not path.exists():
+        # It has its name only once it is whole; the first one counts where two come at once.
+        written = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+        with open(written, "xb", opener=_private) as file:
+            file.write(secrets.token_bytes(32))
+        with contextlib.suppress(FileExistsError):
+            os.link(written, path)
+        written.unlink()
     return path.read_bytes()
 
 

@@ -99,8 +99,10 @@ class SlurmBackend(JobBackend):
             "grace_s": order.spec.deadlines.grace,
         }
         known = self._known(order.job_id)
-        if order.attempt in known:
-            return json.dumps(handle | {"id": known[order.attempt]})
+        # Where the answer to this very submission was lost, the job may be over by now.
+        submitted = known if order.attempt in known else self._known(order.job_id, "--states=all")
+        if order.attempt in submitted:
+            return json.dumps(handle | {"id": submitted[order.attempt]})
         if known:
             for number in known.values():
                 _run("scancel", number)
@@ -157,15 +159,16 @@ class SlurmBackend(JobBackend):
         _run("scancel", fields["id"], unless=_UNKNOWN_JOB)
         shutil.rmtree(fields["folder"], ignore_errors=True)
 
-    def _known(self, job_id: str) -> dict[int, str]:
-        """The jobs of this name that Slurm has not ended: attempts and numbers."""
-        listed = _run("squeue", "--noheader", "--me", f"--name={job_id}", "--format=%A|%k")
+    def _known(self, job_id: str, *options: str) -> dict[int, str]:
+        """The jobs of this name that Slurm has not ended, unless ``options`` say otherwise: attempts and numbers."""
+        listed = _run("squeue", "--noheader", "--me", f"--name={job_id}", "--format=%A|%k", *options)
         found: dict[int, str] = {}
         for line in listed.splitlines():
             number, _, comment = line.strip().partition("|")
             attempt = comment.rpartition("-")[2]
             if attempt.isdecimal():
-                found.setdefault(int(attempt), number)
+                # The first component of a heterogeneous job stands for all of it.
+                found[int(attempt)] = str(min(int(number), int(found.get(int(attempt), number))))
         return found
 
 
