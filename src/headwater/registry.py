@@ -126,6 +126,8 @@ class OpDef:
       reads: those of ``refs`` that must have a value before.
       updates: those of ``refs`` that get a new value.
       blocking: a HOST operation that may wait for another step.
+      announces: a HOST operation that tells other steps of the updates before it. It may run as soon as nothing can
+        stop these: whoever looks at the variables waits for them.
       string_lower: NumPy twin of a PURE lowering, for tensors of strings, which run on the host.
       ref_attr: name of the attribute that lists ``refs`` where these differ from operation to operation; else empty.
       types: type attributes that a GraphDef of it carries: attribute name to the input whose type it is.
@@ -147,6 +149,7 @@ class OpDef:
     reads: tuple[int, ...] = ()
     updates: tuple[int, ...] = ()
     blocking: bool = False
+    announces: bool = False
     string_lower: Callable[..., Any] | None = None
     ref_attr: str = ""
     types: Mapping[str, int] = field(default_factory=lambda: {"T": 0})

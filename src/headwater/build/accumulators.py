@@ -140,17 +140,6 @@ class SparseConditionalAccumulator(ConditionalAccumulatorBase):
         required = [convert_to_tensor(num_required)]
         return self._op("SparseAccumulatorTakeGradient", required, attrs, name).outputs
 
-    def take_for_update(self, num_required: Any, name: str | None = None) -> IndexedSlices:
-        """As `take_grad`, with what updates a variable as if all gradients had been dense.
-
-        The mean is over all gradients, those without the row included. Rows that are too many have indices outside the
-        variable, which updates leave out.
-        """
-        attrs = {"dtype": self._dtype, "_shape": self._shape, "_for_update": True}
-        required = [convert_to_tensor(num_required)]
-        indices, values, shape = self._op("SparseAccumulatorTakeGradient", required, attrs, name).outputs
-        return IndexedSlices(values, indices, shape)
-
     def take_indexed_slices_grad(self, num_required: Any, name: str | None = None) -> IndexedSlices:
         """As `take_grad`."""
         indices, values, shape = self.take_grad(num_required, name)

@@ -110,10 +110,23 @@ class ChannelConversation:
             if step == self._step.number:
                 self._stash[transfer] = frame.tensors
         elif frame.kind == DONE:
-            if tuple(frame.header) == (self._step.number,):
-                self._done = frame.tensors
+            self._take_end(frame)
         else:
             raise bad_header(frame, self._task)
+
+    def _take_end(self, frame: Frame) -> None:
+        tensors = frame.tensors
+        match frame.header:
+            case (int(step),):
+                results = tensors
+            case (int(step), int(transfer), int(count)) if 0 <= count <= len(tensors):
+                results = tensors[: len(tensors) - count]
+                if step == self._step.number:
+                    self._stash[transfer] = tensors[len(results) :]
+            case _:
+                raise bad_header(frame, self._task)
+        if step == self._step.number:
+            self._done = results
 
     def _get(self) -> Frame:
         try:

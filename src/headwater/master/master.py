@@ -16,6 +16,7 @@ import msgpack
 from headwater.cluster.devices import Device, canonical_device_name
 from headwater.errors import CancelledError, InvalidArgumentError, OpError
 from headwater.graph.graph import Graph
+from headwater.passes.blocks import can_repeat
 from headwater.passes.partition import partition
 from headwater.passes.place import Placement, Placer
 from headwater.passes.plan import TaskPlan
@@ -258,7 +259,8 @@ class MasterSession:
                 local = self.runtime.add_plan(self.handle, number, replace(plan, block=request.block))
             else:
                 assert self.peers is not None, task
-                self.peers.add_plan(task, self.handle, number, plan)
+                block = request.block if can_repeat(plan) else 1
+                self.peers.add_plan(task, self.handle, number, replace(plan, block=block))
                 remote[task] = plan
         return PreparedStep(self, number, request, local, remote)
 

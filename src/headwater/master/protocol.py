@@ -6,6 +6,7 @@ A master and a task talk in frames of these kinds; the tensors of each are its a
                                whether to trace it)
     TENSORS  either way       (step, transfer)                              a transfer between the two
     DONE     task -> master   (step,)                                       the fetches, and the trace if there is one
+                              (step, transfer, its tensors' count)          likewise, then a transfer that came last
     ERROR    task -> master   (step, code, message)                         instead of DONE
     PUSH     task -> task     (session, step, transfer)                     a transfer between two tasks of which
                                                                             neither is the master

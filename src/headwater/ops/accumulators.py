@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from headwater.dtypes import int32, int64, resource
-from headwater.ops.accumulator_state import Accumulator, DenseAccumulator, SparseAccumulator
+from headwater.ops.accumulator_state import Accumulator, DenseSum, Gradient, RowSum
 from headwater.ops.define import fixed, host, no_outputs
 from headwater.ops.queues import as_handle
 from headwater.registry import Inference, Spec
@@ -21,8 +21,8 @@ def dense(
     reduction_type: str = "MEAN",
 ) -> Any:  # fmt: skip
     del dtype
-    dims, mean = as_shape(shape).as_dims, reduction_type == "MEAN"
-    make = lambda: DenseAccumulator(context.op_name, dims, mean)  # noqa: E731 - it is one
+    sums, mean = [DenseSum(as_shape(shape).as_dims)], reduction_type == "MEAN"
+    make = lambda: Accumulator(context.op_name, sums, mean=mean)  # noqa: E731 - it is one
     return as_handle(context.resource(container, shared_name, Accumulator, make))
 
 
@@ -32,15 +32,15 @@ def sparse(
     reduction_type: str = "MEAN",
 ) -> Any:  # fmt: skip
     del dtype
-    dims, mean = as_shape(shape).as_dims, reduction_type == "MEAN"
-    make = lambda: SparseAccumulator(context.op_name, dims, mean)  # noqa: E731 - it is one
+    sums, mean = [RowSum(context.op_name, as_shape(shape).as_dims)], reduction_type == "MEAN"
+    make = lambda: Accumulator(context.op_name, sums, mean=mean)  # noqa: E731 - it is one
     return as_handle(context.resource(container, shared_name, Accumulator, make))
 
 
 @host("ResourceAccumulatorApplyGradient", infer=no_outputs)
 def apply_dense(context: Any, handle: Any, local_step: Any, gradient: Any, *, dtype: Any) -> None:
     del context, dtype
-    handle.item().apply(gradient, int(local_step))
+    handle.item().apply([(gradient,)], int(local_step))
 
 
 @host("SparseAccumulatorApplyGradient", infer=no_outputs)
@@ -48,8 +48,8 @@ def apply_sparse(
     context: Any, handle: Any, local_step: Any, indices: Any, values: Any, shape: Any, *, dtype: Any,
     has_known_shape: bool = False,
 ) -> None:  # fmt: skip
-    del context, dtype
-    handle.item().apply(indices, values, shape if has_known_shape else None, int(local_step))
+    del context, dtype, has_known_shape  # a shape that is not known is empty
+    handle.item().apply([(indices, values, shape)], int(local_step))
 
 
 def _dense_spec(inference: Inference) -> Sequence[Spec]:
@@ -58,7 +58,8 @@ def _dense_spec(inference: Inference) -> Sequence[Spec]:
 
 @host("ResourceAccumulatorTakeGradient", infer=_dense_spec, blocking=True)
 def take_dense(context: Any, handle: Any, num_required: Any, *, dtype: Any) -> Any:
-    return handle.item().take(context.step, int(num_required)).astype(dtype.numpy_dtype, copy=False)
+    ((gradient,),), _ = handle.item().take(context.step, int(num_required))
+    return gradient.astype(dtype.numpy_dtype, copy=False)
 
 
 def _sparse_specs(inference: Inference) -> Sequence[Spec]:
@@ -69,9 +70,10 @@ def _sparse_specs(inference: Inference) -> Sequence[Spec]:
 
 
 @host("SparseAccumulatorTakeGradient", infer=_sparse_specs, blocking=True)
-def take_sparse(context: Any, handle: Any, num_required: Any, *, dtype: Any, _for_update: bool = False) -> Any:
+def take_sparse(context: Any, handle: Any, num_required: Any, *, dtype: Any) -> Any:
     del dtype
-    return handle.item().take(context.step, int(num_required), _for_update)
+    (gradient,), _ = handle.item().take(context.step, int(num_required))
+    return gradient
 
 
 @host("ResourceAccumulatorNumAccumulated", infer=fixed(int32, ()))
@@ -84,3 +86,55 @@ def num_accumulated(context: Any, handle: Any) -> Any:
 def set_global_step(context: Any, handle: Any, new_global_step: Any) -> None:
     del context
     handle.item().set_step(int(new_global_step))
+
+
+# The gradients of all variables of a task, which come and go together ----------------------------------------------
+
+
+def _gathered(context: Any, name: str, shapes: Sequence[Any], rows: Sequence[int]) -> Accumulator:
+    def make() -> Accumulator:
+        dims = [as_shape(shape).as_dims for shape in shapes]
+        return Accumulator(
+            name, [RowSum(name, d, for_update=True) if i in rows else DenseSum(d) for i, d in enumerate(dims)]
+        )
+
+    return context.resources.get_or_make("", name, Accumulator, make)
+
+
+@host("GatherGradients", infer=no_outputs)
+def gather(context: Any, local_step: Any, *parts: Any, shared_name: str, shapes: Any, rows: Any) -> None:
+    """Gives a gradient of every variable. ``rows`` numbers the variables whose gradients are indices and values."""
+    accumulator = _gathered(context, shared_name, shapes, rows)
+    remaining = iter(parts)
+    unknown = np.zeros(0, np.int64)
+    gradients: list[Gradient] = [
+        (next(remaining), next(remaining), unknown) if index in rows else (next(remaining),)
+        for index in range(len(shapes))
+    ]
+    accumulator.apply(gradients, int(local_step))
+
+
+def _means(inference: Inference) -> Sequence[Spec]:
+    attrs = inference.attrs
+    specs = [Spec(int64, ())]
+    for index, (dtype, shape) in enumerate(zip(attrs["dtypes"], attrs["shapes"], strict=True)):
+        dims = as_shape(shape).as_dims
+        if index in attrs["rows"]:
+            specs += [Spec(int64, (None,)), Spec(dtype, None if dims is None else (None, *dims[1:]))]
+        else:
+            specs.append(Spec(dtype, dims))
+    return specs
+
+
+@host("GatherTake", infer=_means, blocking=True)
+def take(context: Any, num_required: Any, *, shared_name: str, shapes: Any, rows: Any, dtypes: Any) -> Any:
+    """Waits for so many gradients; gives the step that begins, and the mean gradient of every variable."""
+    del dtypes
+    gradients, step = _gathered(context, shared_name, shapes, rows).take(context.step, int(num_required))
+    return [np.int64(step), *(part for gradient in gradients for part in gradient[:2])]
+
+
+@host("GatherSetStep", infer=no_outputs)
+def set_step(context: Any, step: Any, *, shared_name: str, shapes: Any, rows: Any) -> None:
+    """What comes with an earlier step is stale from now on."""
+    _gathered(context, shared_name, shapes, rows).set_step(int(step))

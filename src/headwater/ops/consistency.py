@@ -33,7 +33,7 @@ def take(context: Any, *, shared_name: str, consistency: str) -> Any:
     return np.int32(_gate(context, shared_name, consistency).take(context.step, context.step.session))
 
 
-@host("ConsistencyUpdated", infer=no_outputs, inputs="")
+@host("ConsistencyUpdated", infer=no_outputs, inputs="", announces=True)
 def updated(context: Any, *, shared_name: str, consistency: str) -> None:
     """The update is done."""
     _gate(context, shared_name, consistency).updated()

@@ -128,8 +128,8 @@ def stateful(
 
 def host(
     name: str, *, infer: Infer, refs: Sequence[int] = (), ref_attr: str = "", blocking: bool = False,
-    gradient: Callable[..., Sequence[Any]] | None = None, types: Mapping[str, int] | None = None,
-    inputs: str | None = None,
+    announces: bool = False, gradient: Callable[..., Sequence[Any]] | None = None,
+    types: Mapping[str, int] | None = None, inputs: str | None = None,
 ) -> Callable[[F], F]:  # fmt: skip
     """Registers a Python function of NumPy arrays: ``f(context, *inputs, **attrs)`` gives an array, a tuple, or None.
 
@@ -142,7 +142,7 @@ def host(
         register(
             OpDef(
                 name=name, kind=Kind.HOST, lower=function, infer=infer, attrs=attrs, defaults=defaults,
-                refs=tuple(refs), ref_attr=ref_attr, blocking=blocking, gradient=gradient,
+                refs=tuple(refs), ref_attr=ref_attr, blocking=blocking, announces=announces, gradient=gradient,
                 differentiable=gradient is not None,
                 types=_types(types or {}, inputs, arguments), arguments=arguments,
             )

@@ -52,7 +52,7 @@ def _barrier(context: Any, name: str) -> StepBarrier:
     return context.resources.get_or_make("", name, StepBarrier, StepBarrier)
 
 
-@host("StepBarrierSet", infer=no_outputs, inputs="step:int64")
+@host("StepBarrierSet", infer=no_outputs, inputs="step:int64", announces=True)
 def set_step(context: Any, step: Any, *, shared_name: str, extra: int) -> None:
     _barrier(context, shared_name).set(int(step), extra)
 

@@ -20,7 +20,7 @@ from headwater.io.tensor_proto import make_ndarray, make_tensor_proto
 from headwater.registry import OpDef, lookup
 from headwater.tensorboard_protos import graph_pb2, tensor_pb2
 
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +127,7 @@ class TaskPlan:
       constants: values of constants that are used outside of executables, by tensor name.
       feeds: tensors whose values come with the request to run, in order.
       fetches: tensors whose values go back with the answer, in order.
-      block: a run may stand for up to so many runs, where that makes no difference (`headwater.passes.blocks`). Stays
-        on the master's own task.
+      block: a run may stand for up to so many runs, where that makes no difference (`headwater.passes.blocks`).
     """
 
     task: str
@@ -196,6 +195,7 @@ def encode_plan(plan: TaskPlan) -> bytes:
             "constants": [[name, make_tensor_proto(v).SerializeToString()] for name, v in plan.constants.items()],
             "feeds": plan.feeds,
             "fetches": plan.fetches,
+            "block": plan.block,
             "graph": graph.SerializeToString(),
         }
     )
@@ -224,6 +224,7 @@ def decode_plan(data: bytes) -> TaskPlan:
             constants=constants,
             feeds=_texts(raw["feeds"]),
             fetches=_texts(raw["fetches"]),
+            block=_number(raw["block"]),
         )
         check_plan(plan)
         return plan

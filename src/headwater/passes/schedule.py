@@ -40,7 +40,8 @@ class _Draft:
 def schedule(part: Partition) -> Mapping[str, TaskPlan]:
     """Puts together the plans, by full task name.
 
-    Within a level a task receives, computes, and sends. All that one task sends to another at a level is one transfer.
+    Within a level a task receives, computes, and sends. All that one task sends to another at a level is one transfer;
+    what is small waits for a later one that is awaited at the same point.
     """
     return _Scheduler(part).run()
 
@@ -142,6 +143,7 @@ class _Scheduler:
             for source in self._part.before[op]:
                 if source in lanes:
                     cross(source, op, [t for t in op.inputs if t.op is source and t not in self._fed and t in exported])
+        _join_small(groups)
         for number, ((here, there, level), (tensors, needed)) in enumerate(groups.items()):
             names = tuple(t.name for t in tensors)
             self._draft(here).at(level)[2].append(Send(number, there, names))
@@ -214,6 +216,27 @@ class _Scheduler:
             op.attrs.get("container") or "",
             f"{device.device_type}:{device.device_index}",
         )
+
+
+_SMALL_BYTES = 4096
+
+
+def _join_small(groups: dict[tuple[str, str, int], tuple[dict[Tensor, None], int]]) -> None:
+    """Has small transfers, which come early, travel with a later one that is awaited at the same point.
+
+    Whoever receives both does nothing between them, so nothing waits for longer.
+    """
+    latest = {(here, there, needed): level for (here, there, level), (_, needed) in sorted(groups.items(), key=_level)}
+    for (here, there, level), (tensors, needed) in list(groups.items()):
+        last = latest[here, there, needed]
+        sizes = [tensor.shape.num_elements() for tensor in tensors]
+        if level < last and all(size is not None and 8 * size <= _SMALL_BYTES for size in sizes):
+            groups[here, there, last][0].update(tensors)
+            del groups[here, there, level]
+
+
+def _level(item: tuple[tuple[str, str, int], object]) -> int:
+    return item[0][2]
 
 
 def _must_be_known(ops: Sequence[Operation]) -> set[Tensor]:

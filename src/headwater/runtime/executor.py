@@ -11,7 +11,7 @@ import numpy as np
 
 from headwater.dtypes import to_string_array
 from headwater.errors import InternalError, InvalidArgumentError, OpError, UnimplementedError
-from headwater.passes.blocks import in_blocks
+from headwater.passes.blocks import can_repeat, in_blocks
 from headwater.passes.plan import Compute, Host, Node, Receive, Send, TaskPlan
 from headwater.passes.training import trains
 from headwater.registry import Kind, as_outputs
@@ -52,12 +52,16 @@ class CompiledPlan:
             constant.flags.writeable = False  # whoever fetches it gets a copy
             self._template[self._slot(name)] = constant
         self._blocks = self._block_runner()
+        self._repeats = plan.block if can_repeat(plan) else 1
         actions = [self._action(item) for item in plan.instructions]
+        if plan.instructions and isinstance(last := plan.instructions[-1], Send):
+            actions[-1] = self._send(last, ends=True)
         self._fetches = [self._index[name] for name in plan.fetches]
         self._actions = list(zip(actions, self._dead_after(), strict=True))
-        last = plan.instructions[-1] if plan.instructions else None
-        self._update = actions[-1] if isinstance(last, Compute) and not last.outputs and not last.static else None
-        self._before_update = self._actions[:-1] if self._update else self._actions
+        at = _last_update(plan.instructions)
+        self._before_update = self._actions[:at]
+        self._update = actions[at] if at < len(actions) else None
+        self._announcements = actions[at + 1 :]
 
     def _block_runner(self) -> BlockRunner | None:
         """What runs the plan for many elements at once, where it may and can."""
@@ -98,6 +102,15 @@ class CompiledPlan:
         if self._blocks is not None:
             self._blocks.run(step)
             return []
+        if step.trace is None and step.deadline is None:
+            for _ in range(self._repeats - 1):
+                self._once((), step, wait, None)
+                step.check()
+        return self._once(feeds, step, wait, answer)
+
+    def _once(
+        self, feeds: Sequence[Any], step: Step, wait: bool, answer: Callable[[list[Any]], None] | None
+    ) -> list[Any]:
         slots = self._template.copy()
         slots[: len(feeds)] = feeds
         pending: list[Any] = []
@@ -111,13 +124,31 @@ class CompiledPlan:
             for index in dead:
                 slots[index] = None
         if self._update is not None:
-            early = None
-            if answer is not None:
-                early = functools.partial(answer, [np.asarray(slots[index]) for index in self._fetches])
-            pending.extend(self._update(slots, step, early) or ())
+            pending.extend(self._last_update(self._update, slots, step, answer))
         if wait:
             settle(pending)
         return [slots[index] for index in self._fetches]
+
+    def _last_update(
+        self, update: Any, slots: Slots, step: Step, answer: Callable[[list[Any]], None] | None
+    ) -> Sequence[Any]:
+        """Runs the update that the plan ends with, and tells of it as soon as nothing can stop it."""
+        told = False
+
+        def certain() -> None:
+            nonlocal told
+            told = True
+            for announce in self._announcements:
+                announce(slots, step)
+            if answer is not None:
+                answer([np.asarray(slots[index]) for index in self._fetches])
+
+        early = certain if self._announcements or answer is not None else None
+        changed: Sequence[Any] = update(slots, step, early) or ()
+        if not told:
+            for announce in self._announcements:
+                announce(slots, step)
+        return changed
 
     def _run_traced(self, slots: Slots, step: Step, trace: StepTrace) -> None:
         with PlanTracer(self.plan, trace) as tracer:
@@ -244,12 +275,13 @@ class CompiledPlan:
         count = 1 + max((int(name.rpartition(":")[2]) for name in used), default=-1)
         return self._slots([f"{prefix}{index}" for index in range(count)])
 
-    def _send(self, item: Send) -> Any:
+    def _send(self, item: Send, ends: bool = False) -> Any:
         sources = self._slots(item.tensors)
         destination, transfer = item.destination, item.transfer
 
         def run(slots: Slots, step: Step) -> None:
-            step.send(destination, transfer, [np.asarray(slots[index]) for index in sources])
+            send = step.send_last if ends else step.send
+            send(destination, transfer, [np.asarray(slots[index]) for index in sources])
 
         return run
 
@@ -262,6 +294,15 @@ class CompiledPlan:
                 slots[index] = value
 
         return run
+
+
+def _last_update(instructions: Sequence[Any]) -> int:
+    """The position of an update of variables that only operations follow which tell of it; past the end without one."""
+    at = len(instructions) - 1
+    while at >= 0 and isinstance(instructions[at], Host) and instructions[at].node.definition.announces:
+        at -= 1
+    last = instructions[at] if at >= 0 else None
+    return at if isinstance(last, Compute) and not last.outputs and not last.static else len(instructions)
 
 
 def _values(slots: Slots, indices: Sequence[int]) -> list[Any]:

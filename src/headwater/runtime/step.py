@@ -49,6 +49,10 @@ class Step:
         """Sends a transfer to another task."""
         raise AssertionError(f"a step of one task has no transfer to {destination}")
 
+    def send_last(self, destination: str, transfer: int, tensors: Sequence[Any]) -> None:
+        """Sends a transfer that only the end of the step follows."""
+        self.send(destination, transfer, tensors)
+
     def recv(self, source: str, transfer: int) -> Sequence[Any]:
         """Waits for a transfer from another task."""
         raise AssertionError(f"a step of one task has no transfer from {source}")
@@ -90,14 +94,13 @@ class Step:
                     raise CancelledError(None, None, f"{self._cancelled}, while waiting for {what}")
                 if ready():
                     return
-                if self.interrupted():
-                    raise CancelledError(None, None, f"whoever asked for step {self.number} is gone")
                 timeout = _LOOK_AGAIN_S
                 if self.deadline is not None:
                     timeout = min(timeout, self.deadline - time.monotonic())
                     if timeout <= 0:
                         raise DeadlineExceededError(None, None, f"timed out while waiting for {what}")
-                condition.wait(timeout)
+                if not condition.wait(timeout) and self.interrupted():
+                    raise CancelledError(None, None, f"whoever asked for step {self.number} is gone")
         finally:
             self._waiting.discard(condition)
             self.waits_for = None

@@ -49,6 +49,7 @@ class ServedStep(Step):
         self._push = push
         self._stash: dict[int, Sequence[Any]] = {}
         self._sender: threading.Thread | None = None
+        self._closing: tuple[int, Sequence[Any]] | None = None
         self.answered = False
 
     def send(self, destination: str, transfer: int, tensors: Sequence[Any]) -> None:
@@ -63,6 +64,12 @@ class ServedStep(Step):
             # The master may be sending as much to us at this moment, and neither would get to receive.
             self._sender = threading.Thread(target=self._send_slowly, args=(frame,), daemon=True)
             self._sender.start()
+
+    def send_last(self, destination: str, transfer: int, tensors: Sequence[Any]) -> None:
+        if destination == self._master and self._channel.sends_at_once(sum(tensor.nbytes for tensor in tensors)):
+            self._closing = transfer, tensors
+        else:
+            self.send(destination, transfer, tensors)
 
     def _send_slowly(self, frame: Frame) -> None:
         try:
@@ -79,7 +86,11 @@ class ServedStep(Step):
     def answer(self, results: Sequence[Any]) -> None:
         """Tells the master that the step is done."""
         self.answered = True
-        self._channel.send(Frame(DONE, (self.number,), [np.asarray(value) for value in results]))
+        header, tensors = (self.number,), [np.asarray(value) for value in results]
+        if self._closing is not None:
+            transfer, last = self._closing
+            header, tensors = (self.number, transfer, len(last)), [*tensors, *last]
+        self._channel.send(Frame(DONE, header, tensors))
 
     def answer_early(self, results: Sequence[Any]) -> None:
         """The same while an update is left to do, if that can be said without waiting.

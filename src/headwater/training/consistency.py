@@ -24,7 +24,7 @@ from headwater.graph.collections import GraphKeys
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor
 from headwater.graph.operation import Operation, Tensor
-from headwater.training.gathering import UpdateRunner, accumulate, local_step_variable
+from headwater.training.gathering import UpdateRunner, gather, local_step_variable
 from headwater.training.optimizer import GradsAndVars, Optimizer
 from headwater.training.session_run_hook import SessionRunHook
 
@@ -216,17 +216,17 @@ class _Part:
 
         with graph.device(self._devices[0]):
             required = graph.create_op("ConsistencyTake", [], self._attrs).outputs[0]
-        given, means, settings = accumulate(self._pairs, local_step, required, now)
+        gathering = gather(self._pairs, local_step, required, now)
         with graph.device(self._devices[0]):
             with graph.name_scope(None):
-                update = self.opt.apply_gradients(means, self._global_step)
+                update = self.opt.apply_gradients(gathering.means, self._global_step)
             with graph.control_dependencies([update]):
                 counted = self._count(record, record.read_value())  # nobody else updates these variables
             with graph.control_dependencies([counted]):
                 updated = graph.create_op("ConsistencyUpdated", [], self._attrs)
-            start_over = group(graph.create_op("ConsistencyRestart", [now()], self._attrs), *settings)
+            start_over = group(graph.create_op("ConsistencyRestart", [now()], self._attrs), *gathering.settings)
             self.runners.append(UpdateRunner(updated, start_over))
-            with graph.control_dependencies(given):
+            with graph.control_dependencies(gathering.given):
                 step = self._give(local_step.value())
         self.local_inits.append(assign(local_step, now()).op)
         self.start_overs.append(start_over)

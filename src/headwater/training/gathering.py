@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Final
 
-from headwater.build.accumulators import ConditionalAccumulator, SparseConditionalAccumulator
 from headwater.build.control_flow import no_op
 from headwater.build.queues import FIFOQueue
 from headwater.build.variables import Variable
@@ -15,11 +15,12 @@ from headwater.dtypes import int32, int64
 from headwater.errors import AbortedError, CancelledError, OpError
 from headwater.graph.collections import GraphKeys
 from headwater.graph.context import get_default_graph
+from headwater.graph.convert import convert_to_tensor
 from headwater.graph.indexed_slices import IndexedSlices
 from headwater.graph.operation import Operation, Tensor
 from headwater.training.coordinator import Coordinator
 from headwater.training.optimizer import GradsAndVars
-from headwater.training.queue_runner import QueueRunner
+from headwater.training.queue_runner import QueueRunner, repeated
 
 _logger: Final = logging.getLogger(__name__)
 
@@ -32,10 +33,25 @@ def local_step_variable(name: str) -> Variable:
         return Variable(0, trainable=False, collections=[GraphKeys.LOCAL_VARIABLES], dtype=int64, name=name)
 
 
-def accumulate(
-    pairs: GradsAndVars, local_step: Any, required: Any, now: Callable[[], Tensor]
-) -> tuple[list[Operation], GradsAndVars, list[Operation]]:
-    """Adds an accumulator for every gradient, beside its variable.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Gathering:
+    """What gathers the gradients of several replicas.
+
+    Attributes:
+      given: what gives this replica's gradients.
+      means: the mean gradients with their variables.
+      step: the step that begins when the means are taken.
+      settings: what sets the step that the next gradients are to be of.
+    """
+
+    given: list[Operation]
+    means: GradsAndVars
+    step: Tensor
+    settings: list[Operation]
+
+
+def gather(pairs: GradsAndVars, local_step: Any, required: Any, now: Callable[[], Tensor]) -> Gathering:
+    """Adds an accumulator to every task with variables, beside them, for all their gradients at once.
 
     Args:
       pairs: this replica's gradients with their variables.
@@ -43,31 +59,47 @@ def accumulate(
       required: how many gradients make an update.
       now: makes a tensor of the step that there is.
 
-    Returns:
-      What gives this replica's gradients, the mean gradients with their variables, and what sets the accumulators'
-      steps.
+    Raises:
+      ValueError: there are no gradients.
     """
     graph = get_default_graph()
-    given: list[Operation] = []
-    means: GradsAndVars = []
-    settings: list[Operation] = []
+    by_device: dict[str, GradsAndVars] = {}
     for grad, var in pairs:
-        if grad is None:
-            means.append((None, var))
-            continue
-        with graph.device(var.device):
-            shared_name = f"{var.name}/grad_accum"
-            if isinstance(grad, IndexedSlices):
-                rows = SparseConditionalAccumulator(grad.dtype, shape=var.shape, shared_name=shared_name)
-                given.append(rows.apply_indexed_slices_grad(grad, local_step=local_step))
-                means.append((rows.take_for_update(required), var))
-                settings.append(rows.set_global_step(now(), name="SetGlobalStep"))
-            else:
-                whole = ConditionalAccumulator(grad.dtype, shape=var.shape, shared_name=shared_name)
-                given.append(whole.apply_grad(grad, local_step=local_step))
-                means.append((whole.take_grad(required), var))
-                settings.append(whole.set_global_step(now(), name="SetGlobalStep"))
-    return given, means, settings
+        if grad is not None:
+            by_device.setdefault(var.device, []).append((grad, var))
+    if not by_device:
+        raise ValueError("there is no gradient of any variable")
+    given: list[Operation] = []
+    settings: list[Operation] = []
+    steps: list[Tensor] = []
+    means: dict[Any, Any] = {}
+    for device, group in by_device.items():
+        rows = [index for index, (grad, _) in enumerate(group) if isinstance(grad, IndexedSlices)]
+        attrs: dict[str, Any] = {
+            "shared_name": f"{group[0][1].name}/gradients", "shapes": [var.shape for _, var in group], "rows": rows,
+        }  # fmt: skip
+        with graph.device(device):
+            parts = [part for grad, _ in group for part in _parts(grad)]
+            given.append(graph.create_op("GatherGradients", [convert_to_tensor(local_step), *parts], attrs))
+            dtypes = [grad.dtype for grad, _ in group]
+            inputs = [convert_to_tensor(required, int32)]
+            step, *taken = graph.create_op("GatherTake", inputs, {**attrs, "dtypes": dtypes}).outputs
+            settings.append(graph.create_op("GatherSetStep", [now()], attrs))
+        steps.append(step)
+        remaining = iter(taken)
+        for index, (_, var) in enumerate(group):
+            first = next(remaining)
+            means[var] = IndexedSlices(next(remaining), first) if index in rows else first
+    return Gathering(given=given, means=[(means.get(var), var) for _, var in pairs], step=steps[0], settings=settings)
+
+
+def _parts(grad: Any) -> list[Tensor]:
+    if not isinstance(grad, IndexedSlices):
+        return [grad]
+    indices = grad.indices
+    if indices.dtype.base_dtype != int64:
+        indices = indices.graph.create_op("Cast", [indices], {"DstT": int64}).outputs[0]
+    return [indices, grad.values]
 
 
 class UpdateRunner(QueueRunner):
@@ -99,7 +131,7 @@ class UpdateRunner(QueueRunner):
 
     def _run_updates(self, sess: Any, op: Any, coord: Coordinator | None) -> None:
         try:
-            update = sess.make_callable(op)
+            update = repeated(sess, op)
             while coord is None or not coord.should_stop():
                 try:
                     update()

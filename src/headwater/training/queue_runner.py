@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from headwater.errors import OpError, OutOfRangeError, exception_type_from_error_code
@@ -17,7 +17,12 @@ from headwater.training.coordinator import Coordinator
 
 _logger: Final = logging.getLogger(__name__)
 _BLOCK: Final = 256
-"""At most so many elements go through an input pipeline at once; more are hardly faster."""
+"""At most so many runs are asked for at once; more are hardly faster."""
+
+
+def repeated(sess: Any, op: Any) -> Callable[[], Any]:
+    """A function that runs ``op``, once or many times, for whoever calls it again and again."""
+    return sess.make_repeated(op, _BLOCK) if isinstance(sess, BaseSession) else sess.make_callable(op)
 
 
 class QueueRunner:
@@ -153,11 +158,7 @@ class QueueRunner:
 
     def _run(self, sess: Any, enqueue_op: Any, coord: Coordinator | None = None) -> None:
         try:
-            enqueue = (
-                sess.make_repeated(enqueue_op, _BLOCK)
-                if isinstance(sess, BaseSession)
-                else sess.make_callable(enqueue_op)
-            )
+            enqueue = repeated(sess, enqueue_op)
             while coord is None or not coord.should_stop():
                 enqueue()
         except self._closed_types:

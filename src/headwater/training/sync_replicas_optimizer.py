@@ -25,7 +25,7 @@ from headwater.graph.collections import GraphKeys
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor
 from headwater.graph.operation import Operation, Tensor
-from headwater.training.gathering import UpdateRunner, accumulate, local_step_variable
+from headwater.training.gathering import UpdateRunner, gather, local_step_variable
 from headwater.training.optimizer import GradsAndVars, Optimizer
 from headwater.training.queue_runner import QueueRunner
 from headwater.training.session_run_hook import SessionRunHook
@@ -117,21 +117,21 @@ class SyncReplicasOptimizer(Optimizer):
         self.local_step_init_op = assign(self._local_step, self._now())
         self.ready_for_local_init_op = report_uninitialized_variables(global_variables())
         with graph.name_scope(name or self._name):
-            given, means, settings = accumulate(pairs, self._local_step, self._replicas_to_aggregate, self._now)
+            gathering = gather(pairs, self._local_step, self._replicas_to_aggregate, self._now)
         with graph.device(global_step.device), graph.name_scope(None):
-            update = self._opt.apply_gradients(means, global_step)
+            update = self._opt.apply_gradients(gathering.means, global_step)
             with graph.control_dependencies([update]):
-                sync = self._begin_step()
+                sync = self._begin_step(gathering.step)
             if self._variable_averages is not None:
                 with graph.control_dependencies([sync]):
                     sync = self._variable_averages.apply(self._variables_to_average)
             self._chief_queue_runner = UpdateRunner(sync)
-            with graph.control_dependencies(given):
+            with graph.control_dependencies(gathering.given):
                 attrs = {"shared_name": self._barrier}
                 step = graph.create_op("StepBarrierWait", [self._local_step.value()], attrs).outputs[0]
-            start = self._begin_step()
+            start = self._begin_step(self._now())
         train_op = assign(self._local_step, step).op
-        self.chief_init_op = group(self.local_step_init_op, start, *settings)
+        self.chief_init_op = group(self.local_step_init_op, start, *gathering.settings)
         graph.add_to_collection(GraphKeys.TRAIN_OP, train_op)
         return train_op
 
@@ -143,10 +143,10 @@ class SyncReplicasOptimizer(Optimizer):
             return tensor
         return tensor.graph.create_op("Cast", [tensor], {"DstT": int64}).outputs[0]
 
-    def _begin_step(self) -> Operation:
+    def _begin_step(self, step: Tensor) -> Operation:
         extra = max(0, self._replicas_to_aggregate - self._total_num_replicas)
         attrs = {"shared_name": self._barrier, "extra": extra}
-        return get_default_graph().create_op("StepBarrierSet", [self._now()], attrs)
+        return get_default_graph().create_op("StepBarrierSet", [step], attrs)
 
     # What the chief runs ----------------------------------------------------------------------------------------
 

@@ -65,6 +65,24 @@ def test_a_round_trip_is_one_transfer_each_way() -> None:
     assert _shape(plans[PS]) == ["Compute", "Send", "Receive", "Compute"]
 
 
+def test_what_is_small_travels_with_what_is_awaited_together_with_it() -> None:
+    """One transfer less: who receives both does nothing between them."""
+    weights, gradient, seen = (_here(lambda: tf.Variable(tf.zeros([10_000])), PS) for _ in range(3))
+    count, step = _here(lambda: tf.Variable(0.0), PS), _here(lambda: tf.Variable(0.0))
+    change = _here(lambda: tf.exp(weights.value()))
+
+    def update(counter: Any, value: Any) -> dict[str, TaskPlan]:
+        with tf.device(PS), tf.control_dependencies([gradient.assign(change)]):
+            return _plans(targets=[counter.assign_add(value).op])
+
+    plans = update(count, step.value())
+    assert _shape(plans[WORKER]) == ["Compute", "Receive", "Compute", "Send"]
+    assert _shape(plans[PS]) == ["Compute", "Send", "Receive", "Compute"]
+    large = _here(lambda: tf.Variable(tf.zeros([10_000])))
+    plans = update(seen, large.value())
+    assert _shape(plans[WORKER]).count("Send") == 2, "what is large is on its way while the rest is computed"
+
+
 def test_constants_do_not_travel() -> None:
     constant = _here(lambda: tf.constant([1.0, 2.0]), PS)
     y = _here(lambda: tf.exp(constant))
