@@ -5,10 +5,15 @@ from __future__ import annotations
 from headwater.passes.plan import Compute, Host, Node, TaskPlan
 
 _GIVES = frozenset(
-    {"ConsistencyGive", "ResourceAccumulatorApplyGradient", "SparseAccumulatorApplyGradient", "StepBarrierWait"}
-)
+    {
+        "ConsistencyGive", "GatherGradients", "ResourceAccumulatorApplyGradient", "SparseAccumulatorApplyGradient",
+        "StepBarrierWait",
+    }
+)  # fmt: skip
 """Operations with which a replica gives a gradient, or ends a step."""
-_TAKES = frozenset({"ConsistencyTake", "ResourceAccumulatorTakeGradient", "SparseAccumulatorTakeGradient"})
+_TAKES = frozenset(
+    {"ConsistencyTake", "GatherTake", "ResourceAccumulatorTakeGradient", "SparseAccumulatorTakeGradient"}
+)
 """Operations of whoever makes updates of the gradients of others."""
 
 
