@@ -14,6 +14,7 @@ from typing import Any
 import keras
 import numpy as np
 
+from headwater.errors import DataLossError
 from headwater.io import files
 from headwater.keras import saving
 
@@ -133,19 +134,16 @@ class BackupAndRestore(_backup):
 
         Raises:
           ValueError: what was saved is of another model.
+          DataLossError: the file is damaged.
         """
         if not files.exists(self._path):
             return
-        with files.open_file(self._path, "rb") as file:
-            # Arrays of numbers only: nothing in the file can run.
-            found = np.load(io.BytesIO(file.read()), allow_pickle=False)
-        description = json.loads(found[_DESCRIPTION].tobytes())
+        description, values = _read_state(self._path)
         model = self.model
         if model.optimizer is not None and not model.optimizer.built:
             model.optimizer.build(model.trainable_variables)
         variables = _all_variables(model)
         paths = description["paths"]
-        values = [_restored(found[str(number)], name) for number, name in enumerate(description["dtypes"])]
         shapes = [tuple(variable.shape) for variable in variables]
         if shapes != [value.shape for value in values]:
             raise ValueError(
@@ -227,6 +225,21 @@ def whole(callback: Any, mirrored: Any) -> Any:
     callback.mirrored = mirrored
     callback.writes = mirrored.is_chief
     return callback
+
+
+def _read_state(path: str) -> tuple[dict[str, Any], list[np.ndarray[Any, Any]]]:
+    """What `BackupAndRestore.save` wrote."""
+    with files.open_file(path, "rb") as file:
+        content = file.read()
+    try:
+        # Arrays of numbers only: nothing in the file can run. Each has a checksum.
+        found = np.load(io.BytesIO(content), allow_pickle=False)
+        description = json.loads(found[_DESCRIPTION].tobytes())
+        return description, [_restored(found[str(number)], name) for number, name in enumerate(description["dtypes"])]
+    except Exception as error:  # whatever a reader stumbles over in a damaged file
+        raise DataLossError(
+            None, None, f"{path} is damaged, so that training cannot go on from it: {error}; remove it to begin anew"
+        ) from error
 
 
 def _all_variables(model: Any) -> list[Any]:

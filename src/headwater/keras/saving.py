@@ -9,12 +9,15 @@ from __future__ import annotations
 import io
 import os
 import tempfile
+import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
 import keras
 from keras.src.saving import saving_lib
 
+from headwater.errors import DataLossError
 from headwater.io import files
 
 _keras: Any = keras
@@ -65,8 +68,11 @@ def load_model(path: Any, custom_objects: Any = None, compile: bool = True, safe
 
     Raises:
       ValueError: it holds no model, or code, with ``safe_mode``.
+      DataLossError: the archive is damaged.
     """
     name = os.fspath(path)
+    if _begins_with(name, _ZIP):
+        _check_archive(name)
     settings = {"custom_objects": custom_objects, "compile": compile, "safe_mode": safe_mode}
     if not name.endswith((".keras", *_OTHERS)) and _begins_with(name, _ZIP):
         with tempfile.TemporaryDirectory() as folder:
@@ -92,6 +98,18 @@ def load_weights(model: Any, path: Any, **settings: Any) -> None:
                 _keras.saving.load_weights(model, str(copy), **settings)
                 return
     _keras.saving.load_weights(model, path, **settings)
+
+
+def _check_archive(path: str) -> None:
+    """Compares all of an archive with its checksums: Keras reads parts of it only."""
+    try:
+        with files.open_file(path, "rb") as file, zipfile.ZipFile(file) as archive:
+            wrong = archive.testzip()
+            problem = f"the checksum of {wrong} is wrong" if wrong is not None else ""
+    except (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError) as error:
+        problem = str(error)
+    if problem:
+        raise DataLossError(None, None, f"{path} is damaged: {problem}")
 
 
 def _through_file(path: str, ending: str, save: Any) -> None:

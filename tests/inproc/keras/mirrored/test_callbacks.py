@@ -10,6 +10,7 @@ import keras
 import numpy as np
 import pytest
 
+from headwater.errors import DataLossError
 from headwater.io.event_file import summary_iterator
 from headwater.keras import saving
 from headwater.keras.adapting import adapt_keras
@@ -174,3 +175,37 @@ def test_the_state_that_is_saved_is_numbers_and_json(tmp_path: Path) -> None:
         description = json.loads(found["headwater"].tobytes())
         assert description["epoch"] == 1
         assert len(description["paths"]) == len(found.files) - 1
+
+
+def test_a_flipped_bit_in_the_state_is_noticed(tmp_path: Path) -> None:
+    model = make_model()
+    fit(model, BackupAndRestore(tmp_path, delete_checkpoint=False))
+    path = tmp_path / "training-state"
+    whole = path.read_bytes()
+    weights = model.get_weights()
+    backup = BackupAndRestore(tmp_path)
+    backup.set_model(model)
+    noticed: list[str] = []
+    choice = np.random.default_rng(0)
+    for place in choice.integers(8 * len(whole), size=100).tolist():
+        damaged = bytearray(whole)
+        damaged[place // 8] ^= 1 << place % 8
+        path.write_bytes(damaged)
+        model.set_weights([weight * 0 for weight in weights])
+        try:
+            backup.restore()
+        except DataLossError as error:
+            noticed.append(error.message)
+        else:  # a time of the archive, or the like
+            assert all((ours == theirs).all() for ours, theirs in zip(model.get_weights(), weights, strict=True))
+    assert len(noticed) > 50
+    assert all(message.startswith(f"{path} is damaged") for message in noticed)
+
+
+def test_a_flipped_bit_in_a_model_is_noticed(tmp_path: Path) -> None:
+    saving.save_model(make_model(), tmp_path / "model")
+    whole = bytearray((tmp_path / "model").read_bytes())
+    whole[whole.index(b"model.weights.h5") + 1000] ^= 4
+    (tmp_path / "model").write_bytes(whole)
+    with pytest.raises(DataLossError, match=f"{tmp_path / 'model'} is damaged"):
+        saving.load_model(tmp_path / "model")
