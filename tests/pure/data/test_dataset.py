@@ -125,7 +125,7 @@ def test_generators_are_closed() -> None:
 
     for _ in Dataset.from_generator(values, "int32", []):
         break
-    assert ended.wait(10)
+    assert ended.wait(60)
 
 
 @pytest.mark.parametrize(
