@@ -271,7 +271,7 @@ def test_resources_are_accounted_for(tmp_path: Path, told: Told) -> None:
     backend.start(ordered)
     assert told() == list(ordered.place.cores)
     assert len(ordered.place.cores) == 1
-    two = [TaskRequest(task=TaskName("worker", index), resources=Resources(cpus=cores - 0.5)) for index in (1, 2)]
+    two = [TaskRequest(task=TaskName("worker", index), resources=Resources(cpus=cores - 0.25)) for index in (1, 2)]
     with pytest.raises(NotEnough, match="CPUs") as refused:
         backend.reserve("j2", two[:1])
     assert refused.value.ever
