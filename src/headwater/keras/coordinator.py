@@ -235,7 +235,7 @@ class ClusterCoordinator:
     def _work(self, task: str, link: PeerLink | _Within) -> None:
         while True:
             try:
-                link.wait()
+                link.reach()
                 channel = link.take()
             except OpError as error:
                 # Not at all there before the deadline; others do what there is to do.
@@ -340,7 +340,7 @@ class _Within:
     def __init__(self, registry: Registry) -> None:
         self._server = CallServer("/job:worker/task:0", registry)
 
-    def wait(self, deadline_s: float | None = None) -> None:
+    def reach(self, deadline_s: float | None = None) -> None:
         del deadline_s
 
     def take(self) -> Channel:

@@ -33,8 +33,7 @@ class TaskLink(Link):
         self._owner = (owner, wiring.me.generation)
 
     def wait(self, deadline_s: float | None = None) -> PeerStatus:
-        self.reach(deadline_s)
-        status = self.control.status(wait=True)  # a channel was opened, so the control plane is there, too
+        status = self.reach(deadline_s)
         return PeerStatus(
             generation=status.generation,
             devices=tuple(device.name for device in self.control.list_devices()),

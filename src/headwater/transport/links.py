@@ -5,20 +5,25 @@ from __future__ import annotations
 import os
 import socket
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from headwater.cluster.addresses import Address
 from headwater.cluster.names import TaskName
-from headwater.errors import CancelledError
+from headwater.errors import CancelledError, DeadlineExceededError, UnavailableError
 from headwater.transport.channel import Channel
 from headwater.transport.connect import connect
 from headwater.transport.control_client import ControlClient
+from headwater.transport.handlers import TaskStatus
 from headwater.transport.handshake import Identity
 from headwater.transport.options import TransportOptions
 from headwater.transport.pool import ChannelPool
-from headwater.transport.problems import ConnectFailure
+from headwater.transport.problems import ConnectFailure, Problem
 from headwater.transport.security import Security
 from headwater.transport.waiting import Waiter
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -97,24 +102,35 @@ class Link:
                 f"{self._wiring.me.task} cannot reach {self._called} at {self._address}"
             ) from failure
 
-    def _wait_for(self, deadline_s: float | None) -> Channel:
+    def _meet(self) -> TaskStatus:
+        self._attempt().close()
+        try:
+            return self.control.status(wait=True)
+        except (DeadlineExceededError, UnavailableError) as error:
+            # It took the connection, and then it ended: another one may come in its place.
+            raise ConnectFailure(Problem.CLOSED, error.message) from error
+
+    def _wait_for(self, attempt: Callable[[], T], deadline_s: float | None) -> T:
         waiter = self._wiring.waiter
         otherwise = "gives up" if deadline_s is None else "tries without it"
         if deadline_s is not None:
             deadline_s = min(deadline_s, waiter.patience.deadline_s)
         return waiter.connect(
-            self._attempt, me=self._wiring.me.task, peer=self._called, address=self._address, deadline_s=deadline_s,
+            attempt, me=self._wiring.me.task, peer=self._called, address=self._address, deadline_s=deadline_s,
             otherwise=otherwise,
         )  # fmt: skip
 
-    def reach(self, deadline_s: float | None = None) -> None:
+    def reach(self, deadline_s: float | None = None) -> TaskStatus:
         """Waits until the task can be reached, saying so now and then; see `Waiter.connect` for what it raises.
 
         Args:
           deadline_s: for a task that is not needed: go on without it after this long, in seconds, if that is sooner
             than the process's own deadline.
+
+        Returns:
+          What the task says of itself.
         """
-        self._wait_for(deadline_s).close()
+        return self._wait_for(self._meet, deadline_s)
 
     def channels(self) -> list[Channel]:
         """All open channels."""

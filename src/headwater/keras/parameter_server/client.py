@@ -32,7 +32,7 @@ _SILENCE_S = 10.0
 class ServerLink(Protocol):
     """How a worker reaches one ``ps``."""
 
-    def wait(self, deadline_s: float | None = None) -> Any: ...
+    def reach(self, deadline_s: float | None = None) -> Any: ...
 
     def take(self) -> Channel: ...
 
@@ -157,7 +157,7 @@ class ParameterClient:
     def _greet(self, index: int) -> None:
         session = self._sessions[index]
         self._drop(session)
-        session.link.wait()
+        session.link.reach()
         session.channel = session.link.take()
         hello = (self._name, self._worker, self._layout.signature(), repr(self._choice))
         welcome = self._ask(session, Frame(protocol.HELLO, hello))

@@ -164,7 +164,7 @@ class _MemoryLink:
         self._servers = servers
         self._index = index
 
-    def wait(self, deadline_s: float | None = None) -> None:
+    def reach(self, deadline_s: float | None = None) -> None:
         del deadline_s
 
     def take(self) -> Channel:

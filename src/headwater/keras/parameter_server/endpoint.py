@@ -126,12 +126,7 @@ class PeerLink(Link):
     """The way to another task: channels, which wait for it where it is not there, and a watch over whether it is."""
 
     def _open(self) -> Channel:
-        return self._wait_for(None)
-
-    def wait(self, deadline_s: float | None = None) -> None:
-        """Waits until the task can be reached, and says so now and then; raises as `Waiter.connect` does."""
-        self.reach(deadline_s)
-        self.control.status(wait=True)
+        return self._wait_for(self._attempt, None)
 
     def tell(self, frame: Frame) -> None:
         """Sends one frame to the task if it is there.
