@@ -229,7 +229,7 @@ def test_a_job_from_the_form_to_its_end(watched: Watched, running: Server, progr
     row.get_by_role("link").click()
     page.get_by_role("button", name="Delete").click()
     page.wait_for_url("**/")
-    expect(page.get_by_text(job_id)).to_have_count(0)
+    expect(page.locator("main").get_by_text(job_id)).to_have_count(0)
 
 
 def test_the_list_follows_what_happens(watched: Watched, running: Server, program: Path) -> None:
@@ -309,7 +309,7 @@ def test_on_a_telephone(watched: Watched, running: Server, program: Path, reques
     page, name = watched.page, request.node.callspec.id
     job_id = submit(running, program, ps=2, workers=3)
     watched.sign_in(running.token)
-    expect(page.get_by_text(job_id)).to_be_visible()
+    expect(page.locator("main").get_by_text(job_id)).to_be_visible()
     for address, seen in (("/", "Jobs"), ("/new", "New job"), (f"/jobs/{job_id}", "train")):
         page.goto(address)
         expect(page.get_by_role("heading", name=seen).first).to_be_visible()
