@@ -1,4 +1,7 @@
-"""Trains on parameter servers until a file named ``stop`` is in the folder that is given."""
+"""Trains on parameter servers until a file named ``stop`` is in the folder that is given.
+
+With ``--backup`` it saves there where it is when it is asked to end, and goes on from there.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from headwater.keras import FixedShardsPartitioner, ParameterServerStrategy
+from headwater.keras.callbacks import BackupAndRestore
 
 import keras  # isort: skip - the package before it chooses the backend
 
@@ -29,6 +33,9 @@ class Watch(keras.callbacks.Callback):
         model.stop_training = (folder / "stop").exists()
 
 
-model.fit(x, y, batch_size=32, epochs=1_000_000, verbose=0, callbacks=[Watch()], validation_data=(x, y))
+callbacks: list[Any] = [Watch()]
+if "--backup" in sys.argv:
+    callbacks.insert(0, BackupAndRestore(folder / "backup", save_freq=10**9))
+model.fit(x, y, batch_size=32, epochs=1_000_000, verbose=0, callbacks=callbacks, validation_data=(x, y))
 kernel, bias = model.get_weights()
 print("trained", np.round(kernel[:, 0], 2).tolist(), np.round(bias, 2).tolist(), flush=True)

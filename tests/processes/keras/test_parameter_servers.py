@@ -15,11 +15,11 @@ PUSHES = Path(__file__).with_name("pushes.py")
 pytestmark = pytest.mark.slow
 
 
-def start(cluster: Processes, job: str, index: int, folder: Path) -> Process:
+def start(cluster: Processes, job: str, index: int, folder: Path, *options: str) -> Process:
     config = json.dumps({"cluster": cluster.hosts, "task": {"type": job, "index": index}})
     if job == "evaluator":  # it has no place in the cluster
         return cluster.run(*EXEC, str(PROGRAM), str(folder), TF_CONFIG=config)
-    return cluster.start(job, index, PROGRAM, str(folder), TF_CONFIG=config)
+    return cluster.start(job, index, PROGRAM, *options, str(folder), TF_CONFIG=config)
 
 
 def test_workers_and_a_ps_come_and_go_while_the_others_train(tmp_path: Path) -> None:
@@ -75,3 +75,21 @@ def test_a_ps_that_is_asked_to_end_does_so_while_workers_are_there(tmp_path: Pat
         worker.wait_for("epoch")
         assert server.terminate() == 0
         worker.wait_for(r"lost /job:ps/task:0 and waits for it|waits for /job:ps/task:0")
+
+
+def test_a_chief_that_is_asked_to_end_saves_first_and_goes_on_from_there(tmp_path: Path) -> None:
+    def live(cluster: Processes, first: int) -> tuple[int, int]:
+        """A life of a job that has lost all it had in memory; the epochs and the updates when it was asked to end."""
+        start(cluster, "ps", 0, tmp_path)
+        chief = start(cluster, "worker", 0, tmp_path, "--backup")
+        epoch, updates = map(int, chief.wait_for(r"epoch (\d+) updates (\d+)").groups())
+        assert epoch >= first
+        chief.wait_for("epoch", after=chief.line_count())
+        assert chief.terminate() == 75
+        return int(chief.wait_for(r"saved after epoch (\d+), because a task was asked to end")[1]), updates
+
+    with processes(ps=1, worker=1) as cluster:
+        saved, updates = live(cluster, 0)
+    assert saved > 0
+    with processes(ps=1, worker=1) as cluster:
+        assert live(cluster, saved)[1] > updates

@@ -93,11 +93,13 @@ def test_a_ps_may_end_before_the_workers() -> None:
 )
 def test_a_failure_ends_all_others_and_gives_its_exit_code(returncode: int, exit_code: int, reason: str) -> None:
     decision = decide(running(), Ended(SECOND, returncode), 1.0)
-    assert decision.actions == terminate([PS, FIRST])
+    assert decision.actions == terminate([FIRST])
     assert decision.state.failure is not None
     assert decision.state.failure.task == SECOND
     assert reason in decision.state.failure.reason
-    over = after(decision.state, Ended(FIRST, -signal.SIGTERM), Ended(PS, 1))
+    decision = decide(decision.state, Ended(FIRST, -signal.SIGTERM), 2.0)
+    assert decision.actions == terminate([PS]), "it may hold what the worker saved at its end"
+    over = after(decision.state, Ended(PS, 1))
     assert (over.phase, over.exit_code, over.failure) == (Phase.OVER, exit_code, decision.state.failure)
 
 
@@ -106,7 +108,7 @@ def test_a_task_that_cannot_start_has_failed() -> None:
     assert decision.state.exit_code == 127
     assert decision.state.failure is not None
     assert "no memory" in decision.state.failure.reason
-    assert decision.actions == terminate([PS, SECOND])
+    assert decision.actions == terminate([SECOND])
 
 
 def test_what_does_not_end_is_killed_after_the_grace_period() -> None:
@@ -120,8 +122,10 @@ def test_what_does_not_end_is_killed_after_the_grace_period() -> None:
 
 def test_an_interruption_ends_all() -> None:
     decision = decide(running(), Interrupted(signal.SIGINT), 1.0)
-    assert decision.actions == terminate(TASKS)
-    over = after(decision.state, *(Ended(task, -signal.SIGTERM) for task in TASKS))
+    assert decision.actions == terminate([FIRST, SECOND])
+    last = decide(after(decision.state, Ended(FIRST, -signal.SIGTERM)), Ended(SECOND, -signal.SIGTERM), 1.0)
+    assert last.actions == terminate([PS])
+    over = after(last.state, Ended(PS, -signal.SIGTERM))
     assert (over.phase, over.exit_code, over.failure) == (Phase.OVER, 130, None)
 
 

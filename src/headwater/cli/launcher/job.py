@@ -244,6 +244,8 @@ def _ended(state: JobState, task: TaskName, failure: Failure | None, returncode:
     elif failure is not None and state.exit_code == 0 and returncode not in _AS_ASKED:
         # Asked to end after the work was done, and failed at that by itself.
         decision = Decision(replace(state, failure=failure, exit_code=failure.exit_code))
+    elif task.job != PS and not state.working:
+        decision = Decision(state, _terminate(state.running))
     if not decision.state.running:
         return replace(decision, state=replace(decision.state, phase=Phase.OVER))
     return decision
@@ -307,7 +309,12 @@ def _interrupted(state: JobState, signum: signal.Signals, now: float) -> Decisio
 def _end(state: JobState, exit_code: int, reason: str, now: float) -> Decision:
     phase = Phase.ENDING if state.running else Phase.OVER
     state = replace(state, phase=phase, exit_code=exit_code, kill_at=now + state.grace_s)
-    return Decision(state, tuple(Signal(task, signal.SIGTERM) for task in sorted(state.running)), reason)
+    # What workers save at their end, a `ps` may hold: it is asked when they are gone.
+    return Decision(state, _terminate(state.working or state.running), reason)
+
+
+def _terminate(tasks: Iterable[TaskName]) -> tuple[Signal, ...]:
+    return tuple(Signal(task, signal.SIGTERM) for task in sorted(tasks))
 
 
 def _kill(state: JobState, reason: str) -> Decision:

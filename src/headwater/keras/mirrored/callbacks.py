@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import signal
-import sys
-import threading
-from collections.abc import Generator, Iterable
-from contextlib import contextmanager
-from types import FrameType
+from collections.abc import Iterable
 from typing import Any, Protocol, runtime_checkable
 
 import keras
@@ -20,9 +15,6 @@ from headwater.keras.tensorboard import TensorBoard, like
 _base: Any = Callback
 _list: Any = CallbackList
 _keras: Any = keras
-
-#: What a process ends with that whoever started it shall start again (EX_TEMPFAIL).
-RESTART_EXIT_CODE = 75
 
 
 @runtime_checkable
@@ -112,47 +104,3 @@ def prepare_callbacks(callbacks: Any, mirrored: _Fits) -> list[Any]:
 def _only_once() -> tuple[Any, ...]:
     known = _keras.callbacks
     return (TensorBoard, known.TensorBoard, known.CSVLogger, known.RemoteMonitor, known.ProgbarLogger)
-
-
-class Preempted(SystemExit):
-    """This process was asked to end (SIGTERM), or another one was, and what is needed to go on has been saved.
-
-    It ends the process with exit code 75, unless the program catches it.
-
-    Attributes:
-      epoch: epochs that are over.
-      step: steps of the present one that are over.
-    """
-
-    def __init__(self, epoch: int, step: int) -> None:
-        super().__init__(RESTART_EXIT_CODE)
-        self.epoch = epoch
-        self.step = step
-        print(
-            f"headwater: saved after epoch {epoch}, step {step}, because a task was asked to end; "
-            f"ending with exit code {RESTART_EXIT_CODE} to be started again",
-            file=sys.stderr,
-        )
-
-    @staticmethod
-    @contextmanager
-    def noticed_by(mirrored: _Fits, *, wanted: bool) -> Generator[None]:
-        """Within it, SIGTERM makes all processes save and end after the present step.
-
-        Args:
-          mirrored: is told.
-          wanted: whether there is anything that saves; without it SIGTERM does what it did.
-        """
-        may = threading.current_thread() is threading.main_thread()
-        if not wanted or not may or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
-            yield
-            return
-
-        def notice(_signum: int, _frame: FrameType | None) -> None:
-            mirrored.stop_wanted = True
-
-        signal.signal(signal.SIGTERM, notice)
-        try:
-            yield
-        finally:
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)

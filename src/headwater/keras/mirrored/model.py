@@ -16,9 +16,10 @@ from keras.src.trainers.data_adapters import array_slicing, data_adapter_utils
 
 from headwater.data.options import AutoShardPolicy
 from headwater.keras import saving
-from headwater.keras.mirrored.callbacks import Mirror, Preempted, SavesProgress, prepare_callbacks
+from headwater.keras.mirrored.callbacks import Mirror, SavesProgress, prepare_callbacks
 from headwater.keras.mirrored.shards import Shards, Share, shards_of
 from headwater.keras.mirrored.steps import Replicas, State, TrainStep, loss_totals, rows_of, sums_its_loss
+from headwater.keras.preemption import Preempted
 from headwater.keras.progress import progress_callbacks
 
 _jax: Any = jax

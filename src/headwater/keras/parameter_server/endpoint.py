@@ -254,6 +254,10 @@ class Endpoint:
             except (ConnectFailure, OpError) as error:
                 _log.debug("%s did not hear that %s is done: %s", server, self.identity.task, error)
 
+    def comes_back(self) -> None:
+        """The program of this worker ends now, and not because it is done: no ``ps`` is told so."""
+        atexit.unregister(self.leave)
+
     def _left(self, peer: str, *, over: bool) -> None:
         _log.info("%s heard that %s is done", self.identity.task, peer)
         if over:

@@ -20,6 +20,7 @@ from headwater.keras.parameter_server.client import ParameterClient
 from headwater.keras.parameter_server.protocol import TRAINING_OVER, UNKNOWN_STEPS
 from headwater.keras.parameter_server.steps import GradientStep
 from headwater.keras.parameter_server.values import ModelValues, Place
+from headwater.keras.preemption import Preempted
 from headwater.keras.progress import progress_callbacks
 
 _keras: Any = keras
@@ -50,10 +51,15 @@ class ServedModel(ModelValues):
     Args:
       model: of Keras.
       place: says who we are.
+
+    Attributes:
+      stop_wanted: whether this process is asked to end.
     """
 
     def __init__(self, model: Any, place: Place) -> None:
         super().__init__(model, place)
+        self.stop_wanted = False
+        self._backups: list[Any] = []
         self._step: GradientStep | None = None
         self._training = 0
         self._logs: dict[str, Any] = {}
@@ -165,18 +171,20 @@ class ServedModel(ModelValues):
             self._bring_changes()
             initial_epoch = model._initial_epoch or initial_epoch
         logs: dict[str, Any] = {}
+        self.stop_wanted = False
         try:
-            for epoch in range(initial_epoch, epochs):
-                over = self._epoch(epoch, batches, container)
-                logs = dict(model._get_metrics_result_or_logs(self._logs)) if self._logs else {}
-                self.sync(state=chief)
-                if chief and validation_data is not None and model._should_eval(epoch, validation_freq):
-                    logs |= validation()
-                container.on_epoch_end(epoch, logs)
-                if chief and model.stop_training:
-                    client.stop_training()
-                if over or model.stop_training:
-                    break
+            with Preempted.noticed_by(self, wanted=bool(self._backups)):
+                for epoch in range(initial_epoch, epochs):
+                    over = self._epoch(epoch, batches, container)
+                    logs = dict(model._get_metrics_result_or_logs(self._logs)) if self._logs else {}
+                    self.sync(state=chief)
+                    if chief and validation_data is not None and model._should_eval(epoch, validation_freq):
+                        logs |= validation()
+                    container.on_epoch_end(epoch, logs)
+                    if chief and model.stop_training:
+                        client.stop_training()
+                    if over or model.stop_training:
+                        break
         finally:
             model._eval_epoch_iterator = None
         client.finish()
@@ -224,11 +232,21 @@ class ServedModel(ModelValues):
             data, rows = share_of(batch, index, count)
             following = self._one_step(client, step, data, rows, wish)
             container.on_train_batch_end(ticket, self._logs)
+            if self.stop_wanted:
+                self._save_and_stop(epoch)
             ticket = following
             if model.stop_training:
                 break
         step.end()
         return ticket == TRAINING_OVER
+
+    def _save_and_stop(self, epoch: int) -> None:
+        """This process is to end: saves what is needed to go on with ``epoch``, and ends it."""
+        for backup in self._backups:
+            backup._save_model()
+        if self.place.endpoint is not None:
+            self.place.endpoint.comes_back()
+        raise Preempted(epoch)
 
     def _one_step(
         self, client: ParameterClient, step: GradientStep, data: Any, rows: int, wish: tuple[int, int, int] | None
@@ -280,6 +298,7 @@ class ServedModel(ModelValues):
         ]
         for callback in mine:
             self._sync_before_saving(callback)
+        self._backups = [callback for callback in mine if isinstance(callback, _keras.callbacks.BackupAndRestore)]
         return _keras.callbacks.CallbackList(
             [*mine, *progress_callbacks(shared=False)], add_history=True, add_progbar=chief and verbose != 0,
             verbose=verbose, epochs=epochs, steps=batches.steps, model=self.model,
