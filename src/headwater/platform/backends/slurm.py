@@ -13,6 +13,7 @@ import os
 import secrets
 import shutil
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ from headwater.platform.backends.base import (
     TaskState,
 )
 from headwater.platform.backends.slurm_ends import Asked, SlurmState, seconds, verdict
-from headwater.platform.backends.slurm_script import SlurmRendering, batch_script
+from headwater.platform.backends.slurm_script import WORKING, SlurmRendering, batch_script
 from headwater.platform.host.records import AttemptFolder
 from headwater.telemetry.progress import Progress
 
@@ -139,7 +140,7 @@ class SlurmBackend(JobBackend):
         phase, reason = verdict(
             now,
             number=fields["id"],
-            result=None if result is None else int(result),
+            result=None if result is None or (int(result) == 0 and not _all_done(tasks)) else int(result),
             asked=None if asked is None else Asked.parse(asked),
             grace_s=float(fields.get("grace_s", 0.0)),
             failure=_first_failure(tasks),
@@ -198,6 +199,12 @@ def _state(number: str) -> SlurmState:
     state, _, rest = (listed[0] if listed else "").strip().partition("|")
     limit, _, why = rest.partition("|")
     return SlurmState(state=state, why=why, limit_s=seconds(limit))
+
+
+def _all_done(tasks: Mapping[TaskName, TaskState]) -> bool:
+    """Whether all tasks say that their work is done. Slurm's ``srun`` may end with 0 when its node is gone."""
+    working = [state for task, state in tasks.items() if task.job in WORKING]
+    return all(isinstance(state, Exited) and state.code == 0 for state in working)
 
 
 def _written(path: Path) -> str | None:

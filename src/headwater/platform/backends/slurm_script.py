@@ -108,6 +108,8 @@ failed() {{
     code=0
     return 1
 }}
+# Whether every step that counts has told how it ended: one that was killed from outside has not.
+told() {{ for name in "${{names[@]}}"; do [ -e "$folder/rounds/$round/$name.code" ] || return 1; done; }}
 ended() {{ for step in "$@"; do kill -0 "$step" 2>/dev/null && return 1; done; return 0; }}
 # Not by a signal to srun, which would kill what it asks to end.
 end_all() {{
@@ -133,16 +135,18 @@ while :; do
     export {mark}="{job_id}.$round" HEADWATER_SLURM_ROUND="$round"
     mkdir -p "$folder/rounds/$round"
     working=()
+    names=()
+    interrupted=0
     code=0
 {steps}
     until failed || ended "${{working[@]}}" || [ "$asked" -eq 1 ]; do
         wait -n
     done
     # Once more: what comes after this ends because it is asked to.
-    failed
+    failed || told || interrupted=1
     end_all
     # Slurm may want to start an interrupted job again: that is no result.
-    [ "$asked" -eq 1 ] && exit 143
+    [ "$asked" -eq 1 ] || [ "$interrupted" -eq 1 ] && exit 143
     if [ "$code" -eq 0 ] || [ "$restarts" -ge {limit} ]; then
         result "$code"
         exit "$code"
@@ -206,4 +210,4 @@ def _step(spec: JobSpec, role: Role, count: int, component: int | None, how: Slu
     # The job outlives its evaluator, however that ends.
     counted = "" if role == "evaluator" else f"step {role} "
     line = f'{counted}{shlex.join(command)} "$folder" {role} &'
-    return f"{line} working+=($!)" if role in WORKING else line
+    return f"{line} working+=($!) names+=({role})" if role in WORKING else line
