@@ -45,7 +45,7 @@ class ConditionalAccumulatorBase:
 
     def set_global_step(self, new_global_step: Any, name: str | None = None) -> Operation:
         """An operation that sets the accumulator's time step: gradients of earlier steps are stale from then on."""
-        step = _as_int64(new_global_step)
+        step = as_int64(new_global_step)
         return self._op("ResourceAccumulatorSetGlobalStep", [step], name=name)
 
     def _op(
@@ -66,7 +66,8 @@ def _make(op_type: str, dtype: Any, shape: Any, shared_name: str | None, name: s
     return get_default_graph().create_op(op_type, [], attrs, name).outputs[0]
 
 
-def _as_int64(value: Any) -> Tensor:
+def as_int64(value: Any) -> Tensor:
+    """``value`` as a tensor of the type that steps and indices have here."""
     tensor = convert_to_tensor(value)
     if tensor.dtype.base_dtype == int64:
         return tensor
@@ -99,7 +100,7 @@ class ConditionalAccumulator(ConditionalAccumulatorBase):
         tensor = convert_to_tensor(grad, self._dtype)
         tensor.shape.assert_is_compatible_with(self._shape)
         attrs = {"dtype": self._dtype}
-        return self._op("ResourceAccumulatorApplyGradient", [_as_int64(local_step), tensor], attrs, name)
+        return self._op("ResourceAccumulatorApplyGradient", [as_int64(local_step), tensor], attrs, name)
 
     def take_grad(self, num_required: Any, name: str | None = None) -> Tensor:
         """The reduced gradient, once ``num_required`` have come. Empties the accumulator; its step grows by 1."""
@@ -128,8 +129,8 @@ class SparseConditionalAccumulator(ConditionalAccumulatorBase):
         """An operation that adds rows, unless ``local_step`` is less than the accumulator's time step."""
         known = grad_shape is not None
         inputs = [
-            _as_int64(local_step), _as_int64(grad_indices), convert_to_tensor(grad_values, self._dtype),
-            _as_int64(grad_shape) if known else make_const(np.zeros(0, np.int64)),
+            as_int64(local_step), as_int64(grad_indices), convert_to_tensor(grad_values, self._dtype),
+            as_int64(grad_shape) if known else make_const(np.zeros(0, np.int64)),
         ]  # fmt: skip
         attrs = {"dtype": self._dtype, "has_known_shape": known}
         return self._op("SparseAccumulatorApplyGradient", inputs, attrs, name)

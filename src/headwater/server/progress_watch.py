@@ -7,8 +7,8 @@ import os
 import threading
 from collections.abc import Mapping
 
-from headwater.errors import InvalidArgumentError
 from headwater.telemetry.watchdog import LEAST_S, ProgressWatchdog
+from headwater.transport.waiting import positive_seconds_from
 
 _log = logging.getLogger("headwater")
 
@@ -23,16 +23,7 @@ def behind_after_s(environ: Mapping[str, str] | None = None) -> float:
     Raises:
       InvalidArgumentError: `BEHIND_AFTER` is no number above 0.
     """
-    text = (os.environ if environ is None else environ).get(BEHIND_AFTER)
-    if not text:
-        return LEAST_S
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not seconds > 0:
-        raise InvalidArgumentError(None, None, f"{BEHIND_AFTER} is {text!r}; it must be a number of seconds above 0")
-    return seconds
+    return positive_seconds_from(os.environ if environ is None else environ, BEHIND_AFTER, LEAST_S)
 
 
 class ProgressWatch:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from headwater.build.accumulators import as_int64
 from headwater.build.control_flow import no_op
 from headwater.build.queues import FIFOQueue
 from headwater.build.variables import Variable
@@ -96,10 +97,7 @@ def gather(pairs: GradsAndVars, local_step: Any, required: Any, now: Callable[[]
 def _parts(grad: Any) -> list[Tensor]:
     if not isinstance(grad, IndexedSlices):
         return [grad]
-    indices = grad.indices
-    if indices.dtype.base_dtype != int64:
-        indices = indices.graph.create_op("Cast", [indices], {"DstT": int64}).outputs[0]
-    return [indices, grad.values]
+    return [as_int64(grad.indices), grad.values]
 
 
 class UpdateRunner(QueueRunner):

@@ -16,14 +16,13 @@ import logging
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
+from headwater.build.accumulators import as_int64
 from headwater.build.control_flow import group, no_op
 from headwater.build.state import assign
 from headwater.build.variable_lists import global_variables, report_uninitialized_variables
 from headwater.build.variables import Variable
-from headwater.dtypes import int64
 from headwater.graph.collections import GraphKeys
 from headwater.graph.context import get_default_graph
-from headwater.graph.convert import convert_to_tensor
 from headwater.graph.operation import Operation, Tensor
 from headwater.training.gathering import UpdateRunner, gather, local_step_variable
 from headwater.training.optimizer import GradsAndVars, Optimizer
@@ -138,10 +137,7 @@ class SyncReplicasOptimizer(Optimizer):
     def _now(self) -> Tensor:
         """The global step as of when it is asked for here."""
         step = self._global_step
-        tensor = step.read_value() if isinstance(step, Variable) else convert_to_tensor(step)
-        if tensor.dtype.base_dtype == int64:
-            return tensor
-        return tensor.graph.create_op("Cast", [tensor], {"DstT": int64}).outputs[0]
+        return as_int64(step.read_value() if isinstance(step, Variable) else step)
 
     def _begin_step(self, step: Tensor) -> Operation:
         extra = max(0, self._replicas_to_aggregate - self._total_num_replicas)

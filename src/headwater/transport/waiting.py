@@ -82,6 +82,14 @@ def seconds_from(environ: Mapping[str, str], name: str, default: float) -> float
         raise InvalidArgumentError(None, None, f"{name} is {text!r}, but must be a number of seconds") from None
 
 
+def positive_seconds_from(environ: Mapping[str, str], name: str, default: float) -> float:
+    """As `seconds_from`; InvalidArgumentError for what is not above 0, too."""
+    found = seconds_from(environ, name, default)
+    if not found > 0:
+        raise InvalidArgumentError(None, None, f"{name} is {found:g}, but must be more than 0 s")
+    return found
+
+
 class Waiter:
     """Repeats attempts to reach a task. The clock and the pauses can be replaced.
 

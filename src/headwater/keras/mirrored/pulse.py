@@ -12,10 +12,10 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from headwater.errors import DeadlineExceededError, InvalidArgumentError, OpError
+from headwater.errors import DeadlineExceededError, OpError
 from headwater.transport.channel import Channel
 from headwater.transport.frames import Frame
-from headwater.transport.waiting import seconds_from
+from headwater.transport.waiting import positive_seconds_from
 
 HEARTBEAT = "HEADWATER_HEARTBEAT_S"
 #: The kind of frame that is sent.
@@ -31,10 +31,7 @@ def heartbeat_s(environ: Mapping[str, str]) -> float:
     Raises:
       InvalidArgumentError: ``HEADWATER_HEARTBEAT_S`` is no positive number of seconds.
     """
-    found = seconds_from(environ, HEARTBEAT, _DEFAULT_S)
-    if not found > 0:
-        raise InvalidArgumentError(None, None, f"{HEARTBEAT} must be more than 0 s, but is {found:g}")
-    return found
+    return positive_seconds_from(environ, HEARTBEAT, _DEFAULT_S)
 
 
 @dataclass(kw_only=True, slots=True)
