@@ -128,6 +128,9 @@ class OpDef:
       blocking: a HOST operation that may wait for another step.
       announces: a HOST operation that tells other steps of the updates before it. It may run as soon as nothing can
         stop these: whoever looks at the variables waits for them.
+      repeat: of a blocking HOST operation: ``repeat(context, run, times, *inputs, **attrs)`` has ``run`` called so
+        many times, each time when ``lower`` would not have to wait, by whoever brings that about; None where that
+        cannot be had.
       string_lower: NumPy twin of a PURE lowering, for tensors of strings, which run on the host.
       ref_attr: name of the attribute that lists ``refs`` where these differ from operation to operation; else empty.
       types: type attributes that a GraphDef of it carries: attribute name to the input whose type it is.
@@ -150,6 +153,7 @@ class OpDef:
     updates: tuple[int, ...] = ()
     blocking: bool = False
     announces: bool = False
+    repeat: Callable[..., None] | None = None
     string_lower: Callable[..., Any] | None = None
     ref_attr: str = ""
     types: Mapping[str, int] = field(default_factory=lambda: {"T": 0})

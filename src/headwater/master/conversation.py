@@ -40,7 +40,7 @@ class ChannelConversation:
         self._task = task
         self._channel = channel
         self._end = end
-        self._others = others
+        self._others: Mapping[str, ChannelConversation] = others
         self._stash: dict[int, Sequence[Any]] = {}
         self._done: Sequence[Any] | None = None
         self._open = True
@@ -66,16 +66,14 @@ class ChannelConversation:
         """Waits for the fetches, and ends the conversation."""
         while self._done is None:
             self._next()
-        self._open = False
-        self._end(self._channel, True)
+        self._close(True)
         return self._done
 
     def abort(self, reason: str) -> None:
         """Gives the step up. The task notices that the channel is closed."""
         del reason
         if self._open:
-            self._open = False
-            self._end(self._channel, False)
+            self._close(False)
 
     def look(self) -> None:
         """Takes in what has come, without waiting; raises what the task raises."""
@@ -102,8 +100,7 @@ class ChannelConversation:
 
     def _take(self, frame: Frame) -> None:
         if frame.kind == ERROR:
-            self._open = False
-            self._end(self._channel, True)
+            self._close(True)
             raise_error(frame, self._task)
         if frame.kind == TENSORS:
             step, transfer = transfer_of(frame, self._task)
@@ -139,6 +136,11 @@ class ChannelConversation:
             self._channel.send(frame)
         except UnavailableError as error:
             raise self._lost(error) from error
+
+    def _close(self, usable: bool) -> None:
+        self._open = False
+        self._others = {}  # they know this one: a circle, which only the garbage collector would find
+        self._end(self._channel, usable)
 
     def _lost(self, error: OpError) -> OpError:
         return UnavailableError(None, None, f"{self._task} was lost during step {self._step.number}: {error.message}")

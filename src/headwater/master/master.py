@@ -171,6 +171,8 @@ class PreparedStep:
             for conversation in step.conversations.values():
                 conversation.abort(str(error))
             raise
+        finally:
+            step.conversations = {}  # they know the step: a circle, which only the garbage collector would find
         return [feeds[index] if task == "" else results[task][index] for task, index in self._sources]
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,17 @@ _log = logging.getLogger("headwater")
 Array = np.ndarray[Any, Any]
 Gradient = Sequence[Array]
 """One array of a dense gradient; indices, values and dense shape (empty where unknown) of one of rows."""
+
+_ALIGNMENT = 64
+
+
+def _aligned_copy(array: Array) -> Array:
+    """A copy that starts at a multiple of 64 bytes, where XLA uses it in place. Elsewhere it copies it once more."""
+    room = np.empty(array.nbytes + _ALIGNMENT, np.uint8)
+    start = -room.__array_interface__["data"][0] % _ALIGNMENT
+    copy = room[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+    copy[...] = array
+    return copy
 
 
 class GradientSum:
@@ -66,7 +78,7 @@ class DenseSum(GradientSum):
     def add(self, gradient: Gradient) -> None:
         (array,) = gradient
         if self._sum is None:
-            self._sum = np.array(array)
+            self._sum = _aligned_copy(array)
         else:
             np.add(self._sum, array, out=self._sum)
 
@@ -158,6 +170,30 @@ def _padded(indices: Array, rows: Array) -> tuple[Array, Array]:
     return np.concatenate([indices, outside]), np.concatenate([rows, np.zeros((more, *rows.shape[1:]), rows.dtype)])
 
 
+@dataclass(slots=True)
+class _Repeated:
+    """What `Accumulator.repeat` was asked for.
+
+    Attributes:
+      waiting: the step that asked.
+      required: how many gradients each run takes.
+      run: takes them.
+      left: how many runs are left.
+      running: whether somebody is at it.
+      error: what a run has raised.
+    """
+
+    waiting: Waiting
+    required: int
+    run: Callable[[], None]
+    left: int
+    running: bool = False
+    error: BaseException | None = None
+
+    def over(self) -> bool:
+        return not self.running and (self.left == 0 or self.error is not None)
+
+
 class Accumulator:
     """Gathers the gradients of one variable or of several, which come and go together.
 
@@ -179,6 +215,8 @@ class Accumulator:
         self._count = 0
         self._step = 0
         self._wanted: dict[int, int] = {}
+        self._repeated: list[_Repeated] = []
+        self._set_aside: dict[int, tuple[Sequence[Gradient], int]] = {}
 
     def count(self) -> int:
         """How many gradients are in it now."""
@@ -212,6 +250,9 @@ class Accumulator:
             # Whoever needs more would only look and wait again.
             if self._count >= min(self._wanted.values(), default=self._count + 1):
                 self._condition.notify_all()
+            ready = next((repeated for repeated in self._repeated if self._is_ready(repeated)), None)
+        if ready is not None:
+            self._run(ready)
 
     def take(self, waiting: Waiting, required: int) -> tuple[Sequence[Gradient], int]:
         """Waits for ``required`` gradients of every variable; starts afresh.
@@ -221,17 +262,75 @@ class Accumulator:
         """
         if required <= 0:
             raise InvalidArgumentError(None, None, f"Argument num_required must be positive, but was {required}")
-        what = f"gradients in accumulator {self.name!r} ({required} needed)"
         with self._condition:
+            taken = self._set_aside.pop(id(waiting), None)
+            if taken is not None:
+                return taken
             self._wanted[id(waiting)] = required
             try:
-                waiting.wait_until(self._condition, lambda: self._count >= required, what)
+                waiting.wait_until(self._condition, lambda: self._count >= required, self._what(required))
             finally:
                 del self._wanted[id(waiting)]
-            reduced = [total.reduced(self._count, self._mean) for total in self._sums]
-            self._clear()
-            self._step += 1
-            return reduced, self._step
+            return self._taken()
+
+    def repeat(self, waiting: Waiting, required: int, run: Callable[[], None], times: int) -> None:
+        """Has ``run`` called ``times`` times, each time when a `take` for ``waiting`` in it finds enough gradients.
+
+        Whoever gives the last of them calls it: no thread has to be woken first.
+
+        Raises:
+          Whatever ``run`` raises, and waiting does.
+        """
+        if required <= 0:
+            raise InvalidArgumentError(None, None, f"Argument num_required must be positive, but was {required}")
+        repeated = _Repeated(waiting, required, run, times)
+        with self._condition:
+            self._repeated.append(repeated)
+        try:
+            while True:
+                with self._condition:
+                    waiting.wait_until(
+                        self._condition, lambda: repeated.over() or self._is_ready(repeated), self._what(required)
+                    )
+                    if repeated.over():
+                        break
+                self._run(repeated)
+        finally:
+            with self._condition:
+                self._repeated.remove(repeated)
+        if repeated.error is not None:
+            raise repeated.error
+
+    def _is_ready(self, repeated: _Repeated) -> bool:
+        return not (repeated.running or repeated.over()) and self._count >= repeated.required
+
+    def _run(self, repeated: _Repeated) -> None:
+        """Runs it once, unless somebody else has taken the gradients meanwhile."""
+        with self._condition:
+            if not self._is_ready(repeated):
+                return
+            repeated.running = True
+            self._set_aside[id(repeated.waiting)] = self._taken()
+        try:
+            repeated.run()
+        except BaseException as error:  # noqa: BLE001 - it is for whoever asked, not for whoever gave a gradient
+            repeated.error = error
+        with self._condition:
+            repeated.running = False
+            repeated.left -= 1
+            self._set_aside.pop(id(repeated.waiting), None)
+            # More may have come meanwhile. Whoever asked sees to it, lest one giver makes the updates of all others.
+            if repeated.over() or self._is_ready(repeated):
+                self._condition.notify_all()
+
+    def _what(self, required: int) -> str:
+        return f"gradients in accumulator {self.name!r} ({required} needed)"
+
+    def _taken(self) -> tuple[Sequence[Gradient], int]:
+        reduced = [total.reduced(self._count, self._mean) for total in self._sums]
+        self._clear()
+        self._step += 1
+        return reduced, self._step
 
     def _clear(self) -> None:
         self._count = 0

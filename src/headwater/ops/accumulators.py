@@ -126,7 +126,14 @@ def _means(inference: Inference) -> Sequence[Spec]:
     return specs
 
 
-@host("GatherTake", infer=_means, blocking=True)
+def _repeat_take(
+    context: Any, run: Any, times: int, num_required: Any, *, shared_name: str, shapes: Any, rows: Any, dtypes: Any
+) -> None:
+    del dtypes
+    _gathered(context, shared_name, shapes, rows).repeat(context.step, int(num_required), run, times)
+
+
+@host("GatherTake", infer=_means, blocking=True, repeat=_repeat_take)
 def take(context: Any, num_required: Any, *, shared_name: str, shapes: Any, rows: Any, dtypes: Any) -> Any:
     """Waits for so many gradients; gives the step that begins, and the mean gradient of every variable."""
     del dtypes

@@ -128,7 +128,8 @@ def stateful(
 
 def host(
     name: str, *, infer: Infer, refs: Sequence[int] = (), ref_attr: str = "", blocking: bool = False,
-    announces: bool = False, gradient: Callable[..., Sequence[Any]] | None = None,
+    announces: bool = False, repeat: Callable[..., None] | None = None,
+    gradient: Callable[..., Sequence[Any]] | None = None,
     types: Mapping[str, int] | None = None, inputs: str | None = None,
 ) -> Callable[[F], F]:  # fmt: skip
     """Registers a Python function of NumPy arrays: ``f(context, *inputs, **attrs)`` gives an array, a tuple, or None.
@@ -142,8 +143,8 @@ def host(
         register(
             OpDef(
                 name=name, kind=Kind.HOST, lower=function, infer=infer, attrs=attrs, defaults=defaults,
-                refs=tuple(refs), ref_attr=ref_attr, blocking=blocking, announces=announces, gradient=gradient,
-                differentiable=gradient is not None,
+                refs=tuple(refs), ref_attr=ref_attr, blocking=blocking, announces=announces, repeat=repeat,
+                gradient=gradient, differentiable=gradient is not None,
                 types=_types(types or {}, inputs, arguments), arguments=arguments,
             )
         )  # fmt: skip

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -25,6 +25,8 @@ from headwater.runtime.resources import Cell, Resources
 
 # Pyright finds the types of these functions of JAX in part only.
 _jax: Any = jax
+
+_SMALL_BYTES = 4096
 
 
 class Executable:
@@ -59,6 +61,7 @@ class Executable:
         self._device = None if is_default(compute.device) else local_device(compute.device)
         self._check_indices = IndexChecks(compute, self._cells) or None
         self.touches_state = bool(self._cells)
+        self._stores = _stores(compute)
         self.only_reads = not self._written and not compute.inputs and all(_is_read(node) for node in compute.nodes)
         if self.only_reads:
             self._output_cells = [self._cells[name] for name in _read_outputs(compute)]
@@ -107,6 +110,8 @@ class Executable:
         counter = np.uint32(step_number & 0xFFFFFFFF) if self._random else None
         if not self.touches_state:
             return run((), (), inputs, counter)[1], ()
+        if self._stores is not None and self._store(inputs, self._stores, certain):
+            return (), ()
         with self._lock:
             donated = [cell_value(cell) for cell in self._donated_cells]
             kept = [cell_value(cell) for cell in self._kept_cells]
@@ -120,6 +125,21 @@ class Executable:
                 cell.value = value
                 cell.updates += 1
         return outputs, changed
+
+    def _store(self, inputs: Sequence[Any], sources: Mapping[str, int], certain: Callable[[], None] | None) -> bool:
+        """Gives variables small values as they are, which takes a tenth of an executable's time; False where they do
+        not fit."""
+        with self._lock:
+            pairs = [(self._cells[name], inputs[index]) for name, index in sources.items()]
+            if not all(_fits(cell.value, value) for cell, value in pairs):
+                return False
+            if certain is not None:
+                certain()
+            for cell, value in pairs:
+                cell.value = np.array(value)
+                cell.value.flags.writeable = False  # whoever fetches it gets a copy
+                cell.updates += 1
+        return True
 
     def _run_elsewhere(self, run: Any, inputs: Sequence[Any], step_number: int) -> tuple[Sequence[Any], Sequence[Any]]:
         with self._lock, jax.default_device(self._device):
@@ -175,6 +195,17 @@ def _read_outputs(compute: Compute) -> list[str]:
     """For every output of a `Compute` that only reads: the variable it shows."""
     shown = {f"{node.name}:0": node.refs.get(0, node.name) for node in compute.nodes}
     return [shown[name] for name in compute.outputs]
+
+
+def _stores(compute: Compute) -> dict[str, int] | None:
+    """For a `Compute` that only assigns inputs to variables: for each variable, which input."""
+    if compute.outputs or not all(node.type == "Assign" and node.inputs[1] in compute.inputs for node in compute.nodes):
+        return None
+    return {node.refs[0]: compute.inputs.index(node.inputs[1]) for node in compute.nodes}
+
+
+def _fits(old: Any, new: Any) -> bool:
+    return old is not None and old.shape == new.shape and old.dtype == new.dtype and new.nbytes <= _SMALL_BYTES
 
 
 def _variables_of(compute: Compute) -> tuple[dict[str, None], dict[str, None]]:

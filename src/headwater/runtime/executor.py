@@ -43,6 +43,7 @@ class CompiledPlan:
         self.plan = plan
         self.trains = trains(plan)
         self._resources = resources
+        self._variables = dict(plan.variables)
         self._index: dict[str, int] = {}
         self._template: Slots = []
         for name in plan.feeds:
@@ -102,11 +103,29 @@ class CompiledPlan:
         if self._blocks is not None:
             self._blocks.run(step)
             return []
-        if step.trace is None and step.deadline is None:
-            for _ in range(self._repeats - 1):
-                self._once((), step, wait, None)
-                step.check()
+        if self._repeats > 1 and step.trace is None and step.deadline is None:
+            self._repeat(step, wait)
         return self._once(feeds, step, wait, answer)
+
+    def _repeat(self, step: Step, wait: bool) -> None:
+        """Runs the plan all but one of the times that its task repeats it, in whichever threads make it ready."""
+
+        def run() -> None:
+            self._once((), step, wait, None)
+            step.check()
+
+        first = self.plan.instructions[0]
+        assert isinstance(first, Host), first  # see `can_repeat`
+        node, times = first.node, self._repeats - 1
+        if node.definition.repeat is None:
+            for _ in range(times):
+                run()
+        else:
+            inputs = [self._template[self._index[name]] for name in node.inputs]
+            node.definition.repeat(self._context(node, step), run, times, *inputs, **_attrs(node))
+
+    def _context(self, node: Node, step: Step) -> HostContext:
+        return HostContext(node.name, self.plan.task, step, self._resources, self._variables, node.inputs)
 
     def _once(
         self, feeds: Sequence[Any], step: Step, wait: bool, answer: Callable[[list[Any]], None] | None
@@ -189,7 +208,7 @@ class CompiledPlan:
                 raise AssertionError(item)
 
     def _compute(self, item: Compute) -> Any:
-        executable = Executable(item, dict(self.plan.variables), self._resources)
+        executable = Executable(item, self._variables, self._resources)
         sources = self._slots(item.inputs)
         targets = self._slots(item.outputs)
         if executable.only_reads:
@@ -211,10 +230,10 @@ class CompiledPlan:
 
     def _host(self, node: Node) -> Any:
         definition = node.definition
-        attrs = {key: value for key, value in node.attrs.items() if key in definition.attrs}
+        attrs = _attrs(node)
         sources = [self._slot(name) if index not in node.refs else -1 for index, name in enumerate(node.inputs)]
         cells = {
-            index: self._resources.cell(self.plan.variables[name].container, self.plan.variables[name].cell)
+            index: self._resources.cell(self._variables[name].container, self._variables[name].cell)
             for index, name in node.refs.items()
         }
         on_host = definition.kind is Kind.HOST
@@ -223,7 +242,6 @@ class CompiledPlan:
         lower = definition.lower if on_host else definition.string_lower
         if lower is None:
             raise UnimplementedError(None, None, f"{node.type} ({node.name!r}) has no form for strings")
-        variables = dict(self.plan.variables)
         outputs = self._outputs_of(node)
 
         def run(slots: Slots, step: Step) -> None:
@@ -233,8 +251,7 @@ class CompiledPlan:
             ]  # fmt: skip
             try:
                 if on_host:
-                    context = HostContext(node.name, self.plan.task, step, self._resources, variables, node.inputs)
-                    result = lower(context, *inputs, **attrs)
+                    result = lower(self._context(node, step), *inputs, **attrs)
                 elif definition.kind is Kind.RANDOM:
                     result = lower(_generator(attrs, step), *inputs, **attrs)
                 else:
@@ -303,6 +320,11 @@ def _last_update(instructions: Sequence[Any]) -> int:
         at -= 1
     last = instructions[at] if at >= 0 else None
     return at if isinstance(last, Compute) and not last.outputs and not last.static else len(instructions)
+
+
+def _attrs(node: Node) -> dict[str, Any]:
+    """The attributes that the operation's lowering takes."""
+    return {key: value for key, value in node.attrs.items() if key in node.definition.attrs}
 
 
 def _values(slots: Slots, indices: Sequence[int]) -> list[Any]:

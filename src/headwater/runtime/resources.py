@@ -62,8 +62,11 @@ class Resources:
 
     def get_or_make(self, container: str, name: str, kind: type[R], make: Callable[[], R]) -> R:
         """The resource ``name`` of class ``kind`` (a queue, a table …), made when it is not there."""
+        key = (container, kind, name)
+        found = self._others.get(key)
+        if found is not None:  # without the lock, which an update may have for long
+            return found
         with self.lock:
-            key = (container, kind, name)
             if key not in self._others:
                 self._others[key] = make()
             return self._others[key]

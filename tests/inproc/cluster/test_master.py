@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from headwater import tf
-from headwater.master.master import SessionOptions
+from headwater.master.conversation import ChannelConversation
+from headwater.master.master import MasterStep, SessionOptions
 from headwater.master.protocol import HOLD
 from headwater.server.master_service import MasterService
 from headwater.transport.channel import memory_pair
@@ -289,6 +290,21 @@ def test_a_session_that_is_dropped_leaves_no_plans_behind(cluster: MemoryCluster
         if thread.name == "closes a session":
             thread.join()
     assert cluster.task("ps").runtime.session_count() == 0
+
+
+def test_a_step_leaves_nothing_to_the_garbage_collector(cluster: MemoryCluster) -> None:
+    variables = [_variable(1.0, device) for device in PS]
+    with tf.Session(cluster.target("worker")) as session:
+        session.run([v.initializer for v in variables])
+        gc.collect()
+        gc.disable()
+        try:
+            for _ in range(3):
+                session.run(variables)
+            left = [found for found in gc.get_objects() if isinstance(found, MasterStep | ChannelConversation)]
+        finally:
+            gc.enable()
+    assert not left
 
 
 def test_a_restarted_master_leaves_no_plans_behind(cluster: MemoryCluster) -> None:

@@ -112,6 +112,24 @@ def test_variables_of_text_are_not_changed_from_outside() -> None:
             assert session.run(v).tolist() == before
 
 
+def test_small_variables_are_not_changed_from_outside() -> None:
+    with tf.Graph().as_default(), tf.Session() as session:
+        fed = tf.placeholder(tf.float32, [2])
+        v = tf.Variable([0.0, 0.0])
+        store = v.assign(fed).op
+        session.run(tf.global_variables_initializer())
+        value = np.array([1.0, 2.0], np.float32)
+        for _ in range(2):  # the second time, the variables have a value of this shape
+            session.run(store, {fed: value})
+        value[0] = 9.0
+        found = session.run(v)
+        found[1] = 9.0
+        assert session.run(v).tolist() == [1.0, 2.0]
+        assert session.run(v.assign_add([1.0, 1.0])).tolist() == [2.0, 3.0]
+        session.run(store, {fed: value})
+        assert session.run(v).tolist() == [9.0, 2.0]
+
+
 def test_an_operation_that_gives_too_little() -> None:
     with tf.Graph().as_default(), tf.Session() as session:
         first, second = _op("TestOneOutputTooFew").outputs
