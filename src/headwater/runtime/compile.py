@@ -26,6 +26,7 @@ from headwater.runtime.resources import Cell, Resources
 # Pyright finds the types of these functions of JAX in part only.
 _jax: Any = jax
 
+#: Up to this size, in bytes, a copy by NumPy takes less than the call of an executable.
 _SMALL_BYTES = 4096
 
 
