@@ -221,6 +221,18 @@ class BundleReader:
         """The slices in which a tensor is stored; none when it is stored whole."""
         return [TensorSlice.from_proto(proto) for proto in self._entry(name).slices]
 
+    def check_sizes(self) -> None:
+        """Checks that the data files are there and as long as the index says, without reading them.
+
+        Raises:
+          NotFoundError: a data file is missing.
+          DataLossError: one is cut off, or the index is damaged.
+        """
+        for name, entry in self._index.entries.items():
+            parts = self._index.parts(entry, name) if entry.slices else [(None, entry)]
+            for _, found in parts:
+                self._check_size(found, name)
+
     def read(self, name: str) -> npt.NDArray[Any]:
         """One tensor, whole.
 

@@ -1,6 +1,7 @@
 """Which checkpoints a folder has, and which is the newest: the text file ``checkpoint`` beside them.
 
-The file is a ``CheckpointState`` message in text form. A path in it that is not absolute is relative to its folder.
+The file is a ``CheckpointState`` message in text form, with a checksum in a comment line (`headwater.io.sealed`). A
+path in it that is not absolute is relative to its folder.
 """
 
 from __future__ import annotations
@@ -13,17 +14,22 @@ from typing import Any, Final
 
 from google.protobuf import text_format
 
-from headwater.errors import NotFoundError
+from headwater.errors import DataLossError, NotFoundError
 from headwater.io import files
 from headwater.io.files import Path, as_path
 from headwater.io.protos.checkpoint_state_pb2 import CheckpointState
+from headwater.io.sealed import seal, unseal
 from headwater.io.tensor_bundle import index_path
+from headwater.training.checkpoint_search import FoundCheckpoints, find_checkpoints
 
 _logger: Final = logging.getLogger(__name__)
 _DEFAULT_FILENAME: Final = "checkpoint"
 _NANOSECONDS: Final = 1_000_000_000
 _ANY_DATA_FILE: Final = ".data-?????-of-?????"
 _VERSION_2: Final = 2
+
+_said: Final[dict[str, str]] = {}
+"""What was logged last of each state file that cannot be used."""
 
 
 def checkpoint_state_path(save_dir: Path, latest_filename: str | None = None) -> str:
@@ -111,43 +117,118 @@ def update_checkpoint_state(
         save_dir, newest, paths, all_model_checkpoint_timestamps, last_preserved_timestamp
     )
     with files.atomic_write(path) as file:
-        file.write(text_format.MessageToString(state).encode())
+        file.write(seal(text_format.MessageToString(state).encode()))
 
 
 def get_checkpoint_state(checkpoint_dir: Path, latest_filename: str | None = None) -> Any:
     """The state of a folder, with paths that can be opened.
+
+    A state file that is missing or damaged while there are checkpoints does not make a program begin anew over them:
+    the newest whole one is found without it, which is logged. The state then names that one only, so that nothing
+    deletes the others.
 
     Args:
       checkpoint_dir: the folder.
       latest_filename: name of the state file; ``checkpoint`` by default.
 
     Returns:
-      A ``CheckpointState`` message; None when there is no state file, or an unreadable one.
+      A ``CheckpointState`` message; None when there is neither a state file nor a checkpoint.
 
     Raises:
-      ValueError: the file names no newest checkpoint.
+      DataLossError: the file is missing or damaged and no checkpoint is whole, or it is not certain which is the
+        newest; or it was changed by hand to name another one than the newest, and still has its checksum.
+      ValueError: the file names no newest checkpoint, and there is none.
     """
     folder = as_path(checkpoint_dir)
     path = checkpoint_state_path(folder, latest_filename)
+    state = CheckpointState()
     try:
         with files.open_file(path, "rb") as file:
-            state = text_format.Parse(file.read().decode(), CheckpointState())
+            content, sealed = unseal(file.read())
+        text_format.Parse(content.decode(), state)
     except NotFoundError:
-        return None
+        return _without_state_file(folder, path)
     except (text_format.ParseError, UnicodeDecodeError) as error:
-        _logger.warning("%s: checkpoint state ignored, it is damaged: %s", path, error)
-        return None
-    if not state.model_checkpoint_path:
-        raise ValueError(f"{path}: model_checkpoint_path is missing")
-    # Joining leaves absolute paths as they are.
-    state.model_checkpoint_path = os.path.join(folder, state.model_checkpoint_path)
+        return _from_damaged(folder, path, CheckpointState(), " ".join(str(error).split()))
+    newest: str = state.model_checkpoint_path
+    if newest:
+        # Joining leaves absolute paths as they are.
+        newest = state.model_checkpoint_path = os.path.join(folder, newest)
     for index, each in enumerate(state.all_model_checkpoint_paths):
         state.all_model_checkpoint_paths[index] = os.path.join(folder, each)
-    return state
+    if sealed == "broken":
+        return _from_damaged(folder, path, state, "its checksum is wrong")
+    if not newest:
+        return _from_empty(folder, path, state)
+    return state if checkpoint_exists(glob.escape(newest)) else _from_outdated(folder, path, state)
+
+
+def _without_state_file(folder: str, path: str) -> Any:
+    found = _find(folder, path, CheckpointState())
+    # A first save that was interrupted has data files, but has not overwritten anything yet.
+    if found.newest is None and not found.damaged:
+        return None
+    return _instead(found, path, "it is missing")
+
+
+def _from_damaged(folder: str, path: str, state: Any, problem: str) -> Any:
+    found = _find(folder, path, state)
+    named: str = state.model_checkpoint_path
+    older = found.newest is not None and os.path.abspath(named) != os.path.abspath(found.newest)
+    if older and named and checkpoint_exists(glob.escape(named)):
+        raise DataLossError(
+            None,
+            None,
+            f"{path} is damaged, or was changed by hand: {problem}. It names {named}, while {found.newest} is the "
+            "newest checkpoint. If you changed it, delete its line that begins with # crc32c; if not, delete the "
+            "file to go on from the newest",
+        )
+    return _instead(found, path, f"it is damaged: {problem}")
+
+
+def _from_empty(folder: str, path: str, state: Any) -> Any:
+    found = _find(folder, path, state)
+    problem = "model_checkpoint_path is missing"
+    if found.newest is None and not found.damaged:
+        raise ValueError(f"{path}: {problem}")
+    return _instead(found, path, f"it is damaged: {problem}")
+
+
+def _from_outdated(folder: str, path: str, state: Any) -> Any:
+    found = _find(folder, path, state)
+    if found.newest is None and not found.damaged and not found.without_index:
+        return state
+    return _instead(found, path, f"it names {state.model_checkpoint_path}, which is not there")
+
+
+def _find(folder: str, path: str, state: Any) -> FoundCheckpoints:
+    named = [each for each in (state.model_checkpoint_path, *state.all_model_checkpoint_paths) if each]
+    return find_checkpoints(folder, named, os.path.basename(path))
+
+
+def _instead(found: FoundCheckpoints, path: str, problem: str) -> Any:
+    """The state to go on with in the place of that in the file ``path``, of which ``problem`` says why it is no use."""
+    if found.newest is None:
+        damaged = "; ".join((*found.damaged, *found.without_index)) or "there is none"
+        raise DataLossError(
+            None,
+            None,
+            f"The checkpoint state {path} cannot be used, {problem}, and no checkpoint beside it is whole: {damaged}. "
+            "Training does not begin anew over what is there: restore the files, or move them away",
+        )
+    message = f"The checkpoint state {path} cannot be used, {problem}. {found.newest} is the newest whole checkpoint"
+    if _said.get(path) != message:
+        _said[path] = message  # who polls the folder hears of it once
+        _logger.warning("%s: it is used instead, and the others stay where they are", message)
+    return CheckpointState(model_checkpoint_path=found.newest, all_model_checkpoint_paths=[found.newest])
 
 
 def latest_checkpoint(checkpoint_dir: Path, latest_filename: str | None = None) -> str | None:
-    """Path of the newest checkpoint of a folder, for a restore; None when there is none."""
+    """Path of the newest checkpoint of a folder, for a restore; None when there is none.
+
+    Raises:
+      DataLossError, ValueError: as `get_checkpoint_state` says.
+    """
     state = get_checkpoint_state(checkpoint_dir, latest_filename)
     if state is None:
         return None

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import logging
+import os
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -36,7 +39,7 @@ class TestStateFile:
         text = f'model_checkpoint_path: "{tmp_path}/m-2"\n' + "".join(
             f'all_model_checkpoint_paths: "{tmp_path}/m-{n}"\n' for n in (1, 2)
         )
-        assert (tmp_path / "checkpoint").read_text() == text
+        assert re.fullmatch(re.escape(text) + r"# crc32c: [0-9a-f]{8}\n", (tmp_path / "checkpoint").read_text())
         state = get_checkpoint_state(tmp_path)
         assert state.model_checkpoint_path == f"{tmp_path}/m-2"
         assert list(state.all_model_checkpoint_paths) == [f"{tmp_path}/m-1", f"{tmp_path}/m-2"]
@@ -44,7 +47,7 @@ class TestStateFile:
     def test_relative_paths_on_request(self, tmp_path: Path) -> None:
         update_checkpoint_state(tmp_path, tmp_path / "m-2", [tmp_path / "m-1", "m-0"], save_relative_paths=True)
         text = (tmp_path / "checkpoint").read_text()
-        assert [line.split('"')[1] for line in text.splitlines()] == ["m-2", "m-1", "m-0", "m-2"]
+        assert re.findall(r'"(.*)"', text) == ["m-2", "m-1", "m-0", "m-2"]
         (tmp_path / "checkpoint").rename(tmp_path / "moved")
         assert get_checkpoint_state(tmp_path, "moved").model_checkpoint_path == f"{tmp_path}/m-2"
 
@@ -71,20 +74,145 @@ class TestStateFile:
         with pytest.raises(errors.NotFoundError):
             update_checkpoint_state(tmp_path / "no", "m")
 
-    def test_no_state_and_damaged_state(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    def test_no_state(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
         assert get_checkpoint_state(tmp_path) is None
         assert get_checkpoint_state(tmp_path / "no") is None
         assert latest_checkpoint(tmp_path) is None
         assert not caplog.records
-        for content in (b"garbage {", b'unknown: "x"', b"\xff\xfe"):
-            (tmp_path / "checkpoint").write_bytes(content)
-            with caplog.at_level(logging.WARNING):
-                assert get_checkpoint_state(tmp_path) is None
-            assert f"{tmp_path}/checkpoint: checkpoint state ignored" in caplog.text
-            caplog.clear()
+
+    @pytest.mark.parametrize("content", [b"garbage {", b'unknown: "x"', b"\xff\xfe"])
+    def test_a_damaged_state_and_no_checkpoint(self, tmp_path: Path, content: bytes) -> None:
+        (tmp_path / "checkpoint").write_bytes(content)
+        with pytest.raises(errors.DataLossError, match=f"{tmp_path}/checkpoint cannot be used, it is damaged"):
+            get_checkpoint_state(tmp_path)
+
+    def test_an_empty_state_and_no_checkpoint(self, tmp_path: Path) -> None:
         (tmp_path / "checkpoint").write_text("")
         with pytest.raises(ValueError, match="model_checkpoint_path is missing"):
             get_checkpoint_state(tmp_path)
+
+
+def trained(folder: Path) -> list[str]:
+    """Three checkpoints and their state, the oldest being noted as the first."""
+    paths = [save(folder / f"model.ckpt-{step}", global_step=step) for step in (8, 10, 12)]
+    for number, path in enumerate(paths):
+        os.utime(f"{path}.index", (1e9 + number, 1e9 + number))
+    update_checkpoint_state(folder, paths[-1], paths, save_relative_paths=True)
+    return paths
+
+
+def flips(content: bytes) -> Iterator[bytes]:
+    """``content`` with each bit of it flipped, one at a time."""
+    for place in range(len(content)):
+        for bit in range(8):
+            yield content[:place] + bytes([content[place] ^ 1 << bit]) + content[place + 1 :]
+
+
+class TestDamage:
+    """A state file that is damaged or missing beside checkpoints."""
+
+    @pytest.mark.slow
+    def test_every_flipped_bit_gives_the_newest_or_an_error(self, tmp_path: Path) -> None:
+        newest = trained(tmp_path)[-1]
+        path = tmp_path / "checkpoint"
+        content = path.read_bytes()
+        refused = 0
+        for damaged in flips(content):
+            path.write_bytes(damaged)
+            try:
+                found = latest_checkpoint(tmp_path)
+            except errors.DataLossError as error:
+                refused += str(path) in error.message
+            else:
+                assert found == newest
+        # Those that name another checkpoint that is there: model.ckpt-10 in the place of model.ckpt-12.
+        assert refused == 1
+
+    def test_every_length_gives_the_newest(self, tmp_path: Path) -> None:
+        newest = trained(tmp_path)[-1]
+        content = (tmp_path / "checkpoint").read_bytes()
+        for length in range(len(content)):
+            (tmp_path / "checkpoint").write_bytes(content[:length])
+            assert latest_checkpoint(tmp_path) == newest
+
+    @pytest.mark.slow
+    def test_a_flipped_bit_in_a_state_of_tensorflows(self, tmp_path: Path) -> None:
+        newest = trained(tmp_path)[-1]
+        path = tmp_path / "checkpoint"
+        content = path.read_bytes().split(b"#")[0]
+        for damaged in flips(content):
+            path.write_bytes(damaged)
+            # It has no checksum: that a user chose the checkpoint before is possible.
+            assert latest_checkpoint(tmp_path) in (newest, f"{tmp_path}/model.ckpt-10")
+
+    def test_a_missing_state(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+        newest = trained(tmp_path)[-1]
+        (tmp_path / "checkpoint").unlink()
+        assert latest_checkpoint(tmp_path) == newest
+        assert latest_checkpoint(tmp_path) == newest
+        (record,) = caplog.records
+        assert record.levelno == logging.WARNING
+        assert f"{tmp_path}/checkpoint cannot be used, it is missing. {newest} is the newest" in record.getMessage()
+        state = get_checkpoint_state(tmp_path)
+        assert list(state.all_model_checkpoint_paths) == [newest]
+
+    def test_a_missing_checkpoint(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+        before, newest = trained(tmp_path)[1:]
+        Path(f"{newest}.index").unlink()
+        assert latest_checkpoint(tmp_path) == before
+        assert f"it names {newest}, which is not there" in caplog.text
+
+    def test_no_whole_checkpoint(self, tmp_path: Path) -> None:
+        for path in trained(tmp_path):
+            os.truncate(f"{path}.index", 20)
+        (tmp_path / "checkpoint").unlink()
+        with pytest.raises(errors.DataLossError, match=r"it is missing.*model\.ckpt-8\.index.*move them away"):
+            latest_checkpoint(tmp_path)
+
+    def test_data_that_are_cut_off(self, tmp_path: Path) -> None:
+        *_, before, newest = trained(tmp_path)
+        os.truncate(f"{newest}.data-00000-of-00001", 3)
+        (tmp_path / "checkpoint").unlink()
+        assert latest_checkpoint(tmp_path) == before
+
+    def test_a_first_save_that_was_interrupted(self, tmp_path: Path) -> None:
+        path = save(tmp_path / "model.ckpt-0", a=1)
+        Path(f"{path}.index").unlink()
+        assert latest_checkpoint(tmp_path) is None
+
+    def test_names_without_checkpoints(self, tmp_path: Path) -> None:
+        (tmp_path / "search.index").write_text("of another program")
+        (tmp_path / "checkpoint-notes").write_text("model_checkpoint_path: what a name")
+        assert latest_checkpoint(tmp_path) is None
+
+    def test_checkpoints_of_another_state(self, tmp_path: Path) -> None:
+        best = save(tmp_path / "best-3", a=1)
+        update_checkpoint_state(tmp_path, best, latest_filename="best")
+        assert latest_checkpoint(tmp_path) is None
+        newest = trained(tmp_path)[-1]
+        (tmp_path / "checkpoint").unlink()
+        os.utime(f"{best}.index", (2e9, 2e9))
+        assert latest_checkpoint(tmp_path) == newest
+
+    def test_which_is_the_newest_is_not_certain(self, tmp_path: Path) -> None:
+        first, _, last = trained(tmp_path)
+        (tmp_path / "checkpoint").unlink()
+        os.utime(f"{first}.index", (2e9, 2e9))
+        with pytest.raises(errors.DataLossError, match=r"model\.ckpt-8 was written last.*model\.ckpt-10 has a higher"):
+            latest_checkpoint(tmp_path)
+        (tmp_path / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-12"')
+        assert latest_checkpoint(tmp_path) == last
+
+    def test_a_choice_by_hand(self, tmp_path: Path) -> None:
+        first = trained(tmp_path)[0]
+        path = tmp_path / "checkpoint"
+        lines = path.read_text().splitlines(keepends=True)
+        lines[0] = f'model_checkpoint_path: "{first}"\n'
+        path.write_text("".join(lines))
+        with pytest.raises(errors.DataLossError, match=r"changed by hand.*delete its line that begins with # crc32c"):
+            latest_checkpoint(tmp_path)
+        path.write_text("".join(lines[:-1]))
+        assert latest_checkpoint(tmp_path) == first
 
 
 class TestCheckpointsOfAFolder:
@@ -92,9 +220,10 @@ class TestCheckpointsOfAFolder:
         prefix = save(tmp_path / "m[1]", a=1)
         update_checkpoint_state(tmp_path, prefix)
         assert latest_checkpoint(tmp_path) == prefix
-        update_checkpoint_state(tmp_path, tmp_path / "gone")
+        Path(f"{prefix}.index").unlink()
+        Path(f"{prefix}.data-00000-of-00001").unlink()
         assert latest_checkpoint(tmp_path) is None
-        assert "gone" in caplog.text
+        assert f"Couldn't match files for checkpoint {prefix}" in caplog.text
 
     def test_existence(self, tmp_path: Path) -> None:
         save(tmp_path / "m-1", a=1)
@@ -136,9 +265,9 @@ class TestReader:
             reader.get_tensor("v")
 
     def test_by_folder_or_name(self, tmp_path: Path) -> None:
-        prefix = save(tmp_path / "m", b=[1, 2], a=3)
         with pytest.raises(ValueError, match="given directory"):
             load_checkpoint(tmp_path)
+        prefix = save(tmp_path / "m", b=[1, 2], a=3)
         update_checkpoint_state(tmp_path, prefix)
         for place in (tmp_path, prefix):
             assert list_variables(place) == [("a", []), ("b", [2])]
