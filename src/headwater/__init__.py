@@ -17,5 +17,5 @@ def __getattr__(name: str) -> Any:
     if name == "tf":
         return importlib.import_module("headwater.compat.tf")
     if name == "ParameterServer":
-        return importlib.import_module("headwater.keras.parameter_server.pytrees").ParameterServer
+        return importlib.import_module("headwater.parameters.pytrees").ParameterServer
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

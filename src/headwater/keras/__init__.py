@@ -16,29 +16,29 @@ if os.environ.setdefault(_BACKEND, "jax") != "jax":
     raise ImportError(f"{_BACKEND} is {os.environ[_BACKEND]!r}, but Headwater runs Keras on JAX: set it to 'jax'")
 
 _NAMES = {
-    "ClusterCoordinator": "coordinator",
-    "InputContext": "strategy",
-    "OneDeviceStrategy": "strategy",
-    "ParameterServerStrategy": "parameter_server.strategy",
-    "FixedShardsPartitioner": "parameter_server.layout",
-    "MaxSizePartitioner": "parameter_server.layout",
-    "MinSizePartitioner": "parameter_server.layout",
-    "MirroredStrategy": "mirrored.strategy",
-    "MultiWorkerMirroredStrategy": "mirrored.strategy",
-    "ReduceOp": "values",
-    "ReplicaContext": "strategy",
-    "Strategy": "strategy",
-    "get_replica_context": "strategy",
-    "get_strategy": "strategy",
-    "has_strategy": "strategy",
-    "in_cross_replica_context": "strategy",
+    "ClusterCoordinator": "headwater.coordinator.coordinator",
+    "InputContext": "headwater.keras.strategy",
+    "OneDeviceStrategy": "headwater.keras.strategy",
+    "ParameterServerStrategy": "headwater.keras.parameter_server.strategy",
+    "FixedShardsPartitioner": "headwater.parameters.layout",
+    "MaxSizePartitioner": "headwater.parameters.layout",
+    "MinSizePartitioner": "headwater.parameters.layout",
+    "MirroredStrategy": "headwater.keras.mirrored.strategy",
+    "MultiWorkerMirroredStrategy": "headwater.keras.mirrored.strategy",
+    "ReduceOp": "headwater.keras.values",
+    "ReplicaContext": "headwater.keras.strategy",
+    "Strategy": "headwater.keras.strategy",
+    "get_replica_context": "headwater.keras.strategy",
+    "get_strategy": "headwater.keras.strategy",
+    "has_strategy": "headwater.keras.strategy",
+    "in_cross_replica_context": "headwater.keras.strategy",
 }
 
 
 def __getattr__(name: str) -> Any:
     if name not in _NAMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_NAMES[name]}"), name)
+    return getattr(importlib.import_module(_NAMES[name]), name)
 
 
 def __dir__() -> list[str]:

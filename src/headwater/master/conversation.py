@@ -6,8 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from headwater.errors import DeadlineExceededError, OpError, UnavailableError
-from headwater.master.protocol import DONE, ERROR, RUN, TENSORS, bad_header, raise_error, transfer_of
+from headwater.master.protocol import transfer_of
 from headwater.runtime.step import Step
+from headwater.task.answers import bad_header, raise_error
+from headwater.task.kinds import DONE, ERROR, RUN, TENSORS
 from headwater.transport.channel import Channel
 from headwater.transport.frames import Frame
 

@@ -13,9 +13,10 @@ from headwater.errors import CancelledError, DeadlineExceededError, InternalErro
 from headwater.graph.graph import Graph
 from headwater.graph.graph_def import graph_def
 from headwater.master.master import SessionOptions
-from headwater.master.protocol import CALL, DONE, ERROR, HOLD, raise_error
 from headwater.master.targets import OpenSession, Runnable
 from headwater.passes.prune import Request
+from headwater.task.answers import raise_error
+from headwater.task.kinds import DONE, ERROR, HOLD, RUN_CALLABLE
 from headwater.telemetry.step_stats import StepTrace
 from headwater.transport.channel import Channel
 from headwater.transport.frames import Frame
@@ -127,7 +128,7 @@ class RemoteCallable:
         channel = self._link.take()
         usable = False
         try:
-            channel.send(Frame(CALL, (self._session, self._number, timeout_s, trace is not None), feeds))
+            channel.send(Frame(RUN_CALLABLE, (self._session, self._number, timeout_s, trace is not None), feeds))
             frame = self._wait(channel)
             usable = True
             if frame.kind == ERROR:

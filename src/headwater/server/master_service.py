@@ -15,9 +15,10 @@ from headwater.errors import InvalidArgumentError, NotFoundError, OpError
 from headwater.graph.graph import Graph
 from headwater.graph.importer import extend_graph, load_graph
 from headwater.master.master import MasterSession, Peers, PreparedStep, SessionOptions
-from headwater.master.protocol import CALL, DONE, error_frame
 from headwater.passes.prune import Request
 from headwater.runtime.task import TaskRuntime
+from headwater.task.answers import error_frame
+from headwater.task.kinds import DONE, RUN_CALLABLE
 from headwater.telemetry.step_stats import StepTrace
 from headwater.tensorboard_protos import graph_pb2
 from headwater.transport.channel import Channel
@@ -146,7 +147,7 @@ class MasterService:
             self.close_session(session)
 
     def call(self, channel: Channel, frame: Frame) -> None:
-        """Answers a CALL frame."""
+        """Answers a RUN_CALLABLE frame."""
         try:
             session, number, timeout_s, traced = _call_header(frame)
             prepared = self._client(session).callables.get(number)
@@ -173,7 +174,7 @@ class MasterService:
 
 
 def _call_header(frame: Frame) -> tuple[str, int, float | None, bool]:
-    assert frame.kind == CALL
+    assert frame.kind == RUN_CALLABLE
     match frame.header:
         case (str(session), int(number), float() | int() | None as seconds, bool(traced)):
             return session, number, seconds, traced

@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 
 from headwater.errors import CancelledError, InvalidArgumentError, OpError, UnavailableError
-from headwater.master.protocol import DONE, PUSH, RUN, TENSORS, bad_header, error_frame, transfer_of
+from headwater.master.protocol import transfer_of
 from headwater.runtime.executor import CompiledPlan
 from headwater.runtime.step import Step
 from headwater.runtime.task import TaskRuntime
+from headwater.task.answers import bad_header, error_frame
+from headwater.task.kinds import DONE, RUN, TENSORS, TRANSFER
 from headwater.telemetry.step_stats import StepTrace
 from headwater.telemetry.watchdog import ProgressWatchdog
 from headwater.transport.channel import Channel
@@ -54,7 +56,7 @@ class ServedStep(Step):
 
     def send(self, destination: str, transfer: int, tensors: Sequence[Any]) -> None:
         if destination != self._master:
-            self._push(destination, Frame(PUSH, (self.session, self.number, transfer), tensors))
+            self._push(destination, Frame(TRANSFER, (self.session, self.number, transfer), tensors))
             return
         frame = Frame(TENSORS, (self.number, transfer), tensors)
         self.settle()
@@ -152,7 +154,7 @@ class StepService:
                 frame = channel.recv()
                 if frame.kind == RUN:
                     self._run(channel, frame, trained)
-                elif frame.kind == PUSH:
+                elif frame.kind == TRANSFER:
                     self._take_push(channel, frame)
                 elif frame.kind != TENSORS and not other(frame):  # TENSORS are of a step that ended early
                     raise bad_header(frame, channel.peer)

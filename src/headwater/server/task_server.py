@@ -16,17 +16,17 @@ from headwater.cluster.variables import MAX_WORKERS
 from headwater.errors import InvalidArgumentError, OpError, ResourceExhaustedError
 from headwater.master.links import CHANNELS_DETAIL, SESSIONS_DETAIL, STEPS_DETAIL, TaskLink
 from headwater.master.peers import ClusterPeers
-from headwater.master.protocol import CALL, HOLD
 from headwater.master.targets import forget_master, register_master
 from headwater.passes.plan import decode_plan
 from headwater.runtime.devices import memory_bytes, share_machine, use_cpu_only
 from headwater.runtime.process import ProcessSettings, configure
 from headwater.runtime.task import TaskRuntime
 from headwater.server.master_service import MasterService
-from headwater.server.metrics import MetricsServer, metrics_address
-from headwater.server.progress_watch import ProgressWatch, behind_after_s
 from headwater.server.snapshot import take_snapshot
 from headwater.server.steps import StepService
+from headwater.task.kinds import HOLD, RUN_CALLABLE
+from headwater.task.metrics import MetricsServer, metrics_address
+from headwater.task.progress_watch import ProgressWatch, behind_after_s
 from headwater.telemetry.snapshot import SNAPSHOT_DETAIL, Snapshot
 from headwater.telemetry.watchdog import ProgressWatchdog
 from headwater.transport.channel import Channel
@@ -140,11 +140,11 @@ class TaskServer:
 
     def _serve(self, channel: Channel) -> None:
         def other(frame: Frame) -> bool:
-            if frame.kind == CALL:
+            if frame.kind == RUN_CALLABLE:
                 self._master.call(channel, frame)
             elif frame.kind == HOLD:
                 self._master.hold(channel, frame)
-            return frame.kind in (CALL, HOLD)
+            return frame.kind in (RUN_CALLABLE, HOLD)
 
         master = channel.peer.partition(" (")[0], channel.peer_generation
         with self._lock:

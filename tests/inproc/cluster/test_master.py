@@ -14,8 +14,8 @@ import pytest
 from headwater import tf
 from headwater.master.conversation import ChannelConversation
 from headwater.master.master import MasterStep, SessionOptions
-from headwater.master.protocol import HOLD
 from headwater.server.master_service import MasterService
+from headwater.task.kinds import HOLD
 from headwater.transport.channel import memory_pair
 from headwater.transport.frames import Frame
 from tests.support import host_ops

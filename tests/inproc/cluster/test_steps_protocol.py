@@ -20,7 +20,6 @@ from headwater.errors import (
     UnavailableError,
 )
 from headwater.master.conversation import ChannelConversation
-from headwater.master.protocol import DONE, ERROR, PUSH, RUN, TENSORS
 from headwater.passes.partition import partition
 from headwater.passes.place import place
 from headwater.passes.prune import Request, prune
@@ -28,6 +27,7 @@ from headwater.passes.schedule import schedule
 from headwater.runtime.step import Step
 from headwater.runtime.task import TaskRuntime
 from headwater.server.steps import StepService
+from headwater.task.kinds import DONE, ERROR, RUN, TENSORS, TRANSFER
 from headwater.transport.channel import memory_pair
 from headwater.transport.frames import Frame
 from tests.support import host_ops
@@ -133,7 +133,7 @@ def test_steps_that_cannot_be(served: Served, header: Any, feeds: list[Any], cod
     [
         (RUN, ()), (RUN, (SESSION, 1)), (RUN, (SESSION, "1", 5, None, False)), (RUN, (1, 1, 5, None, False)),
         (RUN, (SESSION, 1, 5, "soon", False)), (RUN, (SESSION, 1, 5, None, None)), (77, (1,)), (DONE, (1,)),
-        (PUSH, ()), (PUSH, (SESSION, "x", 1)),
+        (TRANSFER, ()), (TRANSFER, (SESSION, "x", 1)),
     ],
 )  # fmt: skip
 def test_frames_that_make_no_sense_end_the_channel(served: Served, kind: int, header: Any) -> None:
@@ -208,7 +208,7 @@ def test_whoever_ends_waits_for_answers_and_not_for_those_who_wait(served: Serve
 
 
 def test_tensors_of_a_step_that_failed_are_forgotten(served: Served) -> None:
-    served.send(PUSH, (SESSION, 5, 0), ONES)
+    served.send(TRANSFER, (SESSION, 5, 0), ONES)
     served.run(1, 5)  # lacks its feed
     assert served.recv()[0] == ERROR
     assert not served.runtime.rendezvous._arrived  # pyright: ignore[reportPrivateUsage]

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from headwater.coordinator.calls import CallServer, Registry
+from headwater.coordinator.coordinator import ClusterCoordinator, name_of
+from headwater.coordinator.values import PerWorker, decode, encode
 from headwater.errors import CancelledError, InvalidArgumentError, NotFoundError, OutOfRangeError, UnknownError
-from headwater.keras.coordinator import ClusterCoordinator, name_of
-from headwater.keras.coordinator_values import PerWorker, decode, encode
-from headwater.keras.coordinator_worker import CALL, CALLS, END, CallServer, Registry
 from headwater.keras.parameter_server.strategy import ParameterServerStrategy
-from headwater.master.protocol import DONE, raise_error
+from headwater.task.answers import raise_error
+from headwater.task.kinds import CALL, DONE, END_CALLS, OPEN_CALLS
 from headwater.transport.channel import Channel, memory_pair
 from headwater.transport.frames import Frame
 
@@ -88,7 +89,7 @@ def served(registry: Registry) -> Channel:
     server.start()
     ours, theirs = memory_pair()
     threading.Thread(target=lambda: server.serve(theirs, theirs.recv()), daemon=True).start()
-    ours.send(Frame(CALLS))
+    ours.send(Frame(OPEN_CALLS))
     return ours
 
 
@@ -96,14 +97,14 @@ def test_a_worker_calls_only_what_its_program_has_registered() -> None:
     registry = Registry()
     name = registry.add(len)
     channel = served(registry)
-    for wanted in ("os.system", "builtins.eval", "headwater.keras.coordinator_worker.name_of"):
+    for wanted in ("os.system", "builtins.eval", "headwater.coordinator.calls.name_of"):
         channel.send(Frame(CALL, (wanted, encode((["x"], {}), []))))
         with pytest.raises(NotFoundError, match="has not registered"):
             raise_error(channel.recv(), "it")
     channel.send(Frame(CALL, (name, encode((([1, 2],), {}), []))))
     answer = channel.recv()
     assert (answer.kind, answer.header) == (DONE, (2,))
-    channel.send(Frame(END))
+    channel.send(Frame(END_CALLS))
     assert channel.recv().kind == DONE
 
 

@@ -13,10 +13,10 @@ import pytest
 
 import headwater
 from headwater.errors import FailedPreconditionError, InvalidArgumentError
-from headwater.keras.parameter_server.client import ParameterClient
-from headwater.keras.parameter_server.cluster import LocalServers, consistency_of
-from headwater.keras.parameter_server.layout import FixedShardsPartitioner, Layout, make_layout
-from headwater.keras.parameter_server.pytrees import OptaxUpdater, leaf_specs
+from headwater.parameters.client import ParameterClient
+from headwater.parameters.cluster import LocalServers, consistency_of
+from headwater.parameters.layout import FixedShardsPartitioner, Layout, make_layout
+from headwater.parameters.pytrees import OptaxUpdater, leaf_specs
 
 PARAMS: dict[str, Any] = {
     "dense": {"kernel": np.arange(12, dtype=np.float32).reshape(4, 3) / 10, "bias": np.zeros(3, np.float32)},

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from headwater.consistency import Consistency
-from headwater.keras.parameter_server.cluster import LocalServers, consistency_of
-from headwater.keras.parameter_server.layout import FixedShardsPartitioner, Partitioner
 from headwater.keras.parameter_server.model import ServedModel, serve_model, served_model
 from headwater.keras.parameter_server.strategy import ParameterServerStrategy
+from headwater.parameters.cluster import LocalServers, consistency_of
+from headwater.parameters.layout import FixedShardsPartitioner, Partitioner
 
 import keras  # isort: skip - the package before it chooses the backend
 

@@ -12,8 +12,8 @@ from rich.console import Console
 from headwater.cli.status import TaskReport, render, status
 from headwater.compat import tf
 from headwater.errors import InvalidArgumentError, UnavailableError
-from headwater.server.metrics import METRICS, metrics_of
-from headwater.server.progress_watch import BEHIND_AFTER, behind_after_s
+from headwater.task.metrics import METRICS, metrics_of
+from headwater.task.progress_watch import BEHIND_AFTER, behind_after_s
 from headwater.telemetry.snapshot import Snapshot
 from headwater.telemetry.watchdog import WorkerProgress
 from headwater.training.consistency import BoundedStaleness, ConsistentOptimizer

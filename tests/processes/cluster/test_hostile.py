@@ -17,7 +17,7 @@ import pytest
 from headwater import tf
 from headwater.cluster.addresses import Address, parse_address
 from headwater.errors import OpError, UnavailableError
-from headwater.master.protocol import PUSH, RUN, TENSORS
+from headwater.task.kinds import RUN, TENSORS, TRANSFER
 from headwater.transport import frames
 from headwater.transport.channel import Channel
 from headwater.transport.connect import connect, dial
@@ -92,8 +92,8 @@ def wrong() -> list[Frame]:
         Frame(RUN, ("nobody's session", 1, 1, None, False)),
         Frame(RUN, (1, 2, 3, 4, 5)),
         Frame(TENSORS, ("x",)),
-        Frame(PUSH, ("nobody's session", 1, 1), [np.zeros(10, np.float32)]),
-        Frame(PUSH, (None,) * 3),
+        Frame(TRANSFER, ("nobody's session", 1, 1), [np.zeros(10, np.float32)]),
+        Frame(TRANSFER, (None,) * 3),
         Frame(4711, (1,)),
         Frame(frames.FIRST_RESERVED_KIND, ()),
     ]

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from headwater.compat.names import namespace
 
-_NAMES = {"headwater.keras.coordinator": "ClusterCoordinator PerWorkerValues=PerWorkerDataset RemoteValue"}
+_NAMES = {"headwater.coordinator.coordinator": "ClusterCoordinator PerWorkerValues=PerWorkerDataset RemoteValue"}
 
 __getattr__, __dir__ = namespace(__name__, _NAMES)

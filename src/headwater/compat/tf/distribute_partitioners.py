@@ -5,7 +5,7 @@ from __future__ import annotations
 from headwater.compat.names import namespace
 
 _NAMES = {
-    "headwater.keras.parameter_server.layout": """
+    "headwater.parameters.layout": """
         FixedShardsPartitioner MaxSizePartitioner MinSizePartitioner Partitioner""",
 }
 

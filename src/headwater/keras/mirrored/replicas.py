@@ -10,8 +10,8 @@ import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from headwater.keras.mirrored.group import Group
-from headwater.keras.mirrored.layout import TRAINING_STEP
+from headwater.collectives.group import Group
+from headwater.keras.mirrored.step_vector import TRAINING_STEP
 
 _jax: Any = jax
 _AXIS = "replica"

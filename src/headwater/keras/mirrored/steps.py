@@ -1,9 +1,9 @@
 """The step functions of a model whose replicas are in several processes.
 
 A training step is two compiled functions with the exchange between them. `compute` runs the model's own `train_step`
-up to its optimizer and gives the vector of `headwater.keras.mirrored.layout`; `apply` runs the optimizer with the sum
-over all processes. So a step has one exchange, whatever the number of variables and metrics, and every process takes
-the same decisions with the same bits.
+up to its optimizer and gives the vector of `headwater.keras.mirrored.step_vector`; `apply` runs the optimizer with the
+sum over all processes. So a step has one exchange, whatever the number of variables and metrics, and every process
+takes the same decisions with the same bits.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from keras import StatelessScope
 
-from headwater.keras.mirrored.layout import TRAINING_STEP, Layout, shapes_of
+from headwater.keras.mirrored.step_vector import TRAINING_STEP, StepVector, shapes_of
 
 _jax: Any = jax
 _jnp: Any = jnp
@@ -98,12 +98,12 @@ class TrainStep:
         self._counted: list[int] = []
         self._sums: list[int] = []
         self._seeds = {index for index, variable in enumerate(model.non_trainable_variables) if _is_seed(variable)}
-        self._layout: Layout | None = None
+        self._vector: StepVector | None = None
 
     def __call__(self, state: State, batch: Any) -> tuple[Any, State]:
         """The logs and the next state; StopIteration when no process has data any more."""
         trainable, others, optimizer, metrics = self._place(state, False)
-        layout = self._layout or self._make_layout(trainable, others, metrics)
+        layout = self._vector or self._make_vector(trainable, others, metrics)
         wish = np.asarray(self._owner.stop_wanted, layout.dtype)
         if rows_of(batch):
             vector = self._compute(trainable, others, optimizer, metrics, self._place(batch, True), wish)
@@ -116,13 +116,13 @@ class TrainStep:
             raise StopIteration
         return self._apply(trainable, others, optimizer, metrics, total)
 
-    def _make_layout(self, trainable: Any, others: Any, metrics: Any) -> Layout:
+    def _make_vector(self, trainable: Any, others: Any, metrics: Any) -> StepVector:
         self._floating = [index for index, value in enumerate(others) if _is_floating(value)]
         self._counted = [index for index in range(len(others)) if index not in self._floating]
         summed = sums_its_loss(self._model)
         self._sums = loss_totals(self._model) if summed else []
         wide = any(np.dtype(value.dtype) == np.float64 for value in trainable)
-        self._layout = Layout(
+        self._vector = StepVector(
             gradients=shapes_of(trainable),
             floating=shapes_of([others[index] for index in self._floating]),
             counted=shapes_of([others[index] for index in self._counted]),
@@ -130,11 +130,11 @@ class TrainStep:
             summed_loss=summed,
             dtype=np.dtype(np.float64 if wide else np.float32),
         )
-        return self._layout
+        return self._vector
 
     def compute(self, trainable: Any, others: Any, optimizer: Any, metrics: Any, batch: Any, wish: Any) -> Any:
         """This process's vector."""
-        model, layout = self._model, self._layout
+        model, layout = self._model, self._vector
         assert layout is not None
         salted = [self._salted(index, value, self._owner.replicas.rank) for index, value in enumerate(others)]
         fresh = [_jnp.zeros_like(value) for value in metrics]
@@ -149,7 +149,7 @@ class TrainStep:
         changes = list(changed)
         own = [name for name in logs if name not in self._results(metrics)]
         if own != list(layout.logs):
-            layout = self._layout = replace(layout, logs=tuple(own))
+            layout = self._vector = replace(layout, logs=tuple(own))
         for index in self._sums:
             # Kept as the loss times the rows of the batch; of the whole batch both are known after the exchange.
             changes[index] = changes[index] / rows_of(batch)
@@ -165,7 +165,7 @@ class TrainStep:
 
     def apply(self, trainable: Any, others: Any, optimizer: Any, metrics: Any, total: Any) -> tuple[Any, State]:
         """The logs of the whole and the next state."""
-        layout = self._layout
+        layout = self._vector
         assert layout is not None
         gradients, floating, logs, counted, changes = layout.unpack(total)
         gradients = [value.astype(old.dtype) for value, old in zip(gradients, trainable, strict=True)]

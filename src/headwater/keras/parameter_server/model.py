@@ -16,12 +16,12 @@ from keras.src.trainers.data_adapters import array_slicing, data_adapter_utils
 
 from headwater.consistency import KOfN, Synchronous
 from headwater.keras.parameter_server.batches import Batches, make_batches, share_of
-from headwater.keras.parameter_server.client import ParameterClient
-from headwater.keras.parameter_server.protocol import TRAINING_OVER, UNKNOWN_STEPS
 from headwater.keras.parameter_server.steps import GradientStep
 from headwater.keras.parameter_server.values import ModelValues, Place
 from headwater.keras.preemption import Preempted
 from headwater.keras.progress import progress_callbacks
+from headwater.parameters.client import ParameterClient
+from headwater.parameters.protocol import TRAINING_OVER, UNKNOWN_STEPS
 
 _keras: Any = keras
 _tree: Any = _keras.tree

@@ -14,10 +14,10 @@ import keras
 import numpy as np
 
 from headwater.errors import InvalidArgumentError
-from headwater.keras.parameter_server.blocks import BlockValues, fill_state
-from headwater.keras.parameter_server.layout import Layout
 from headwater.keras.parameter_server.table_updates import TableUpdates
-from headwater.keras.parameter_server.updater import Array
+from headwater.parameters.block_values import BlockValues, fill_state
+from headwater.parameters.layout import Layout
+from headwater.parameters.updater import Array
 
 _jax: Any = jax
 _keras: Any = keras
@@ -80,7 +80,7 @@ def state_names(optimizer: Any) -> list[str]:
 
 
 class KerasUpdater:
-    """See `headwater.keras.parameter_server.updater.Updater`.
+    """See `headwater.parameters.updater.Updater`.
 
     Args:
       layout: what every ``ps`` has.

@@ -12,7 +12,7 @@ from keras.src.trainers.data_adapters import data_adapter_utils
 
 from headwater.keras.parameter_server.table_updates import rounded_up
 from headwater.keras.parameter_server.tables import noting, reading, take_over
-from headwater.keras.parameter_server.updater import Array
+from headwater.parameters.updater import Array
 
 _jax: Any = jax
 _keras: Any = keras

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from headwater.consistency import Consistency
-from headwater.keras.parameter_server.client import Traffic
-from headwater.keras.parameter_server.cluster import consistency_of, service_of
-from headwater.keras.parameter_server.endpoint import Endpoint, find_members, process_endpoint
-from headwater.keras.parameter_server.layout import Partitioner
 from headwater.keras.parameter_server.model import ServedModel, serve_model, served_model
 from headwater.keras.strategy import Strategy
+from headwater.parameters.client import Traffic
+from headwater.parameters.cluster import consistency_of, service_of
+from headwater.parameters.layout import Partitioner
+from headwater.parameters.process import process_endpoint
+from headwater.task.endpoint import Endpoint, find_members
 
 
 class ParameterServerStrategy(Strategy):

@@ -18,7 +18,7 @@ import jax
 import numpy as np
 
 from headwater.errors import InvalidArgumentError
-from headwater.keras.parameter_server.updater import Array
+from headwater.parameters.updater import Array
 
 _jax: Any = jax
 

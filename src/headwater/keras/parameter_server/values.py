@@ -10,13 +10,13 @@ import keras
 import numpy as np
 
 from headwater.consistency import Consistency, KOfN, Synchronous
-from headwater.keras.parameter_server.client import ParameterClient, Traffic
-from headwater.keras.parameter_server.cluster import LocalServers, connect_parameters, host_parameters
-from headwater.keras.parameter_server.endpoint import Endpoint
-from headwater.keras.parameter_server.layout import Layout, Partitioner, VariableSpec, make_layout
 from headwater.keras.parameter_server.optimizers import KerasUpdater, join_state, split_state
 from headwater.keras.parameter_server.steps import Split
 from headwater.keras.parameter_server.tables import find_tables
+from headwater.parameters.client import ParameterClient, Traffic
+from headwater.parameters.cluster import LocalServers, connect_parameters, host_parameters
+from headwater.parameters.layout import Layout, Partitioner, VariableSpec, make_layout
+from headwater.task.endpoint import Endpoint
 
 _keras: Any = keras
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from headwater.cluster.config import ClusterConfigError, parse_task_config
+from headwater.collectives.group import members_of
 from headwater.keras.mirrored.cores import share_of
-from headwater.keras.mirrored.group import members_of
 from headwater.keras.mirrored.lockstep import Lockstep, current
 from headwater.keras.mirrored.strategy import MirroredStrategy, MultiWorkerMirroredStrategy
 from headwater.keras.models import strategy_of

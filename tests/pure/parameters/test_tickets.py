@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from headwater.keras.parameter_server.protocol import EPOCH_OVER, TRAINING_OVER, UNKNOWN_STEPS
-from headwater.keras.parameter_server.tickets import Tickets
+from headwater.parameters.protocol import EPOCH_OVER, TRAINING_OVER, UNKNOWN_STEPS
+from headwater.parameters.tickets import Tickets
 
 
 def test_every_step_is_done_by_one_worker() -> None:

@@ -9,8 +9,8 @@ import jax
 import numpy as np
 
 from headwater.errors import InvalidArgumentError
-from headwater.keras.parameter_server.layout import Layout, block_shape
-from headwater.keras.parameter_server.updater import Array
+from headwater.parameters.layout import Layout, block_shape
+from headwater.parameters.updater import Array
 
 _jax: Any = jax
 jnp: Any = _jax.numpy
@@ -55,7 +55,7 @@ class BlockValues:
         self.tables = [np.array(values[at]) for at in self.tables_at]
 
     def get(self, extras: Sequence[int] | None) -> list[Array]:
-        """See `headwater.keras.parameter_server.updater.Updater.values`."""
+        """See `headwater.parameters.updater.Updater.values`."""
         optimized = [np.asarray(value) for value in self.optimized]
         if extras is not None:
             return [*optimized, *(np.asarray(self.others[number]) for number in extras)]

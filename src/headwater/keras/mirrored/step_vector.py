@@ -28,7 +28,7 @@ TRAINING_STEP = "training step"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Layout:
+class StepVector:
     """Where what is in the vector.
 
     Attributes:

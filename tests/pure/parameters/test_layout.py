@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.keras.parameter_server.layout import (
+from headwater.parameters.layout import (
     FixedShardsPartitioner,
     MaxSizePartitioner,
     MinSizePartitioner,

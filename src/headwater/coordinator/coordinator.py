@@ -26,23 +26,41 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
-import jax
-
+from headwater.coordinator.calls import CallServer, Registry, name_of
+from headwater.coordinator.values import PerWorker, decode, encode
 from headwater.errors import CancelledError, OpError, UnavailableError
-from headwater.keras.coordinator_values import PerWorker, decode, encode
-from headwater.keras.coordinator_worker import CALL, CALLS, END, CallServer, Registry, name_of
-from headwater.keras.parameter_server.endpoint import PeerLink
-from headwater.keras.parameter_server.strategy import ParameterServerStrategy
-from headwater.master.protocol import DONE, ERROR, bad_header, raise_error
+from headwater.task.answers import bad_header, raise_error
+from headwater.task.endpoint import Endpoint, PeerLink
+from headwater.task.kinds import CALL, DONE, END_CALLS, ERROR, OPEN_CALLS
 from headwater.transport.channel import Channel, memory_pair
 from headwater.transport.frames import Frame
 
 _log = logging.getLogger("headwater")
-_tree: Any = jax.tree_util
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+class ParameterStrategy(Protocol):
+    """What a coordinator needs of a strategy whose variables are on parameter servers."""
+
+    @property
+    def endpoint(self) -> Endpoint | None:
+        """This process as a task; None without a cluster."""
+        ...
+
+    def serve_models(self) -> None:
+        """On a ``ps``: has every model serve."""
+        ...
+
+    def connect_models(self) -> None:
+        """On the chief: brings every model's values to the ``ps``."""
+        ...
+
+    def sync_models(self) -> None:
+        """Gives every model the values that the ``ps`` have."""
+        ...
 
 
 class RemoteValue:
@@ -120,7 +138,7 @@ class ClusterCoordinator:
       SystemExit: on a ``ps``, when the job is over.
     """
 
-    def __init__(self, strategy: ParameterServerStrategy) -> None:
+    def __init__(self, strategy: ParameterStrategy) -> None:
         self._strategy = strategy
         self._registry = Registry()
         self._changed = threading.Condition()
@@ -136,7 +154,7 @@ class ClusterCoordinator:
             endpoint.serve()
         if endpoint is not None and not endpoint.members.is_chief:
             self._server = CallServer(endpoint.identity.task, self._registry)
-            endpoint.add_service(CALLS, self._server.serve)
+            endpoint.add_service(OPEN_CALLS, self._server.serve)
             return
         strategy.connect_models()
         others = endpoint.members.workers[1:] if endpoint is not None else []
@@ -151,7 +169,7 @@ class ClusterCoordinator:
         threading.Thread(target=self._work, args=(task, link), name=f"calls of {task}", daemon=True).start()
 
     @property
-    def strategy(self) -> ParameterServerStrategy:
+    def strategy(self) -> ParameterStrategy:
         """The strategy."""
         return self._strategy
 
@@ -209,9 +227,7 @@ class ClusterCoordinator:
     def fetch(self, val: Any) -> Any:
         """``val`` with the values of all remote values in it, when they are there; raises as `RemoteValue.fetch`."""
         self._serve_here()
-        return _tree.tree_map(
-            lambda leaf: leaf.fetch() if isinstance(leaf, RemoteValue) else leaf, val, is_leaf=lambda leaf: leaf is None
-        )
+        return _mapped(lambda leaf: leaf.fetch() if isinstance(leaf, RemoteValue) else leaf, val)
 
     def close(self) -> None:
         """Lets the workers' programs end. Happens by itself when the process ends."""
@@ -255,7 +271,7 @@ class ClusterCoordinator:
         """Makes calls on a channel; whether that was all, rather than the end of the channel."""
         call: _Call | None = None
         try:
-            channel.send(Frame(CALLS))
+            channel.send(Frame(OPEN_CALLS))
             while (call := self._next()) is not None:
                 try:
                     self._finish(call, self._ask(channel, call), None)
@@ -263,7 +279,7 @@ class ClusterCoordinator:
                     raise
                 except OpError as error:
                     self._finish(call, None, error)
-            channel.send(Frame(END))
+            channel.send(Frame(END_CALLS))
             channel.recv()
         except UnavailableError as error:
             if call is not None:
@@ -317,17 +333,24 @@ class ClusterCoordinator:
 
 def _plain(value: Any) -> Any:
     """``value`` with references in the place of per-worker values, and values in that of remote ones."""
-    if isinstance(value, RemoteValue):
-        return value.fetch()
-    if isinstance(value, (PerWorkerDataset, PerWorkerIterator)):
-        return value.reference
+
+    def plain(leaf: Any) -> Any:
+        if isinstance(leaf, RemoteValue):
+            return leaf.fetch()
+        return leaf.reference if isinstance(leaf, (PerWorkerDataset, PerWorkerIterator)) else leaf
+
+    return _mapped(plain, value)
+
+
+def _mapped(function: Callable[[Any], Any], value: Any) -> Any:
+    """``value`` with ``function`` of each leaf; lists, tuples, named tuples and dicts are structures."""
+    structure: Any = value
     if isinstance(value, (list, tuple)):
-        items: Any = value  # pyright: ignore[reportUnknownVariableType]
-        return type(items)(_plain(item) for item in items)
+        items = [_mapped(function, item) for item in structure]
+        return type(structure)(*items) if hasattr(structure, "_fields") else type(structure)(items)
     if isinstance(value, dict):
-        pairs: Any = value  # pyright: ignore[reportUnknownVariableType]
-        return {key: _plain(item) for key, item in pairs.items()}
-    return value
+        return {key: _mapped(function, item) for key, item in structure.items()}
+    return function(value)
 
 
 def _nowhere(what: PerWorker) -> Any:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headwater.errors import AbortedError, DeadlineExceededError, InternalError, OpError, UnavailableError
+from headwater.task.kinds import LOST, PART, SUM, VALUE
 from headwater.transport.channel import Channel
 from headwater.transport.frames import Frame
 from headwater.transport.shared import SharedMemoryChannel
@@ -27,8 +28,6 @@ Array = NDArray[Any]
 WHOLE_BELOW_BYTES = 1 << 15
 #: More than this cannot be left to the network's buffers while nobody receives, in bytes.
 _BUFFERED_BYTES = 1 << 14
-#: Kinds of frames: a part of a sum, a finished part, a value, and the news that a task is lost.
-PART, SUM, VALUE, LOST = 1, 2, 3, 4
 _ALIGNED = 16
 #: Who waits for another process says so once in so many seconds.
 REPORT_S = 15.0

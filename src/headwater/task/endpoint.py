@@ -17,15 +17,14 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from queue import Empty, SimpleQueue
 from types import FrameType
-from typing import Any, Final, NoReturn
-
-import jax
+from typing import Any, NoReturn
 
 from headwater.cluster.addresses import parse_address
 from headwater.cluster.config import EVALUATOR, TaskConfig, task_config_from_environment
 from headwater.cluster.names import TaskName
 from headwater.cluster.spec import ClusterSpec
 from headwater.errors import OpError, UnimplementedError
+from headwater.task.kinds import LEAVES
 from headwater.transport.channel import Channel
 from headwater.transport.control_server import ControlServer
 from headwater.transport.frames import Frame
@@ -36,14 +35,10 @@ from headwater.transport.listener import Listener
 from headwater.transport.problems import ConnectFailure
 from headwater.transport.workplace import Workplace
 
-_jax: Any = jax
 _log = logging.getLogger("headwater")
 
 #: Between two looks at whether all have left, in seconds.
 _LOOK_S = 0.2
-
-#: The kind of a frame ``(whether the job is over,)``: the program of a worker has come to its end.
-LEAVES: Final = 48
 
 #: Answers a channel that begins with this frame, until the channel ends.
 Service = Callable[[Channel, Frame], None]
@@ -146,15 +141,16 @@ class Endpoint:
 
     Args:
       members: the cluster, and who we are. An evaluator has no address and listens nowhere.
-      on_shutdown: called when somebody who may asks the task to end.
+      devices: gives the type and the number of each of this process's devices.
 
     Raises:
       AlreadyExistsError: another process holds the port; the message names it.
       PermissionDeniedError: others could reach the task and nothing guards it.
     """
 
-    def __init__(self, members: Members) -> None:
+    def __init__(self, members: Members, devices: Callable[[], Sequence[tuple[str, int]]]) -> None:
         self.members = members
+        self._devices = devices
         self._generation = new_generation()
         self.identity = Identity(task=str(members.me), generation=self._generation)
         self._wiring = Wiring(me=self.identity)
@@ -293,11 +289,9 @@ class Endpoint:
 
     def list_devices(self) -> Sequence[DeviceInfo]:
         prefix = self.members.me.device_prefix
-        local: list[Any] = _jax.local_devices()
-        kinds = [(str(device.platform).upper(), index) for index, device in enumerate(local)]
         return [
             DeviceInfo(name=f"{prefix}/device:{kind}:{index}", type=kind, incarnation=self._generation)
-            for kind, index in kinds
+            for kind, index in self._devices()
         ]
 
     def add_plan(self, session: str, number: int, plan: bytes, owner: tuple[str, int]) -> None:
@@ -320,19 +314,3 @@ class Endpoint:
         raise UnimplementedError(
             None, None, f"{self.identity.task} takes the tasks of its cluster only; {job} at {address} is none of them"
         )
-
-
-_endpoints: dict[TaskName, Endpoint] = {}
-_lock = threading.Lock()
-
-
-def process_endpoint(members: Members) -> Endpoint:
-    """The endpoint of this process, made at the first call. A ``ps`` stays off GPUs; a worker says when it is done."""
-    with _lock:
-        if members.me not in _endpoints:
-            if members.is_server:
-                _jax.config.update("jax_platforms", "cpu")
-            endpoint = _endpoints[members.me] = Endpoint(members)
-            if not members.is_server:
-                atexit.register(endpoint.leave)
-        return _endpoints[members.me]

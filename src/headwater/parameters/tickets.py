@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from headwater.keras.parameter_server.protocol import EPOCH_OVER, TRAINING_OVER, UNKNOWN_STEPS
+from headwater.parameters.protocol import EPOCH_OVER, TRAINING_OVER, UNKNOWN_STEPS
 
 
 @dataclass(kw_only=True, slots=True)

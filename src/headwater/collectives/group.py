@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from headwater.cluster.addresses import Address, parse_address
 from headwater.cluster.config import EVALUATOR, ClusterConfigError, TaskConfig
 from headwater.cluster.names import TaskName
+from headwater.collectives.collective import Collective
+from headwater.collectives.pulse import Pulse, heartbeat_s
 from headwater.errors import DeadlineExceededError, OpError
-from headwater.keras.mirrored.collective import Collective
-from headwater.keras.mirrored.pulse import Pulse, heartbeat_s
+from headwater.task.kinds import OPEN_COLLECTIVE, OPEN_HEARTBEATS
 from headwater.transport.channel import Channel
 from headwater.transport.connect import connect
 from headwater.transport.frames import Frame
@@ -26,8 +27,6 @@ from headwater.transport.workplace import Workplace
 _log = logging.getLogger("headwater")
 #: Jobs whose tasks hold replicas, in the order of their ranks.
 _JOBS = ("chief", "master", "worker")
-#: Kinds of first frames, which say what a channel is for: steps, or heartbeats.
-_STEPS, _BEATS = 8, 9
 #: How long whoever opens a channel may take to say what it is for, in seconds.
 _HELLO_S = 60.0
 
@@ -133,7 +132,7 @@ class Group:
 
     def _meet(self) -> None:
         for rank in range(self.rank):
-            for kind in (_STEPS, _BEATS):
+            for kind in (OPEN_COLLECTIVE, OPEN_HEARTBEATS):
                 channel = self._dial(self.members[rank])
                 channel.send(Frame(kind))
                 self._add(rank, channel, kind)
@@ -155,14 +154,14 @@ class Group:
         kind = channel.recv(_HELLO_S).kind
         task = channel.peer.partition(" ")[0]
         for rank, member in enumerate(self.members):
-            if str(member.task) == task and rank > self.rank and kind in (_STEPS, _BEATS):
+            if str(member.task) == task and rank > self.rank and kind in (OPEN_COLLECTIVE, OPEN_HEARTBEATS):
                 self._add(rank, channel, kind)
                 self._closed.wait()
                 return
         _log.warning("%s sent %s away, which is no process of higher rank in this job", self._me.task, channel.peer)
 
     def _add(self, rank: int, channel: Channel, kind: int) -> None:
-        if kind == _BEATS:
+        if kind == OPEN_HEARTBEATS:
             self._pulse.add(rank, channel)
             return
         with self._arrived:

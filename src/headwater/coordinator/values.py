@@ -52,7 +52,7 @@ def encode(value: Any, arrays: list[Any]) -> Any:
         items = cast("dict[Any, Any]", value).items()
         return {"dict": [[encode(key, arrays), encode(item, arrays)] for key, item in items]}
     if hasattr(value, "__array__") or isinstance(value, np.generic):
-        arrays.append(np.asarray(value))
+        arrays.append(np.asarray(cast("Any", value)))
         return {"array": len(arrays) - 1}
     raise InvalidArgumentError(
         None,

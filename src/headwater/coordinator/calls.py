@@ -1,10 +1,10 @@
 """A worker's end of a coordinator: functions by name, called one after the other.
 
-Only functions that the worker's own program has registered can be called. Frames, after CALLS of the coordinator::
+Only functions that the worker's own program has registered can be called. Frames, after OPEN_CALLS of the coordinator::
 
-    CALLS   ()                          the channel is for calls
-    CALL    (function, arguments)       arrays of the arguments; answered by DONE (result) with its arrays, or by ERROR
-    END     ()                          there will be no more calls; the worker's program may end
+    OPEN_CALLS  ()                      the channel is for calls
+    CALL        (function, arguments)   arrays of the arguments; answered by DONE (result) with its arrays, or by ERROR
+    END_CALLS   ()                      there will be no more calls; the worker's program may end
 """
 
 from __future__ import annotations
@@ -13,17 +13,14 @@ import logging
 import threading
 from collections.abc import Callable, Iterator
 from queue import SimpleQueue
-from typing import Any, Final, NoReturn
+from typing import Any, NoReturn
 
+from headwater.coordinator.values import PerWorker, decode, encode
 from headwater.errors import CancelledError, NotFoundError, OpError, OutOfRangeError, UnavailableError, UnknownError
-from headwater.keras.coordinator_values import PerWorker, decode, encode
-from headwater.master.protocol import DONE, bad_header, error_frame
+from headwater.task.answers import bad_header, error_frame
+from headwater.task.kinds import CALL, DONE, END_CALLS
 from headwater.transport.channel import Channel
 from headwater.transport.frames import Frame
-
-CALLS: Final = 96
-CALL: Final = 97
-END: Final = 98
 
 _log = logging.getLogger("headwater")
 
@@ -115,7 +112,7 @@ class CallServer:
         self._datasets, self._iterators = {}, {}
         while True:
             frame = channel.recv()
-            if frame.kind == END:
+            if frame.kind == END_CALLS:
                 channel.send(Frame(DONE))
                 self._over.put(None)
                 return

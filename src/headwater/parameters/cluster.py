@@ -12,12 +12,12 @@ from typing import Any
 
 from headwater.consistency import Asynchronous, BoundedStaleness, Consistency, KOfN, Synchronous
 from headwater.errors import CancelledError, UnavailableError
-from headwater.keras.parameter_server.client import ParameterClient, ServerLink
-from headwater.keras.parameter_server.endpoint import Endpoint
-from headwater.keras.parameter_server.host import HostedParameters, ParameterService
-from headwater.keras.parameter_server.layout import Layout
-from headwater.keras.parameter_server.protocol import HELLO
-from headwater.keras.parameter_server.updater import Updater
+from headwater.parameters.client import ParameterClient, ServerLink
+from headwater.parameters.host import HostedParameters, ParameterService
+from headwater.parameters.layout import Layout
+from headwater.parameters.updater import Updater
+from headwater.task.endpoint import Endpoint
+from headwater.task.kinds import HELLO
 from headwater.transport.channel import Channel, memory_pair
 
 #: Makes the updater of a ``ps``'s blocks from its number.

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from headwater.keras.parameter_server.updater import Array, Updater
+from headwater.parameters.updater import Array, Updater
 
 
 class Round:

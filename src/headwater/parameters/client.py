@@ -12,10 +12,11 @@ import numpy as np
 
 from headwater.consistency import Consistency
 from headwater.errors import AbortedError, DeadlineExceededError, OpError, UnavailableError
-from headwater.keras.parameter_server import protocol
-from headwater.keras.parameter_server.layout import Block, Layout, VariableSpec, joined
-from headwater.keras.parameter_server.updater import Array
-from headwater.master.protocol import DONE, ERROR, bad_header, raise_error
+from headwater.parameters import protocol
+from headwater.parameters.layout import Block, Layout, VariableSpec, joined
+from headwater.parameters.updater import Array
+from headwater.task import kinds
+from headwater.task.answers import bad_header, raise_error
 from headwater.transport.channel import Channel
 from headwater.transport.frames import Frame
 from headwater.transport.waiting import Patience
@@ -160,7 +161,7 @@ class ParameterClient:
         session.link.reach()
         session.channel = session.link.take()
         hello = (self._name, self._worker, self._layout.signature(), repr(self._choice))
-        welcome = self._ask(session, Frame(protocol.HELLO, hello))
+        welcome = self._ask(session, Frame(kinds.HELLO, hello))
         match welcome.header:
             case (int(filled), int(version), int(trainings), int(epoch), int(seed)):
                 pass
@@ -172,7 +173,7 @@ class ParameterClient:
         if not filled and self._chief:
             self._ask(session, self._fill_frame(index))
         elif not filled:
-            self._ask(session, Frame(protocol.READY))
+            self._ask(session, Frame(kinds.READY))
 
     def _fill_frame(self, index: int) -> Frame:
         snapshot = self._snapshot
@@ -180,11 +181,11 @@ class ParameterClient:
             arrays = [*snapshot.blocks[index], *snapshot.states[index].values()]
             version = snapshot.versions[index]
             _log.warning("%s brings %s the values of version %d", self._worker, self._sessions[index].task, version)
-            return Frame(protocol.FILL, (version,), arrays)
+            return Frame(kinds.FILL, (version,), arrays)
         if self._sessions[index].pieces:
-            return Frame(protocol.FILL, (self._sessions[index].version,), self._sessions[index].pieces)
+            return Frame(kinds.FILL, (self._sessions[index].version,), self._sessions[index].pieces)
         pieces = [np.asarray(piece) for piece in self._layout.split(self._initial, index)]
-        return Frame(protocol.FILL, (0,), [*pieces, *(self._initial_state(index) if self._initial_state else ())])
+        return Frame(kinds.FILL, (0,), [*pieces, *(self._initial_state(index) if self._initial_state else ())])
 
     def set_initial_state(self, state: Callable[[int], Sequence[Array]]) -> None:
         """Says what the optimizer's state of each ``ps`` is to be at the beginning, by its number."""
@@ -223,7 +224,7 @@ class ParameterClient:
     def pull(self, wish: Wish | None = None) -> int:
         """Reads values of all variables, but not the optimizer's state; gives the ticket for ``wish``."""
         frames = [
-            Frame(protocol.PULL, (False, list(range(len(others))), wish if index == 0 else None))
+            Frame(kinds.PULL, (False, list(range(len(others))), wish if index == 0 else None))
             for index, others in enumerate(self._others)
         ]
         return self._values(frames, [list(range(len(others))) for others in self._others])[0]
@@ -231,7 +232,7 @@ class ParameterClient:
     def next_step(self, wish: Wish) -> int:
         """The ticket for ``wish``, with the values of what travels in every step."""
         frames = [
-            Frame(protocol.PULL, (False, extras, wish if index == 0 else None))
+            Frame(kinds.PULL, (False, extras, wish if index == 0 else None))
             for index, extras in enumerate(self._extras)
         ]
         return self._values(frames, self._extras)[0]
@@ -248,7 +249,7 @@ class ParameterClient:
           changes: what to add to others, by variable.
           weight: examples behind the gradients.
           rows: by variable, for tables: numbers of rows, ascending, and their gradients.
-          knobs: see `headwater.keras.parameter_server.updater.Updater.apply`.
+          knobs: see `headwater.parameters.updater.Updater.apply`.
           wish: for the next step.
 
         Returns:
@@ -268,7 +269,7 @@ class ParameterClient:
                 within = _within(block, numbers)
                 tensors += [numbers[within] - block.start, row_gradients[within]]
             header = (session.version, float(weight), extras, wish if index == 0 else None, list(knobs))
-            frames.append(Frame(protocol.PUSH, header, tensors))
+            frames.append(Frame(kinds.PUSH, header, tensors))
         return self._values(frames, self._extras)
 
     def rows(self, wanted: Mapping[int, Array]) -> dict[int, Array]:
@@ -280,7 +281,7 @@ class ParameterClient:
         Returns:
           By variable the rows, in that order.
         """
-        frames = [Frame(protocol.ROWS, (), numbers) for numbers in self._row_numbers(wanted)]
+        frames = [Frame(kinds.ROWS, (), numbers) for numbers in self._row_numbers(wanted)]
         answers = self._exchange(frames)
         parts: dict[int, list[tuple[int, Array]]] = {variable: [] for variable in wanted}
         for index, (session, found, frame) in enumerate(zip(self._sessions, answers, frames, strict=True)):
@@ -307,7 +308,7 @@ class ParameterClient:
         """Replaces the values of all variables, and the optimizer's state if ``state`` gives it, by ``ps``."""
         arrays = [np.asarray(value) for value in values]
         self._exchange([
-            Frame(protocol.ASSIGN, (), [*self._layout.split(arrays, index), *(state(index) if state else ())])
+            Frame(kinds.ASSIGN, (), [*self._layout.split(arrays, index), *(state(index) if state else ())])
             for index in range(len(self._sessions))
         ])  # fmt: skip
         self.pull()
@@ -315,7 +316,7 @@ class ParameterClient:
     def snapshot(self) -> Snapshot:
         """Reads everything. The chief keeps it, to fill a ``ps`` that is started anew."""
         while True:
-            answers = self._exchange([Frame(protocol.PULL, (True, [], None)) for _ in self._sessions])
+            answers = self._exchange([Frame(kinds.PULL, (True, [], None)) for _ in self._sessions])
             found = [answer for answer in answers if answer is not None]
             if len(found) == len(answers):
                 break
@@ -341,16 +342,16 @@ class ParameterClient:
 
     def finish(self) -> None:
         """Takes part no more until the next step; returns once all workers have finished or are gone."""
-        self._exchange([Frame(protocol.FINISH) for _ in self._sessions])
+        self._exchange([Frame(kinds.FINISH) for _ in self._sessions])
 
     def follow(self, training: int, epoch: int) -> bool:
         """Waits until an epoch is over; whether that training is."""
-        answer = self._ask_until(0, Frame(protocol.FOLLOW, (training, epoch)))
+        answer = self._ask_until(0, Frame(kinds.FOLLOW, (training, epoch)))
         return answer.header == (True,)
 
     def stop_training(self) -> None:
         """No worker gets another step until all have finished."""
-        self._exchange([Frame(protocol.STOP), *(None for _ in self._sessions[1:])])
+        self._exchange([Frame(kinds.STOP), *(None for _ in self._sessions[1:])])
 
     def traffic(self) -> Traffic:
         """What has travelled so far."""
@@ -373,10 +374,10 @@ class ParameterClient:
         for index, (session, found) in enumerate(zip(self._sessions, answers, strict=True)):
             answer = found
             if answer is None:
-                wish = frames[index].header[2 if frames[index].kind == protocol.PULL else 3]
+                wish = frames[index].header[2 if frames[index].kind == kinds.PULL else 3]
                 everything = list(range(len(self._others[index])))
-                applied = applied and frames[index].kind == protocol.PULL
-                answer = self._ask_until(index, Frame(protocol.PULL, (False, everything, wish)))
+                applied = applied and frames[index].kind == kinds.PULL
+                answer = self._ask_until(index, Frame(kinds.PULL, (False, everything, wish)))
                 extras = [*extras[:index], everything, *extras[index + 1 :]]
             version, was_applied, its_ticket, _ = _values_header(answer, session.task)
             session.version = version
@@ -384,7 +385,7 @@ class ParameterClient:
             if index == 0:
                 ticket = its_ticket
                 self.version = version
-            if frames[index].kind == protocol.PUSH:
+            if frames[index].kind == kinds.PUSH:
                 applied = applied and was_applied
         return ticket, applied
 
@@ -452,13 +453,13 @@ class ParameterClient:
                 _log.info("%s waits for %s, which says nothing", self._worker, session.task)
                 self._look_around(session)
                 continue
-            if frame.kind == ERROR:
+            if frame.kind == kinds.ERROR:
                 raise_error(frame, session.task)
-            if frame.kind != protocol.WAIT:
+            if frame.kind != kinds.WAIT:
                 break
             _log.info("%s waits for %s: %s", self._worker, session.task, frame.header[0] if frame.header else "")
             self._look_around(session)
-        if frame.kind not in (protocol.WELCOME, protocol.VALUES, DONE):
+        if frame.kind not in (kinds.WELCOME, kinds.VALUES, kinds.DONE):
             raise bad_header(frame, session.task)
         self._traffic[1] += sum(tensor.nbytes for tensor in frame.tensors)
         return frame

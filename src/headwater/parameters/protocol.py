@@ -20,7 +20,7 @@ coming, WAIT frames say why. The tensors of each are its arrays::
                                             state too, whose names these are
     DONE    (…)
     WAIT    (reason,)
-    ERROR   (0, code, message)              as in `headwater.master.protocol`
+    ERROR   (0, code, message)              as in `headwater.task.answers`
 
 ``set`` names a set of parameters; a task can host several. ``wish`` is None, or (number of the training, epoch,
 steps of the epoch or -1, a step that there are no data for or -1): the worker asks for its next step of that epoch; the
@@ -31,20 +31,6 @@ worker's program may change meanwhile, such as the learning rate.
 from __future__ import annotations
 
 from typing import Final
-
-HELLO: Final = 64
-WELCOME: Final = 65
-FILL: Final = 66
-READY: Final = 67
-PULL: Final = 68
-PUSH: Final = 69
-ROWS: Final = 70
-ASSIGN: Final = 71
-FINISH: Final = 72
-STOP: Final = 73
-VALUES: Final = 74
-WAIT: Final = 75
-FOLLOW: Final = 76
 
 #: Instead of a step's number: the epoch is over; training is.
 EPOCH_OVER: Final = -1

@@ -13,13 +13,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from headwater.errors import DeadlineExceededError, OpError
+from headwater.task.kinds import HEARTBEAT
 from headwater.transport.channel import Channel
 from headwater.transport.frames import Frame
 from headwater.transport.waiting import positive_seconds_from
 
-HEARTBEAT = "HEADWATER_HEARTBEAT_S"
-#: The kind of frame that is sent.
-BEAT = 5
+VARIABLE = "HEADWATER_HEARTBEAT_S"
 _DEFAULT_S = 10.0
 #: A process that is there is heard this often before it would be given up.
 _BEATS = 8
@@ -31,7 +30,7 @@ def heartbeat_s(environ: Mapping[str, str]) -> float:
     Raises:
       InvalidArgumentError: ``HEADWATER_HEARTBEAT_S`` is no positive number of seconds.
     """
-    return positive_seconds_from(environ, HEARTBEAT, _DEFAULT_S)
+    return positive_seconds_from(environ, VARIABLE, _DEFAULT_S)
 
 
 @dataclass(kw_only=True, slots=True)
@@ -78,7 +77,7 @@ class Pulse:
             peers = dict(self._peers)
         for rank, peer in peers.items():
             try:
-                peer.channel.send(Frame(BEAT))
+                peer.channel.send(Frame(HEARTBEAT))
                 if self._hears(peer):
                     continue
                 peer.channel.close()

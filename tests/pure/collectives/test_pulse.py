@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
+from headwater.collectives.pulse import Pulse, heartbeat_s
 from headwater.errors import InvalidArgumentError
-from headwater.keras.mirrored.pulse import Pulse, heartbeat_s
 from headwater.transport.channel import memory_pair
 
 

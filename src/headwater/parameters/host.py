@@ -36,12 +36,13 @@ from headwater.consistency import (
     waiting_text,
 )  # fmt: skip
 from headwater.errors import AbortedError, FailedPreconditionError, InvalidArgumentError, OpError, UnavailableError
-from headwater.keras.parameter_server import protocol
-from headwater.keras.parameter_server.layout import Layout
-from headwater.keras.parameter_server.rounds import Round
-from headwater.keras.parameter_server.tickets import Tickets
-from headwater.keras.parameter_server.updater import Array, Updater
-from headwater.master.protocol import DONE, bad_header, error_frame
+from headwater.parameters import protocol
+from headwater.parameters.layout import Layout
+from headwater.parameters.rounds import Round
+from headwater.parameters.tickets import Tickets
+from headwater.parameters.updater import Array, Updater
+from headwater.task import kinds
+from headwater.task.answers import bad_header, error_frame
 from headwater.transport.channel import Channel
 from headwater.transport.frames import Frame
 from headwater.transport.handshake import new_generation
@@ -125,7 +126,7 @@ class HostedParameters:
                 self._leave(worker, "it was started anew")
                 before.close()
             welcome = (self._filled, self.version, self._trainings, self._tickets.epoch, self._seed)
-        channel.send(Frame(protocol.WELCOME, welcome))
+        channel.send(Frame(kinds.WELCOME, welcome))
         try:
             while True:
                 self._answer(channel, worker, channel.recv())
@@ -146,19 +147,19 @@ class HostedParameters:
 
     def _handle(self, channel: Channel, worker: str, frame: Frame) -> Frame:
         match frame.kind, frame.header:
-            case protocol.PUSH, (int(version), float(weight), extras, wish, knobs):
+            case kinds.PUSH, (int(version), float(weight), extras, wish, knobs):
                 return self._push(channel, worker, version, weight, extras, wish, knobs, frame.tensors)
-            case protocol.PULL, (bool(everything), extras, wish):
+            case kinds.PULL, (bool(everything), extras, wish):
                 return self._pull(channel, worker, everything, extras, wish)
-            case protocol.ROWS, ():
+            case kinds.ROWS, ():
                 return self._rows(channel, frame.tensors)
-            case protocol.FILL, (int(version),):
+            case kinds.FILL, (int(version),):
                 return self._fill(version, frame.tensors)
-            case protocol.READY, ():
+            case kinds.READY, ():
                 with self._changed:
                     self._await(channel, lambda: bool(self._filled), "the chief to bring values")
-                return Frame(DONE)
-            case protocol.ASSIGN, ():
+                return Frame(kinds.DONE)
+            case kinds.ASSIGN, ():
                 with self._changed:
                     self._require_filled()
                     blocks = frame.tensors[: self._blocks]
@@ -166,22 +167,22 @@ class HostedParameters:
                         self._updater.fill(blocks, frame.tensors[self._blocks :])
                     else:
                         self._updater.assign(blocks)
-                return Frame(DONE)
-            case protocol.FINISH, ():
+                return Frame(kinds.DONE)
+            case kinds.FINISH, ():
                 return self._finish(channel, worker)
-            case protocol.FOLLOW, (int(training), int(epoch)):
+            case kinds.FOLLOW, (int(training), int(epoch)):
                 with self._changed:
                     self._await(
                         channel,
                         lambda: self._trainings > training or self._tickets.epoch > epoch,
                         f"epoch {epoch} to end",
                     )
-                    return Frame(DONE, (self._trainings > training,))
-            case protocol.STOP, ():
+                    return Frame(kinds.DONE, (self._trainings > training,))
+            case kinds.STOP, ():
                 with self._changed:
                     self._tickets.stopped = True
                     self._changed.notify_all()
-                return Frame(DONE)
+                return Frame(kinds.DONE)
             case _:
                 raise bad_header(frame, channel.peer)
 
@@ -197,7 +198,7 @@ class HostedParameters:
                 self._perform(decide(self._state, Restarted(version), self._clock()))
                 _log.info("%s has values, of version %d", self._task, version)
                 self._changed.notify_all()
-        return Frame(DONE)
+        return Frame(kinds.DONE)
 
     def _pull(self, channel: Channel, worker: str, everything: bool, extras: Any, wish: Any) -> Frame:
         with self._changed:
@@ -259,21 +260,21 @@ class HostedParameters:
             state = self._updater.state()
             values += state.values()
             names += state
-        return Frame(protocol.VALUES, (self.version, applied, ticket, names), values)
+        return Frame(kinds.VALUES, (self.version, applied, ticket, names), values)
 
     def _rows(self, channel: Channel, numbers: Sequence[Array]) -> Frame:
         if len(numbers) != self._tables:
             raise InvalidArgumentError(None, None, f"asked for rows of {len(numbers)} tables; there are {self._tables}")
         with self._changed:
             self._await(channel, lambda: bool(self._filled), "the chief to bring values")
-            return Frame(DONE, (), self._updater.rows(numbers))
+            return Frame(kinds.DONE, (), self._updater.rows(numbers))
 
     def _finish(self, channel: Channel, worker: str) -> Frame:
         with self._changed:
             trainings = self._trainings
             self._leave(worker, "")
             self._await(channel, lambda: self._trainings > trainings or not self._state.members, "the others to finish")
-        return Frame(DONE)
+        return Frame(kinds.DONE)
 
     # Decisions --------------------------------------------------------------------------------------------------------
 
@@ -318,7 +319,7 @@ class HostedParameters:
             now = self._clock()
             self._event(Tick())
             if now >= speak_at:
-                channel.send(Frame(protocol.WAIT, (what or waiting_text(self._state, now),)))
+                channel.send(Frame(kinds.WAIT, (what or waiting_text(self._state, now),)))
                 speak_at = now + _SPEAK_S
 
 
@@ -354,6 +355,6 @@ class ParameterService:
                     return
                 if time.monotonic() - spoken >= _SPEAK_S:
                     spoken = time.monotonic()
-                    channel.send(Frame(protocol.WAIT, (f"the program of {self._task} to come to {name!r}",)))
+                    channel.send(Frame(kinds.WAIT, (f"the program of {self._task} to come to {name!r}",)))
             found = self._sets[name]
         found.serve(channel, hello)

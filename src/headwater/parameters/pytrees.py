@@ -21,18 +21,19 @@ import numpy as np
 
 from headwater.consistency import Consistency
 from headwater.errors import InvalidArgumentError
-from headwater.keras.parameter_server.blocks import BlockValues, fill_state
-from headwater.keras.parameter_server.client import Snapshot, Traffic
-from headwater.keras.parameter_server.cluster import (
+from headwater.parameters.block_values import BlockValues, fill_state
+from headwater.parameters.client import Snapshot, Traffic
+from headwater.parameters.cluster import (
     LocalServers,
     connect_parameters,
     consistency_of,
     host_parameters,
     service_of,
 )
-from headwater.keras.parameter_server.endpoint import find_members, process_endpoint
-from headwater.keras.parameter_server.layout import DEFAULT_PARTITIONER, Layout, Partitioner, VariableSpec, make_layout
-from headwater.keras.parameter_server.updater import Array
+from headwater.parameters.layout import DEFAULT_PARTITIONER, Layout, Partitioner, VariableSpec, make_layout
+from headwater.parameters.process import process_endpoint
+from headwater.parameters.updater import Array
+from headwater.task.endpoint import find_members
 
 _jax: Any = jax
 _jnp: Any = _jax.numpy
@@ -120,7 +121,7 @@ class ParameterServer:
       optimizer: an ``optax.GradientTransformation``, which runs on the ``ps``.
       consistency: ``"async"``, ``"sync"``, ``"k=3"`` (an update takes three gradients) or ``"staleness=4"`` (nobody is
         more than four steps ahead of the slowest); or a choice of `headwater.consistency`.
-      partitioner: which leaves to split by rows, see `headwater.keras.parameter_server.layout`; by default those above
+      partitioner: which leaves to split by rows, see `headwater.parameters.layout`; by default those above
         64 MiB are split so that no part is larger, as far as there are tasks.
       name: tells sets of parameters apart where a program has several.
       snapshot_steps: the chief reads everything, the optimizer's state too, once in so many of its own steps; from

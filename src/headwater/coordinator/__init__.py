@@ -1,0 +1,1 @@
+"""One task says what all workers do: `coordinator` at its end, `calls` at a worker's, `values` on the way."""

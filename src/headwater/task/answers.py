@@ -1,0 +1,38 @@
+"""Answers that every service gives alike: errors as frames, and errors for frames that are wrong."""
+
+from __future__ import annotations
+
+from headwater.errors import InternalError, InvalidArgumentError, OpError, make_error
+from headwater.task.kinds import ERROR, describe
+from headwater.transport.frames import Frame
+
+_MAX_MESSAGE = 1 << 14
+
+
+def error_frame(step: int, error: BaseException, task: str) -> Frame:
+    """An error as a frame; what is none of ours becomes InternalError.
+
+    Args:
+      step: number of the step that failed; 0 where there are no steps of graphs.
+      error: what went wrong.
+      task: where.
+    """
+    if not isinstance(error, OpError):
+        error = InternalError(None, None, f"{type(error).__name__} on {task}: {error}")
+    return Frame(ERROR, (step, error.error_code, error.message[:_MAX_MESSAGE]), ())
+
+
+def raise_error(frame: Frame, task: str) -> None:
+    """Raises what an ERROR frame says, with the task that sent it."""
+    match frame.header:
+        case (int(), int(code), str(message)):
+            raise make_error(code, message if task in message else f"{message} [on {task}]")
+        case _:
+            raise bad_header(frame, task)
+
+
+def bad_header(frame: Frame, sender: str) -> InvalidArgumentError:
+    """The error for a frame whose header is not one of its kind, or whose kind is not expected."""
+    return InvalidArgumentError(
+        None, None, f"{sender} sent a frame of kind {describe(frame.kind)} with the header {str(frame.header)[:80]}"
+    )

@@ -1,0 +1,61 @@
+"""Every kind of frame that tasks and clients send each other, in one table.
+
+The service named above each block takes these frames; what their headers and tensors are stands in the module named
+beside it. The first frame of a channel says which service the channel is for. Kinds from
+`headwater.transport.frames.FIRST_RESERVED_KIND` on belong to the transport itself.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+# Answers of any service: `headwater.task.answers`
+DONE: Final = 3
+ERROR: Final = 4
+
+# Steps of graphs: `headwater.master.protocol`
+RUN: Final = 1
+TENSORS: Final = 2
+TRANSFER: Final = 5
+RUN_CALLABLE: Final = 6
+HOLD: Final = 7
+
+# Collectives of mirrored groups: `headwater.collectives`
+OPEN_COLLECTIVE: Final = 16
+OPEN_HEARTBEATS: Final = 17
+HEARTBEAT: Final = 18
+PART: Final = 19
+SUM: Final = 20
+VALUE: Final = 21
+LOST: Final = 22
+
+# The task itself: `headwater.task`
+LEAVES: Final = 48
+
+# Parameters: `headwater.parameters.protocol`
+HELLO: Final = 64
+WELCOME: Final = 65
+FILL: Final = 66
+READY: Final = 67
+PULL: Final = 68
+PUSH: Final = 69
+ROWS: Final = 70
+ASSIGN: Final = 71
+FINISH: Final = 72
+STOP: Final = 73
+VALUES: Final = 74
+WAIT: Final = 75
+FOLLOW: Final = 76
+
+# Calls of a coordinator: `headwater.coordinator.calls`
+OPEN_CALLS: Final = 96
+CALL: Final = 97
+END_CALLS: Final = 98
+
+NAMES: Final = {number: name for name, number in list(globals().items()) if name.isupper()}
+"""The name of each kind by its number."""
+
+
+def describe(kind: int) -> str:
+    """A kind for people: its name and number."""
+    return f"{NAMES[kind]} ({kind})" if kind in NAMES else f"{kind}, which no service has"
