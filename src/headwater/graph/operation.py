@@ -317,7 +317,7 @@ def operator(name: str) -> Callable[..., Any]:
 def _function(name: str) -> Callable[..., Any]:
     """What `set_operator` set. The layer above, which no import here may name, is loaded when it was not yet."""
     if name not in _OPERATORS:
-        importlib.import_module("headwater.build")
+        importlib.import_module("headwater.functional")
     return _OPERATORS[name]
 
 

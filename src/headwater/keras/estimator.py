@@ -16,13 +16,11 @@ import keras
 import numpy as np
 
 from headwater import dtypes
-from headwater.build.control_flow import group
-from headwater.build.default_graph import control_dependencies
-from headwater.build.nest import flatten
-from headwater.build.script import py_func
-from headwater.build.state import assign_add
-from headwater.build.variables import Variable
 from headwater.errors import UnimplementedError
+from headwater.functional.control_flow import group
+from headwater.functional.default_graph import control_dependencies
+from headwater.functional.nest import flatten
+from headwater.functional.script import py_func
 from headwater.graph.collections import GraphKeys
 from headwater.keras.saving import load_model
 from headwater.training.estimator.estimator import Estimator
@@ -30,6 +28,8 @@ from headwater.training.estimator.specs import EstimatorSpec, ModeKeys
 from headwater.training.saving_hooks import CheckpointSaverHook, CheckpointSaverListener
 from headwater.training.session_run_hook import SessionRunHook
 from headwater.training.training_util import get_global_step
+from headwater.variables.state import assign_add
+from headwater.variables.variables import Variable
 
 _keras: Any = keras
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from headwater.dtypes import int32, int64, resource
-from headwater.ops.accumulator_state import Accumulator, DenseSum, Gradient, RowSum
 from headwater.ops.define import fixed, host, no_outputs
 from headwater.ops.queues import as_handle
 from headwater.registry import Inference, Spec
+from headwater.resources.accumulators import Accumulator, DenseSum, Gradient, RowSum
 from headwater.shapes import as_shape
 
 

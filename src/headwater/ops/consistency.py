@@ -9,8 +9,8 @@ import numpy as np
 
 from headwater.consistency import from_text
 from headwater.dtypes import int32, int64
-from headwater.ops.consistency_gate import Gate
 from headwater.ops.define import fixed, host, no_outputs, stateful
+from headwater.resources.gate import Gate
 
 
 def _gate(context: Any, shared_name: str, consistency: str) -> Gate:

@@ -20,11 +20,11 @@ from headwater.dtypes import int64, resource, string, variant
 from headwater.errors import InvalidArgumentError
 from headwater.ops.bodies import decode_body, interpret
 from headwater.ops.dataset_functions import BodyFunction
-from headwater.ops.dataset_state import IteratorState, ahead, iterator_of
 from headwater.ops.define import fixed, host, no_outputs
 from headwater.ops.queues import as_handle
 from headwater.registry import FunctionAttr, Inference, Spec
 from headwater.registry import function_of as python_function
+from headwater.resources.iterators import IteratorState, ahead, iterator_of
 from headwater.shapes import as_shape
 
 NODES: dict[str, type[Node]] = {

@@ -15,9 +15,9 @@ from headwater.errors import InvalidArgumentError
 from headwater.io.example import ExampleBatch
 from headwater.io.tensor_proto import make_ndarray, make_tensor_proto
 from headwater.ops.define import fixed, host
-from headwater.ops.reader_state import inflate
 from headwater.ops.strings import string_to_number
 from headwater.registry import Attrs, Inference, Spec
+from headwater.resources.readers import inflate
 from headwater.shapes import Dims, TensorShape, as_shape
 from headwater.tensorboard_protos import tensor_pb2
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from headwater.dtypes import bool_, int32, resource
 from headwater.ops.define import fixed, host, no_outputs
-from headwater.ops.queue_state import FifoQueue, PaddingQueue, PriorityQueue, Queue, ShuffleQueue
 from headwater.registry import Inference, Spec
+from headwater.resources.queues import FifoQueue, PaddingQueue, PriorityQueue, Queue, ShuffleQueue
 from headwater.shapes import Dims, as_shape
 
 _handle = fixed(resource, ())

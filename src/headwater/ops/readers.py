@@ -12,7 +12,8 @@ from headwater.errors import UnimplementedError
 from headwater.io.files import as_path, glob, makedirs, open_file, translated
 from headwater.ops.define import fixed, host, no_outputs
 from headwater.ops.queues import as_handle
-from headwater.ops.reader_state import (
+from headwater.registry import Inference, Spec
+from headwater.resources.readers import (
     FixedLengthReader,
     IdentityReader,
     LineReader,
@@ -22,7 +23,6 @@ from headwater.ops.reader_state import (
     columns,
     read_file,
 )
-from headwater.registry import Inference, Spec
 
 _handle = fixed(resource, ())
 

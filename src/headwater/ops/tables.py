@@ -2,109 +2,22 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from headwater.dtypes import DType, int64, resource, string
-from headwater.errors import FailedPreconditionError, InvalidArgumentError
+from headwater.errors import InvalidArgumentError
 from headwater.io import files
 from headwater.ops.define import fixed, host, no_outputs
 from headwater.ops.fingerprints import fingerprint64
 from headwater.ops.queues import as_handle
 from headwater.registry import Inference, Spec
+from headwater.resources.lookup_tables import Table, as_column
 
 WHOLE_LINE, LINE_NUMBER = -2, -1
 """Columns of a text file that are none: the line itself, and its number from 0."""
-
-
-class Table:
-    """A dictionary of one element type to another.
-
-    Args:
-      name: for errors.
-      key: element type of the keys.
-      value: element type of the values.
-      fixed: filled once, by an initialiser, and never changed.
-    """
-
-    def __init__(self, name: str, key: DType, value: DType, *, fixed: bool) -> None:
-        self._name = name
-        self._key, self._value = key, value
-        self._fixed = fixed
-        self._lock = threading.Lock()
-        self._entries: dict[Any, Any] | None = None if fixed else {}
-
-    def fill(self, keys: Any, values: Any) -> None:
-        """Gives a fixed table its entries. A second time changes nothing.
-
-        Raises:
-          FailedPreconditionError: a key comes twice with different values, or the table is there with other entries.
-        """
-        found: dict[Any, Any] = {}
-        for key, value in zip(_items(keys), _items(values), strict=True):
-            if found.setdefault(key, value) != value:
-                raise FailedPreconditionError(
-                    None, None, f"HashTable {self._name!r} has different value for same key. Key {key!r} has "
-                    f"{found[key]!r} and trying to add value {value!r}",
-                )  # fmt: skip
-        with self._lock:
-            if self._entries is not None and self._entries != found:
-                raise FailedPreconditionError(None, None, f"Table {self._name!r} was initialised with other entries")
-            self._entries = found
-
-    def _ready(self) -> dict[Any, Any]:
-        if self._entries is None:
-            raise FailedPreconditionError(
-                None, None, f"Table not initialized: {self._name!r}. Run tf.tables_initializer() first."
-            )
-        return self._entries
-
-    def find(self, keys: Any, default: Any) -> Any:
-        """For each key its value, or ``default``."""
-        with self._lock:
-            entries = self._ready()
-            missing = default.item() if isinstance(default, np.ndarray) else default
-            result = np.empty(keys.size, self._value.numpy_dtype)
-            for index, key in enumerate(_items(keys)):
-                result[index] = entries.get(key, missing)
-        return result.reshape(keys.shape)
-
-    def insert(self, keys: Any, values: Any) -> None:
-        """Adds or replaces entries."""
-        if self._fixed:
-            raise InvalidArgumentError(None, None, f"Table {self._name!r} cannot be changed")
-        with self._lock:
-            self._ready().update(zip(_items(keys), _items(values), strict=True))
-
-    def remove(self, keys: Any) -> None:
-        """Takes entries out, where they are there."""
-        with self._lock:
-            entries = self._ready()
-            for key in _items(keys):
-                entries.pop(key, None)
-
-    def export(self) -> tuple[Any, Any]:
-        """All keys and all values, in the same order."""
-        with self._lock:
-            entries = dict(self._ready())
-        return _column(list(entries), self._key), _column(list(entries.values()), self._value)
-
-    def size(self) -> int:
-        with self._lock:
-            return len(self._ready())
-
-
-def _items(array: Any) -> list[Any]:
-    return np.asarray(array).ravel().tolist()
-
-
-def _column(items: Sequence[Any], dtype: DType) -> Any:
-    result = np.empty(len(items), dtype.numpy_dtype)
-    result[:] = items
-    return result
 
 
 @host("HashTableV2", infer=fixed(resource, ()))
@@ -171,7 +84,9 @@ def initialize_from_file(
         lines = lines[:vocab_size]
 
     def column(index: int, dtype: DType) -> Any:
-        return _column([_cell(path, number, line, index, dtype, delimiter) for number, line in enumerate(lines)], dtype)
+        return as_column(
+            [_cell(path, number, line, index, dtype, delimiter) for number, line in enumerate(lines)], dtype
+        )
 
     handle.item().fill(column(key_index, key_dtype), column(value_index, value_dtype))
 

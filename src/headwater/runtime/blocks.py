@@ -10,13 +10,13 @@ import jax
 import numpy as np
 
 from headwater.errors import InvalidArgumentError, OpError
-from headwater.ops.reader_state import columns
 from headwater.ops.rows import RowForm, row_form
 from headwater.passes.blocks import BlockPlan
 from headwater.passes.plan import Compute, Node
+from headwater.resources.containers import Resources
+from headwater.resources.readers import columns
 from headwater.runtime.compile import trace
 from headwater.runtime.devices import is_default, local_device
-from headwater.runtime.resources import Resources
 from headwater.runtime.step import HostContext, Step
 
 _jax: Any = jax

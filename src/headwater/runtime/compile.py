@@ -19,9 +19,9 @@ from headwater.errors import FailedPreconditionError, InvalidArgumentError, OpEr
 from headwater.ops.bodies import call
 from headwater.passes.plan import Compute, Node, VariableInfo
 from headwater.registry import Kind, as_outputs
+from headwater.resources.containers import Cell, Resources
 from headwater.runtime.devices import is_default, local_device
 from headwater.runtime.indices import IndexChecks
-from headwater.runtime.resources import Cell, Resources
 
 # Pyright finds the types of these functions of JAX in part only.
 _jax: Any = jax

@@ -15,10 +15,10 @@ from headwater.passes.blocks import can_repeat, in_blocks
 from headwater.passes.plan import Compute, Host, Node, Receive, Send, TaskPlan
 from headwater.passes.training import trains
 from headwater.registry import Kind, as_outputs
+from headwater.resources.containers import Cell, Resources
 from headwater.runtime.blocks import BlockRunner
 from headwater.runtime.compile import Executable, cell_value
 from headwater.runtime.devices import settle
-from headwater.runtime.resources import Cell, Resources
 from headwater.runtime.step import HostContext, Step
 from headwater.runtime.tracing import PlanTracer
 from headwater.telemetry.step_stats import StepTrace

@@ -18,7 +18,7 @@ import numpy as np
 from headwater.errors import InvalidArgumentError
 from headwater.ops.indexing import require_elements, require_rows
 from headwater.passes.plan import Compute, Node
-from headwater.runtime.resources import Cell
+from headwater.resources.containers import Cell
 
 #: Operations that index their first input by their second.
 _ROWS: Final = frozenset(

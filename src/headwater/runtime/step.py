@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from headwater.errors import CancelledError, DeadlineExceededError
 from headwater.passes.plan import VariableInfo
-from headwater.runtime.resources import Cell, Resources, session_container
+from headwater.resources.containers import Cell, Resources, session_container
 from headwater.telemetry.step_stats import StepTrace
 
 R = TypeVar("R")

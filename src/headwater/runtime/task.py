@@ -9,9 +9,9 @@ from typing import Any
 from headwater.cluster.devices import Device, parse_device
 from headwater.errors import AbortedError, CancelledError, FailedPreconditionError
 from headwater.passes.plan import TaskPlan
+from headwater.resources.containers import Resources
 from headwater.runtime.devices import describe, shown_devices
 from headwater.runtime.executor import CompiledPlan
-from headwater.runtime.resources import Resources
 from headwater.runtime.step import Step
 
 LOCAL_TASK = "/job:localhost/replica:0/task:0"

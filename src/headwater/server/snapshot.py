@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from headwater.ops.consistency_gate import Gate
-from headwater.runtime.resources import Cell
+from headwater.resources.containers import Cell
+from headwater.resources.gate import Gate
 from headwater.runtime.task import TaskRuntime
 from headwater.telemetry.snapshot import Group, Snapshot, VariableSize, Wait, total_traffic
 from headwater.telemetry.watchdog import WorkerProgress

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from headwater.build.sparse import SparseTensor, SparseTensorValue
 from headwater.dtypes import string, to_string_array
+from headwater.functional.sparse import SparseTensor, SparseTensorValue
 from headwater.graph.graph import Graph
 from headwater.graph.indexed_slices import IndexedSlices
 from headwater.graph.operation import Operation, Tensor

@@ -9,9 +9,9 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from headwater.build.arrays import identity
-from headwater.build.gradients import gradients
 from headwater.dtypes import as_dtype
+from headwater.functional.arrays import identity
+from headwater.functional.gradients import gradients
 from headwater.graph.context import get_default_session
 from headwater.graph.convert import constant
 from headwater.graph.indexed_slices import IndexedSlices

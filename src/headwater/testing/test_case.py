@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 import numpy as np
 from absl.testing import absltest
 
-from headwater.build.random import set_random_seed
+from headwater.functional.random import set_random_seed
 from headwater.graph.context import clear_default_graphs, get_default_session
 from headwater.session.session import Session
 from headwater.tensorboard_protos import config_pb2

@@ -9,15 +9,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from headwater.build import math, summary
-from headwater.build.apply import apply
-from headwater.build.queues import FIFOQueue, PaddingFIFOQueue, QueueBase, RandomShuffleQueue
-from headwater.build.sparse import SparseTensor
 from headwater.dtypes import bool_, float32
+from headwater.functional import math, summary
+from headwater.functional.apply import apply
+from headwater.functional.sparse import SparseTensor
 from headwater.graph.constants import constant_value
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Operation, Tensor
+from headwater.input.queues import FIFOQueue, PaddingFIFOQueue, QueueBase, RandomShuffleQueue
 from headwater.shapes import TensorShape, as_shape
 from headwater.training.queue_runner import QueueRunner, add_queue_runner
 

@@ -13,13 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from headwater.build import math, summary
-from headwater.build.control_flow import group, no_op
-from headwater.build.state import assign
-from headwater.build.variable_lists import global_variables, report_uninitialized_variables
-from headwater.build.variables import Variable
 from headwater.cluster.devices import parse_device
 from headwater.consistency import Asynchronous, BoundedStaleness, Consistency, KOfN, Synchronous, to_text
+from headwater.functional import math, summary
+from headwater.functional.control_flow import group, no_op
 from headwater.graph.collections import GraphKeys
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor
@@ -27,6 +24,9 @@ from headwater.graph.operation import Operation, Tensor
 from headwater.training.gathering import UpdateRunner, gather, local_step_variable
 from headwater.training.optimizer import GradsAndVars, Optimizer
 from headwater.training.session_run_hook import SessionRunHook
+from headwater.variables.state import assign
+from headwater.variables.variable_lists import global_variables, report_uninitialized_variables
+from headwater.variables.variables import Variable
 
 __all__ = ["Asynchronous", "BoundedStaleness", "Choose", "ConsistentOptimizer", "KOfN", "Synchronous"]
 

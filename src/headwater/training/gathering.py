@@ -8,20 +8,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from headwater.build.accumulators import as_int64
-from headwater.build.control_flow import no_op
-from headwater.build.queues import FIFOQueue
-from headwater.build.variables import Variable
 from headwater.dtypes import int32, int64
 from headwater.errors import AbortedError, CancelledError, OpError
+from headwater.functional.accumulators import as_int64
+from headwater.functional.control_flow import no_op
 from headwater.graph.collections import GraphKeys
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor
 from headwater.graph.indexed_slices import IndexedSlices
 from headwater.graph.operation import Operation, Tensor
+from headwater.input.queues import FIFOQueue
 from headwater.training.coordinator import Coordinator
 from headwater.training.optimizer import GradsAndVars
 from headwater.training.queue_runner import QueueRunner, repeated
+from headwater.variables.variables import Variable
 
 _logger: Final = logging.getLogger(__name__)
 

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from headwater.build import arrays, checks, indexing, math, readers, summary
-from headwater.build.queues import FIFOQueue
-from headwater.build.random import random_shuffle
-from headwater.build.variables import Variable
 from headwater.dtypes import float32, int64, string
+from headwater.functional import arrays, checks, indexing, math, summary
+from headwater.functional.random import random_shuffle
 from headwater.graph.collections import GraphKeys
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import constant, convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
+from headwater.input import readers
+from headwater.input.queues import FIFOQueue
 from headwater.shapes import as_shape
 from headwater.training.queue_runner import QueueRunner, add_queue_runner
+from headwater.variables.variables import Variable
 
 
 def match_filenames_once(pattern: Any, name: str | None = None) -> Variable:

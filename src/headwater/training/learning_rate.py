@@ -9,9 +9,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from headwater.build import math as ops
-from headwater.build.indexing import where
-from headwater.build.random import random_normal
+from headwater.functional import math as ops
+from headwater.functional.indexing import where
+from headwater.functional.random import random_normal
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
 

@@ -9,7 +9,6 @@ from typing import Any, Final
 from google.protobuf import text_format
 from google.protobuf.message import DecodeError, Message
 
-from headwater.build.variables import Variable
 from headwater.graph.collections import GraphKeys
 from headwater.graph.context import get_default_graph
 from headwater.graph.graph import Graph
@@ -19,6 +18,7 @@ from headwater.io import files
 from headwater.io.protos.queue_runner_pb2 import QueueRunnerDef
 from headwater.tensorboard_protos import graph_pb2, meta_graph_pb2, variable_pb2
 from headwater.training.queue_runner import QueueRunner
+from headwater.variables.variables import Variable
 
 _logger: Final = logging.getLogger(__name__)
 _TENSORFLOW_VERSION: Final = "1.15.0"  # the format's, for programs that look

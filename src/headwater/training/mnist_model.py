@@ -5,12 +5,12 @@ from __future__ import annotations
 import math as numbers
 from typing import Any, Final
 
-from headwater.build import arrays, losses, math, nn, random, reductions, summary
-from headwater.build.default_graph import name_scope
-from headwater.build.variables import Variable
 from headwater.dtypes import int32
+from headwater.functional import arrays, losses, math, nn, random, reductions, summary
+from headwater.functional.default_graph import name_scope
 from headwater.graph.operation import Operation, Tensor
 from headwater.training.optimizers.descent import GradientDescentOptimizer
+from headwater.variables.variables import Variable
 
 NUM_CLASSES: Final = 10
 IMAGE_SIZE: Final = 28

@@ -16,10 +16,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from headwater.build.variables import Variable
 from headwater.graph.collections import GraphKeys
 from headwater.graph.graph import Graph
 from headwater.io import files
+from headwater.variables.variables import Variable
 
 ROOT: Final = "_TFProfRoot"
 _DEFAULTS: Final[Mapping[str, Any]] = {

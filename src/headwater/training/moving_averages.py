@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from headwater.build import math as ops
-from headwater.build.control_flow import group
-from headwater.build.initializers import Zeros
-from headwater.build.state import assign_add, assign_sub
-from headwater.build.variable_lists import moving_average_variables, trainable_variables
-from headwater.build.variable_scope import get_variable, variable_scope
-from headwater.build.variables import Variable, init_scope
+from headwater.functional import math as ops
+from headwater.functional.control_flow import group
 from headwater.graph.collections import GraphKeys
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Operation, Tensor
 from headwater.training import slot_creator
+from headwater.variables.initializers import Zeros
+from headwater.variables.state import assign_add, assign_sub
+from headwater.variables.variable_lists import moving_average_variables, trainable_variables
+from headwater.variables.variable_scope import get_variable, variable_scope
+from headwater.variables.variables import Variable, init_scope
 
 
 def _now(value: Any) -> Any:

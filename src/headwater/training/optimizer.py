@@ -11,13 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar
 
-from headwater.build.control_flow import group
-from headwater.build.control_flow import tuple as tuple_of
-from headwater.build.partitioned import PartitionedVariable
-from headwater.build.state import assign_add
-from headwater.build.variable_lists import trainable_variables
-from headwater.build.variables import Variable, init_scope
 from headwater.dtypes import DType, bfloat16, float16, float32, float64
+from headwater.functional.control_flow import group
+from headwater.functional.control_flow import tuple as tuple_of
 from headwater.graph.collections import GraphKeys
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor, name_scope
@@ -26,6 +22,10 @@ from headwater.graph.graph import Graph
 from headwater.graph.indexed_slices import IndexedSlices
 from headwater.graph.operation import Operation, Tensor
 from headwater.training import slot_creator
+from headwater.variables.partitioned import PartitionedVariable
+from headwater.variables.state import assign_add
+from headwater.variables.variable_lists import trainable_variables
+from headwater.variables.variables import Variable, init_scope
 
 GradsAndVars = list[tuple[Any, Any]]
 

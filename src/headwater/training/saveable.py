@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from headwater.build import state
-from headwater.build.partitioned import PartitionedVariable
-from headwater.build.variables import Variable
 from headwater.dtypes import DType
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor, make_const
 from headwater.graph.operation import Operation, Tensor
+from headwater.variables import state
+from headwater.variables.partitioned import PartitionedVariable
+from headwater.variables.variables import Variable
 
 import numpy as np  # isort: skip
 

@@ -6,9 +6,8 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from headwater.build.control_flow import group, no_op
-from headwater.build.variable_lists import local_variables_initializer
 from headwater.dtypes import as_dtype
+from headwater.functional.control_flow import group, no_op
 from headwater.graph.collections import GraphKeys
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor
@@ -18,6 +17,7 @@ from headwater.io.saved_model import ASSETS, FILE_NAME, VARIABLES, encode, read
 from headwater.tensorboard_protos import meta_graph_pb2
 from headwater.training.meta_graph import import_graph, make_meta_graph
 from headwater.training.saver import Saver
+from headwater.variables.variable_lists import local_variables_initializer
 
 SERVING: Final = "serve"
 TRAINING: Final = "train"

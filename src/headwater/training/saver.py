@@ -8,9 +8,9 @@ import threading
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from headwater.build.control_flow import group, with_dependencies
 from headwater.cluster.devices import Device, parse_device
 from headwater.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError, OpError
+from headwater.functional.control_flow import group, with_dependencies
 from headwater.graph.collections import GraphKeys
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import constant

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from headwater.build.control_flow import group
-from headwater.build.variable_lists import (
+from headwater.functional.control_flow import group
+from headwater.graph.collections import GraphKeys
+from headwater.graph.context import get_default_graph
+from headwater.training.saver import Saver
+from headwater.variables.variable_lists import (
     global_variables,
     global_variables_initializer,
     local_variables_initializer,
     report_uninitialized_variables,
 )
-from headwater.graph.collections import GraphKeys
-from headwater.graph.context import get_default_graph
-from headwater.training.saver import Saver
 
 
 class Scaffold:

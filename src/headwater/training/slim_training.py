@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from headwater.build.math import equal, floormod, greater_equal
+from headwater.functional.math import equal, floormod, greater_equal
 from headwater.graph.collections import GraphKeys
 from headwater.graph.context import get_default_graph
 from headwater.graph.graph import Graph

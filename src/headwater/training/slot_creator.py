@@ -8,14 +8,14 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import Any
 
-from headwater.build.initializers import Zeros
-from headwater.build.save_slice import SaveSliceInfo
-from headwater.build.variable_scope import get_variable, variable_scope
-from headwater.build.variables import Variable
 from headwater.dtypes import as_dtype
 from headwater.graph.context import get_default_graph
 from headwater.graph.operation import Tensor
 from headwater.shapes import TensorShape, as_shape
+from headwater.variables.initializers import Zeros
+from headwater.variables.save_slice import SaveSliceInfo
+from headwater.variables.variable_scope import get_variable, variable_scope
+from headwater.variables.variables import Variable
 
 
 def create_slot(primary: Any, val: Any, name: str, colocate_with_primary: bool = True) -> Any:

@@ -13,11 +13,6 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar, Final
 
-from headwater.build.variable_lists import (
-    global_variables,
-    global_variables_initializer,
-    report_uninitialized_variables,
-)
 from headwater.errors import OpError
 from headwater.graph.collections import GraphKeys
 from headwater.graph.context import get_default_graph
@@ -35,6 +30,11 @@ from headwater.training.supervised_session import SupervisedSession
 from headwater.training.supervisor_services import SVStepCounterThread, SVSummaryThread, SVTimerCheckpointThread
 from headwater.training.training_util import global_step as read_global_step
 from headwater.training.training_util import write_graph
+from headwater.variables.variable_lists import (
+    global_variables,
+    global_variables_initializer,
+    report_uninitialized_variables,
+)
 
 _logger: Final = logging.getLogger(__name__)
 

@@ -16,11 +16,8 @@ import logging
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from headwater.build.accumulators import as_int64
-from headwater.build.control_flow import group, no_op
-from headwater.build.state import assign
-from headwater.build.variable_lists import global_variables, report_uninitialized_variables
-from headwater.build.variables import Variable
+from headwater.functional.accumulators import as_int64
+from headwater.functional.control_flow import group, no_op
 from headwater.graph.collections import GraphKeys
 from headwater.graph.context import get_default_graph
 from headwater.graph.operation import Operation, Tensor
@@ -28,6 +25,9 @@ from headwater.training.gathering import UpdateRunner, gather, local_step_variab
 from headwater.training.optimizer import GradsAndVars, Optimizer
 from headwater.training.queue_runner import QueueRunner
 from headwater.training.session_run_hook import SessionRunHook
+from headwater.variables.state import assign
+from headwater.variables.variable_lists import global_variables, report_uninitialized_variables
+from headwater.variables.variables import Variable
 
 _logger: Final = logging.getLogger(__name__)
 

@@ -6,12 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from headwater.build import arrays, clip, math, nn, summary
-from headwater.build.checks import check_numerics as checked
-from headwater.build.control_flow import group, with_dependencies
-from headwater.build.default_graph import control_dependencies, get_collection
-from headwater.build.random import truncated_normal
-from headwater.build.variable_scope import get_variable, variable_scope
+from headwater.functional import arrays, clip, math, nn, summary
+from headwater.functional.checks import check_numerics as checked
+from headwater.functional.control_flow import group, with_dependencies
+from headwater.functional.default_graph import control_dependencies, get_collection
+from headwater.functional.random import truncated_normal
 from headwater.graph.collections import GraphKeys
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor, name_scope
@@ -24,6 +23,7 @@ from headwater.training.optimizers.descent import GradientDescentOptimizer, Mome
 from headwater.training.optimizers.ftrl import FtrlOptimizer
 from headwater.training.optimizers.rmsprop import RMSPropOptimizer
 from headwater.training.training_util import get_global_step, get_or_create_global_step
+from headwater.variables.variable_scope import get_variable, variable_scope
 
 OPTIMIZER_CLS_NAMES: Mapping[str, Any] = {
     "Adagrad": AdagradOptimizer,

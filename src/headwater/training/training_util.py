@@ -8,15 +8,15 @@ from typing import Any, Final
 
 from google.protobuf import text_format
 
-from headwater.build.initializers import Zeros
-from headwater.build.variable_scope import get_variable
-from headwater.build.variables import Variable, VariableAggregation
 from headwater.dtypes import int64
 from headwater.graph.collections import GraphKeys
 from headwater.graph.context import get_default_graph
 from headwater.graph.graph import Graph
 from headwater.graph.operation import Tensor
 from headwater.io import files
+from headwater.variables.initializers import Zeros
+from headwater.variables.variable_scope import get_variable
+from headwater.variables.variables import Variable, VariableAggregation
 
 _logger: Final = logging.getLogger(__name__)
 

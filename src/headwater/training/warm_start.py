@@ -7,11 +7,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from headwater.build.arrays import placeholder
-from headwater.build.control_flow import group
-from headwater.build.partitioned import PartitionedVariable
-from headwater.build.scope_settings import VariableScope
-from headwater.build.state import assign
+from headwater.functional.arrays import placeholder
+from headwater.functional.control_flow import group
 from headwater.graph.collections import GraphKeys
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import constant
@@ -19,6 +16,9 @@ from headwater.io.files import Path, as_path
 from headwater.training.checkpoint_reader import CheckpointReader, load_checkpoint
 from headwater.training.checkpoint_state import latest_checkpoint
 from headwater.training.saver import Saver
+from headwater.variables.partitioned import PartitionedVariable
+from headwater.variables.scope_settings import VariableScope
+from headwater.variables.state import assign
 
 
 def _parts(variable: Any) -> list[Any]:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from headwater.errors import CancelledError
-from headwater.ops.accumulator_state import Accumulator, DenseSum, RowSum
+from headwater.resources.accumulators import Accumulator, DenseSum, RowSum
 from headwater.runtime.step import Step
 
 

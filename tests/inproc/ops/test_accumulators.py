@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from headwater.errors import InvalidArgumentError
-from headwater.ops.accumulator_state import Accumulator, DenseSum, RowSum
+from headwater.resources.accumulators import Accumulator, DenseSum, RowSum
 from headwater.runtime.step import Step
 
 NONE = np.zeros(0, np.int64)

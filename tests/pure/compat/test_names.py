@@ -47,7 +47,7 @@ def test_functions_say_what_they_do() -> None:
         path
         for path, value in _names(tf, "tf", {tf.__name__})
         if callable(value)
-        and (getattr(value, "__module__", "") or "").startswith("headwater.build")
+        and (getattr(value, "__module__", "") or "").startswith("headwater.functional")
         and not value.__doc__
     ]
     assert bare == []

@@ -5,15 +5,15 @@ from __future__ import annotations
 from headwater.compat.names import namespace
 
 _NAMES = {
-    "headwater.build.readers": "matching_files read_file write_file",
-    "headwater.build.parsing": """
+    "headwater.input.readers": "matching_files read_file write_file",
+    "headwater.input.parsing": """
         FixedLenFeature FixedLenSequenceFeature SparseFeature VarLenFeature decode_compressed decode_csv parse_example
         parse_single_example parse_tensor serialize_tensor""",
-    "headwater.build.image_files": """
+    "headwater.functional.image_files": """
         decode_and_crop_jpeg decode_bmp decode_gif decode_image decode_jpeg decode_png encode_jpeg encode_png
         extract_jpeg_shape is_jpeg""",
-    "headwater.build.queues": "PaddingFIFOQueue PriorityQueue QueueBase RandomShuffleQueue",
-    "headwater.build.strings": "decode_base64 decode_raw encode_base64",
+    "headwater.input.queues": "PaddingFIFOQueue PriorityQueue QueueBase RandomShuffleQueue",
+    "headwater.functional.strings": "decode_base64 decode_raw encode_base64",
     "headwater.io.tfrecord": "TFRecordCompressionType TFRecordOptions TFRecordWriter tf_record_iterator",
     "headwater.training.input_producers": "match_filenames_once",
     "headwater.training.training_util": "write_graph",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from headwater.compat.names import namespace
 
 _NAMES = {
-    "headwater.build.tables": """
+    "headwater.functional.tables": """
         KeyValueTensorInitializer StaticHashTable StaticVocabularyTable TextFileIndex TextFileInitializer""",
 }
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from headwater.compat.names import namespace
 
 _NAMES = {
-    "headwater.build.arrays": "reshape reverse roll tile",
-    "headwater.build.blocks": "batch_to_space_nd space_to_batch_nd",
-    "headwater.build.indexing": "gather_nd scatter_nd",
+    "headwater.functional.arrays": "reshape reverse roll tile",
+    "headwater.functional.blocks": "batch_to_space_nd space_to_batch_nd",
+    "headwater.functional.indexing": "gather_nd scatter_nd",
 }
 
 __getattr__, __dir__ = namespace(__name__, _NAMES)

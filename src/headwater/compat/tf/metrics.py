@@ -5,16 +5,16 @@ from __future__ import annotations
 from headwater.compat.names import namespace
 
 _NAMES = {
-    "headwater.build.metrics.means": """
+    "headwater.metrics.means": """
         accuracy mean mean_absolute_error mean_cosine_distance mean_iou mean_per_class_accuracy mean_relative_error
         mean_squared_error mean_tensor percentage_below root_mean_squared_error""",
-    "headwater.build.metrics.counts": """
+    "headwater.metrics.counts": """
         false_negatives false_positives precision recall true_negatives true_positives""",
-    "headwater.build.metrics.thresholds": """
+    "headwater.metrics.thresholds": """
         auc false_negatives_at_thresholds false_positives_at_thresholds precision_at_thresholds recall_at_thresholds
         sensitivity_at_specificity specificity_at_sensitivity true_negatives_at_thresholds
         true_positives_at_thresholds""",
-    "headwater.build.metrics.ranking": """
+    "headwater.metrics.ranking": """
         precision_at_k precision_at_top_k recall_at_k recall_at_top_k sparse_precision_at_k=precision_at_k""",
 }
 

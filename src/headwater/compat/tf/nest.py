@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from headwater.build import nest
+from headwater.functional import nest
 
 is_nested = is_sequence = nest.is_nested
 

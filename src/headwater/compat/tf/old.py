@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from headwater.build import arrays, linalg, losses, searching
-from headwater.build.apply import one
+from headwater.functional import arrays, linalg, losses, searching
+from headwater.functional.apply import one
 from headwater.graph.operation import Tensor
 from headwater.shapes import Dimension
 

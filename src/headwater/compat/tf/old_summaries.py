@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from headwater.build import summary
-from headwater.build.apply import one
-from headwater.build.default_graph import add_to_collections
+from headwater.functional import summary
+from headwater.functional.apply import one
+from headwater.functional.default_graph import add_to_collections
 from headwater.graph.collections import GraphKeys
 from headwater.graph.operation import Tensor
 

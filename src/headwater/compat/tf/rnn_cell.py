@@ -5,9 +5,9 @@ from __future__ import annotations
 from headwater.compat.names import namespace
 
 _NAMES = {
-    "headwater.build.rnn.cells": "BasicRNNCell GRUCell RNNCell",
-    "headwater.build.rnn.lstm": "BasicLSTMCell LSTMCell LSTMStateTuple",
-    "headwater.build.rnn.wrappers": "DeviceWrapper DropoutWrapper MultiRNNCell ResidualWrapper",
+    "headwater.rnn.cells": "BasicRNNCell GRUCell RNNCell",
+    "headwater.rnn.lstm": "BasicLSTMCell LSTMCell LSTMStateTuple",
+    "headwater.rnn.wrappers": "DeviceWrapper DropoutWrapper MultiRNNCell ResidualWrapper",
 }
 
 __getattr__, __dir__ = namespace(__name__, _NAMES)

@@ -6,25 +6,25 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from headwater.build.control_flow import group
-from headwater.build.default_graph import control_dependencies, get_collection
-from headwater.build.feature_columns.dense import input_layer, linear_model
-from headwater.build.initializers import GlorotUniform
-from headwater.build.layers.core import dense, dropout
-from headwater.build.layers.normalization import batch_normalization
-from headwater.build.nn import relu
-from headwater.build.partitioned import min_max_variable_partitioner
-from headwater.build.state import assign_add
-from headwater.build.variable_scope import variable_scope
-from headwater.build.weighted_losses import Reduction
+from headwater.feature_columns.dense import input_layer, linear_model
+from headwater.functional.control_flow import group
+from headwater.functional.default_graph import control_dependencies, get_collection
+from headwater.functional.nn import relu
+from headwater.functional.weighted_losses import Reduction
 from headwater.graph.collections import GraphKeys
 from headwater.graph.operation import Tensor
+from headwater.layers.core import dense, dropout
+from headwater.layers.normalization import batch_normalization
 from headwater.training.estimator.estimator import Estimator
 from headwater.training.estimator.heads import Head, RegressionHead, class_head
 from headwater.training.estimator.run_config import RunConfig
 from headwater.training.estimator.specs import ModeKeys
 from headwater.training.train_ops import OPTIMIZER_CLS_NAMES
 from headwater.training.training_util import get_global_step
+from headwater.variables.initializers import GlorotUniform
+from headwater.variables.partitioned import min_max_variable_partitioner
+from headwater.variables.state import assign_add
+from headwater.variables.variable_scope import variable_scope
 
 _MIN_SLICE_BYTES = 64 << 20
 _DEEP, _LINEAR = "dnn", "linear"

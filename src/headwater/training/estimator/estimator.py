@@ -12,15 +12,15 @@ from typing import Any, Final
 
 import numpy as np
 
-from headwater.build import summary
-from headwater.build.metrics.means import mean
-from headwater.build.nest import flatten
-from headwater.build.random import set_random_seed
 from headwater.cluster.names import TaskName
+from headwater.functional import summary
+from headwater.functional.nest import flatten
+from headwater.functional.random import set_random_seed
 from headwater.graph.collections import GraphKeys
 from headwater.graph.context import get_default_graph
 from headwater.graph.graph import Graph
 from headwater.io import files
+from headwater.metrics.means import mean
 from headwater.session.session import Session
 from headwater.tensorboard_protos import summary_pb2
 from headwater.training import saved_model

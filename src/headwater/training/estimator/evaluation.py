@@ -7,15 +7,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from headwater import dtypes
-from headwater.build.control_flow import group
-from headwater.build.state import assign_add
-from headwater.build.variable_scope import get_local_variable
+from headwater.functional.control_flow import group
 from headwater.graph.collections import GraphKeys
 from headwater.graph.context import get_default_graph
 from headwater.training.basic_session_run_hooks import FinalOpsHook
 from headwater.training.monitored_session import ChiefSessionCreator, MonitoredSession
 from headwater.training.scaffold import Scaffold
 from headwater.training.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
+from headwater.variables.state import assign_add
+from headwater.variables.variable_scope import get_local_variable
 
 
 def get_or_create_eval_step() -> Any:

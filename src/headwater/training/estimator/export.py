@@ -7,10 +7,11 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Self
 
-from headwater.build import arrays, parsing
 from headwater.dtypes import string
+from headwater.functional import arrays
 from headwater.graph.convert import convert_to_tensor
 from headwater.graph.operation import Tensor
+from headwater.input import parsing
 from headwater.io import files
 from headwater.training import saved_model
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from headwater import dtypes
-from headwater.build import arrays, indexing, losses, math, nn, reductions, strings, tables
-from headwater.build.metrics import counts, means, thresholds
-from headwater.build.weighted_losses import Reduction, compute_weighted_loss
+from headwater.functional import arrays, indexing, losses, math, nn, reductions, strings, tables
+from headwater.functional.weighted_losses import Reduction, compute_weighted_loss
 from headwater.graph.convert import convert_to_tensor
 from headwater.graph.operation import Tensor
+from headwater.metrics import counts, means, thresholds
 from headwater.training import saved_model
 from headwater.training.estimator.export import ClassificationOutput, ExportOutput, PredictOutput, RegressionOutput
 from headwater.training.estimator.specs import EstimatorSpec, ModeKeys

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from headwater.build.dataset import Dataset
+from headwater.input.dataset import Dataset
 from headwater.training.session_run_hook import SessionRunHook
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
-from headwater.build.nn import relu
+from headwater.functional.nn import relu
 from headwater.training.estimator import canned
 from headwater.training.estimator.run_config import CHIEFS, RunConfig, TaskType
 from headwater.training.estimator.specs import EvalSpec, TrainSpec

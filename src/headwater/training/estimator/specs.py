@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
-from headwater.build.nest import flatten
+from headwater.functional.nest import flatten
 from headwater.graph.convert import convert_to_tensor
 from headwater.graph.operation import Operation
 from headwater.training.scaffold import Scaffold

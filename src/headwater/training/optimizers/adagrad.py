@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from headwater.build.initializers import Constant, Zeros
 from headwater.dtypes import int32, int64
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor
 from headwater.graph.operation import Tensor
 from headwater.training.optimizers.common import SettingsOptimizer
+from headwater.variables.initializers import Constant, Zeros
 
 
 def _constant_slot(optimizer: Any, var: Any, value: float, slot: str, name: str) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from headwater.build.control_flow import group
+from headwater.functional.control_flow import group
 from headwater.training.optimizers.common import SettingsOptimizer
 
 

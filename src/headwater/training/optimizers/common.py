@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from headwater.build.state import update_op
 from headwater.graph.convert import convert_to_tensor
 from headwater.graph.indexed_slices import IndexedSlices
 from headwater.graph.operation import Operation, Tensor
 from headwater.training.optimizer import Optimizer
+from headwater.variables.state import update_op
 
 
 class SettingsOptimizer(Optimizer):

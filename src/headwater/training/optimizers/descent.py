@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from headwater.build.state import scatter_sub
 from headwater.training.optimizers.common import SettingsOptimizer
+from headwater.variables.state import scatter_sub
 
 
 class GradientDescentOptimizer(SettingsOptimizer):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from headwater.build.initializers import Constant
 from headwater.training.optimizers.common import SettingsOptimizer
+from headwater.variables.initializers import Constant
 
 
 class FtrlOptimizer(SettingsOptimizer):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from headwater.compat.names import namespace
 
 _NAMES = {
-    "headwater.build.dataset": "get_single_element",
-    "headwater.build.dataset_groups": "bucket_by_sequence_length group_by_window",
-    "headwater.build.iterators": "Iterator",
-    "headwater.build.old_dataset": "Dataset FixedLengthRecordDataset TFRecordDataset TextLineDataset",
+    "headwater.input.dataset": "get_single_element",
+    "headwater.input.dataset_groups": "bucket_by_sequence_length group_by_window",
+    "headwater.input.iterators": "Iterator",
+    "headwater.input.old_dataset": "Dataset FixedLengthRecordDataset TFRecordDataset TextLineDataset",
     "headwater.data.experimental": """
         batch_and_drop_remainder choose_from_datasets enumerate_dataset ignore_errors map_and_batch
         padded_batch_and_drop_remainder parallel_interleave prefetch_to_device sample_from_datasets scan

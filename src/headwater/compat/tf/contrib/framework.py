@@ -5,11 +5,11 @@ from __future__ import annotations
 from headwater.compat.names import namespace
 
 ARG_SCOPE = {
-    "headwater.build.slim.arg_scope": "add_arg_scope arg_scope arg_scoped_arguments current_arg_scope has_arg_scope",
+    "headwater.slim.arg_scope": "add_arg_scope arg_scope arg_scoped_arguments current_arg_scope has_arg_scope",
 }
 FROM_CHECKPOINTS = "assign_from_checkpoint assign_from_checkpoint_fn"
 VARIABLES = {
-    "headwater.build.slim.variables": """
+    "headwater.slim.variables": """
         add_model_variable assign_from_values assign_from_values_fn filter_variables get_local_variables
         get_model_variables get_trainable_variables get_unique_variable get_variable_full_name get_variables
         get_variables_by_name get_variables_by_suffix get_variables_to_restore global_variable local_variable
@@ -22,12 +22,12 @@ _NAMES = {
     **VARIABLES,
     "headwater.training.warm_start": f"{FROM_CHECKPOINTS} init_from_checkpoint",
     "headwater.data.spec": "TensorSpec",
-    "headwater.build.default_graph": "is_tensor",
-    "headwater.build.checks": "assert_same_float_dtype assert_scalar",
-    "headwater.build.conditions": "smart_cond smart_constant_value",
-    "headwater.build.script": "py_func",
-    "headwater.build.searching": "argsort sort",
-    "headwater.build.sparse": "convert_to_tensor_or_sparse_tensor",
+    "headwater.functional.default_graph": "is_tensor",
+    "headwater.functional.checks": "assert_same_float_dtype assert_scalar",
+    "headwater.functional.conditions": "smart_cond smart_constant_value",
+    "headwater.functional.script": "py_func",
+    "headwater.functional.searching": "argsort sort",
+    "headwater.functional.sparse": "convert_to_tensor_or_sparse_tensor",
     "headwater.training.checkpoint_reader": "list_variables load_checkpoint load_variable",
 }
 

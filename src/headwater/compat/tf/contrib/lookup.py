@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from headwater.build import tables
-from headwater.build.tables import (
+from headwater.functional import tables
+from headwater.functional.tables import (
     IdTableWithHashBuckets,
     KeyValueTensorInitializer,
     MutableHashTable,

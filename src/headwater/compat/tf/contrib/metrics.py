@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from headwater.build.losses import confusion_matrix
-from headwater.build.metrics import counts, means, ranking, thresholds
+from headwater.functional.losses import confusion_matrix
+from headwater.metrics import counts, means, ranking, thresholds
 
 
 def _predictions_first(metric: Callable[..., Any]) -> Callable[..., Any]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from headwater.compat.names import namespace
 
 _NAMES = {
-    "headwater.build.rnn.cells": "BasicRNNCell GRUCell RNNCell",
-    "headwater.build.rnn.lstm": "BasicLSTMCell LSTMBlockCell LSTMCell LSTMStateTuple",
-    "headwater.build.rnn.wrappers": "DeviceWrapper DropoutWrapper MultiRNNCell ResidualWrapper",
-    "headwater.build.rnn.networks": "static_bidirectional_rnn static_rnn",
+    "headwater.rnn.cells": "BasicRNNCell GRUCell RNNCell",
+    "headwater.rnn.lstm": "BasicLSTMCell LSTMBlockCell LSTMCell LSTMStateTuple",
+    "headwater.rnn.wrappers": "DeviceWrapper DropoutWrapper MultiRNNCell ResidualWrapper",
+    "headwater.rnn.networks": "static_bidirectional_rnn static_rnn",
 }
 
 _MODULES = {"rnn_cell": "headwater.compat.tf.rnn_cell"}

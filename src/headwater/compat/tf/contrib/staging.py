@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from headwater.compat.names import namespace
 
-_NAMES = {"headwater.build.staging": "StagingArea"}
+_NAMES = {"headwater.input.staging": "StagingArea"}
 
 __getattr__, __dir__ = namespace(__name__, _NAMES)

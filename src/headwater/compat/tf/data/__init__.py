@@ -5,10 +5,10 @@ from __future__ import annotations
 from headwater.compat.names import namespace
 
 _NAMES = {
-    "headwater.build.dataset": """
+    "headwater.input.dataset": """
         Dataset FixedLengthRecordDataset TFRecordDataset TextLineDataset get_output_classes get_output_shapes
         get_output_types make_initializable_iterator make_one_shot_iterator""",
-    "headwater.build.iterators": "Iterator",
+    "headwater.input.iterators": "Iterator",
     "headwater.data.node": "INFINITE_CARDINALITY=INFINITE UNKNOWN_CARDINALITY=UNKNOWN",
     "headwater.data.options": "Options",
     "headwater.data.prefetch": "AUTOTUNE",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from headwater.compat.names import namespace
 
 _NAMES = {
-    "headwater.build.dataset": "cardinality get_single_element",
-    "headwater.build.dataset_groups": "bucket_by_sequence_length group_by_window",
+    "headwater.input.dataset": "cardinality get_single_element",
+    "headwater.input.dataset_groups": "bucket_by_sequence_length group_by_window",
     "headwater.data.experimental": """
         INFINITE_CARDINALITY UNKNOWN_CARDINALITY choose_from_datasets copy_to_device enumerate_dataset ignore_errors
         map_and_batch parallel_interleave prefetch_to_device sample_from_datasets scan shuffle_and_repeat take_while

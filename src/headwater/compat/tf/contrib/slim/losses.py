@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from headwater.build import weighted_losses
-from headwater.build.weighted_losses import (
+from headwater.functional import weighted_losses
+from headwater.functional.weighted_losses import (
     add_loss,
     compute_weighted_loss,
     get_losses,

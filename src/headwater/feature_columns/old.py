@@ -1,0 +1,80 @@
+"""Feature columns under the names and arguments of ``tf.contrib.layers``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from headwater import dtypes
+from headwater.feature_columns import categorical, dense
+from headwater.feature_columns.base import CategoricalColumn, Column
+
+
+def real_valued_column(
+    column_name: str, dimension: int = 1, default_value: Any = None, dtype: Any = dtypes.float32,
+    normalizer: Callable[[Any], Any] | None = None,
+) -> dense.NumericColumn:  # fmt: skip
+    """`numeric_column` of a vector of ``dimension`` numbers."""
+    return dense.numeric_column(column_name, (dimension or 1,), default_value, dtype, normalizer)
+
+
+def sparse_column_with_hash_bucket(
+    column_name: str, hash_bucket_size: int, combiner: str = "sum", dtype: Any = dtypes.string, hash_keys: Any = None
+) -> CategoricalColumn:
+    """`categorical_column_with_hash_bucket`.
+
+    Raises:
+      ValueError: ``hash_keys``, which are not supported.
+    """
+    del combiner
+    if hash_keys is not None:
+        raise ValueError("hash_keys are not supported")
+    return categorical.categorical_column_with_hash_bucket(column_name, hash_bucket_size, dtype)
+
+
+def sparse_column_with_keys(
+    column_name: str, keys: Sequence[Any], default_value: int = -1, combiner: str = "sum", dtype: Any = dtypes.string
+) -> CategoricalColumn:
+    """`categorical_column_with_vocabulary_list`."""
+    del combiner
+    return categorical.categorical_column_with_vocabulary_list(column_name, list(keys), dtype, default_value)
+
+
+def sparse_column_with_integerized_feature(
+    column_name: str, bucket_size: int, combiner: str = "sum", dtype: Any = dtypes.int64
+) -> CategoricalColumn:
+    """`categorical_column_with_identity`."""
+    del combiner, dtype
+    return categorical.categorical_column_with_identity(column_name, bucket_size)
+
+
+def crossed_column(
+    columns: Sequence[Any], hash_bucket_size: int, combiner: str = "sum", ckpt_to_load_from: Any = None,
+    tensor_name_in_ckpt: Any = None, hash_key: int | None = None,
+) -> CategoricalColumn:  # fmt: skip
+    """`crossed_column` of columns, of which those of hash buckets count with their text.
+
+    Raises:
+      ValueError: a checkpoint, which is not supported.
+    """
+    del combiner
+    if ckpt_to_load_from is not None or tensor_name_in_ckpt is not None:
+        raise ValueError("ckpt_to_load_from is not supported: use tf.train.init_from_checkpoint")
+    keys = [column.key if isinstance(column, categorical.HashedColumn) else column for column in columns]
+    return categorical.crossed_column(keys, hash_bucket_size, hash_key)
+
+
+def embedding_column(
+    sparse_id_column: Any, dimension: int, combiner: str = "mean", initializer: Any = None,
+    ckpt_to_load_from: Any = None, tensor_name_in_ckpt: Any = None, max_norm: float | None = None,
+    trainable: bool = True,
+) -> dense.EmbeddingColumn:  # fmt: skip
+    """`embedding_column`."""
+    return dense.embedding_column(
+        sparse_id_column, dimension, combiner, initializer, ckpt_to_load_from, tensor_name_in_ckpt, max_norm, trainable
+    )
+
+
+def create_feature_spec_for_parsing(feature_columns: Sequence[Column]) -> dict[str, Any]:
+    """`make_parse_example_spec`."""
+    return dense.make_parse_example_spec(feature_columns)

@@ -1,0 +1,228 @@
+"""`cond` and `case`: one of several parts of a graph runs, chosen by values of the step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from headwater import dtypes
+from headwater.functional import bodies, nest, reductions
+from headwater.functional.checks import Assert
+from headwater.functional.default_graph import control_dependencies
+from headwater.functional.tensor_arrays import TensorArray
+from headwater.graph.constants import constant_value
+from headwater.graph.context import get_default_graph
+from headwater.graph.convert import convert_to_tensor, name_scope
+from headwater.graph.operation import Operation, Tensor
+from headwater.shapes import Dims, TensorShape
+
+
+def cond(
+    pred: Any, true_fn: Callable[[], Any] | None = None, false_fn: Callable[[], Any] | None = None,
+    strict: bool = False, name: str | None = None, fn1: Callable[[], Any] | None = None,
+    fn2: Callable[[], Any] | None = None,
+) -> Any:  # fmt: skip
+    """What ``true_fn()`` returns where ``pred`` holds, else what ``false_fn()`` returns.
+
+    Only operations that the chosen function made run; what they use from outside runs in any case. Both functions
+    return the same structure of the same element types. Where nothing in them changes a variable, handles text or runs
+    on the host, the whole is compiled and has gradients; else it runs on the host, one operation after the other,
+    without gradients.
+
+    Args:
+      pred: a truth value that a step computes.
+      strict: keep a list of one result as a list.
+      fn1: old name of ``true_fn``.
+      fn2: old name of ``false_fn``.
+
+    Raises:
+      TypeError: ``pred`` is a Python truth value, or a function cannot be called.
+      ValueError: the functions return different structures or types.
+    """
+    true_fn, false_fn = true_fn or fn1, false_fn or fn2
+    if not callable(true_fn):
+        raise TypeError("true_fn must be callable.")
+    if not callable(false_fn):
+        raise TypeError("false_fn must be callable.")
+    if isinstance(pred, bool):
+        raise TypeError("pred must not be a Python bool")
+    graph = get_default_graph()
+    with name_scope(name, "cond", [pred]):
+        pred = convert_to_tensor(pred, name="pred")
+        if pred.dtype.base_dtype != dtypes.bool_:
+            raise TypeError(f"pred must be of type bool, not {pred.dtype.name}")
+        branches: list[bodies.Recorded] = []
+        structures: list[Any] = []
+        for function in (true_fn, false_fn):
+            first = graph.version
+            structures.append(_branch(function))
+            outputs = [_flow(leaf) for leaf in nest.flatten(structures[-1])]
+            branches.append(bodies.record(graph, first, outputs))
+        _check(structures, branches)
+        op = _if(pred, branches)
+        leaves = [
+            leaf.with_flow(out) if isinstance(leaf, TensorArray) else out
+            for leaf, out in zip(nest.flatten(structures[0]), op.outputs, strict=True)
+        ]
+    result: Any = nest.pack(structures[0], leaves)
+    unpack = not strict and type(structures[0]) in (list, tuple)
+    return result[0] if unpack and len(result) == 1 else result
+
+
+def _branch(function: Callable[[], Any]) -> Any:
+    """What ``function`` returns, as tensors of the branch."""
+    result = function()
+    if result is None or isinstance(result, Operation):
+        with control_dependencies([] if result is None else [result]):
+            return _value(True)
+    return nest.map_structure(_value, result)
+
+
+def _value(leaf: Any) -> Any:
+    if isinstance(leaf, TensorArray):
+        return leaf
+    if isinstance(leaf, Operation):
+        with control_dependencies([leaf]):
+            return _value(True)
+    tensor = convert_to_tensor(leaf)
+    return tensor.graph.create_op("Identity", [tensor], name="Identity").outputs[0]
+
+
+def _flow(leaf: Any) -> Tensor:
+    return leaf.flow if isinstance(leaf, TensorArray) else leaf
+
+
+def _check(structures: Sequence[Any], branches: Sequence[bodies.Recorded]) -> None:
+    if not nest.same_structure(*structures):
+        raise ValueError(
+            f"Incompatible return values of true_fn and false_fn: {structures[0]!r} and {structures[1]!r} differ in "
+            "structure"
+        )
+    for yes, no in zip(branches[0].outputs, branches[1].outputs, strict=True):
+        if yes.dtype.base_dtype != no.dtype.base_dtype:
+            raise ValueError(
+                f"Outputs of true_fn and false_fn must have the same type: {yes.dtype.name}, {no.dtype.name}"
+            )
+
+
+def _if(pred: Tensor, branches: Sequence[bodies.Recorded]) -> Operation:
+    graph = pred.graph
+    inputs = bodies.captures(branches)
+    on_host = any(branch.on_host for branch in branches) or any(t.dtype == dtypes.string for t in inputs)
+    key = None if on_host else bodies.random_key(branches)
+    inputs += [] if key is None else [key]
+    pairs = list(zip(branches[0].outputs, branches[1].outputs, strict=True))
+    attrs: dict[str, Any] = {
+        "then_branch": bodies.function_of("then", branches[0], inputs, key),
+        "else_branch": bodies.function_of("else", branches[1], inputs, key),
+        "Tout": tuple(yes.dtype.base_dtype for yes, _ in pairs),
+        "output_shapes": tuple(TensorShape(_common(yes.dims, no.dims)) for yes, no in pairs),
+    }
+    if on_host:
+        changed = branches[0].changed | branches[1].changed
+        attrs["refs"] = tuple(1 + i for i, tensor in enumerate(inputs) if tensor in changed)
+    else:
+        attrs["shapes_differ"] = any(_differ(yes, no) for yes, no in pairs)
+    before = [op for branch in branches for op in branch.before]
+    return graph.create_op(
+        "If" if on_host else "StatelessIf", [pred, *inputs], attrs, "Merge", control_inputs=list(dict.fromkeys(before))
+    )
+
+
+def _common(first: Dims, second: Dims) -> Dims:
+    """What is known of the shape of a tensor that has one of two shapes."""
+    if first is None or second is None or len(first) != len(second):
+        return None
+    return tuple(a if a == b else None for a, b in zip(first, second, strict=True))
+
+
+def _differ(yes: Tensor, no: Tensor) -> bool:
+    """Whether the shapes contradict each other. An array that nothing was written to yet fits others."""
+    if yes.dims is None or no.dims is None:
+        return False
+    if len(yes.dims) != len(no.dims):
+        return True
+    return any(None not in (a, b) and a != b for a, b in zip(yes.dims, no.dims, strict=True))
+
+
+def smart_cond(pred: Any, true_fn: Callable[[], Any], false_fn: Callable[[], Any], name: str | None = None) -> Any:
+    """As `cond`, but where ``pred`` is known already, just what its function returns.
+
+    Raises:
+      TypeError: ``pred`` is neither a truth value nor 0 or 1 nor a tensor.
+    """
+    known = smart_constant_value(pred)
+    if known is None:
+        return cond(pred, true_fn, false_fn, name=name)
+    return true_fn() if known else false_fn()
+
+
+def smart_constant_value(pred: Any) -> bool | None:
+    """The truth value that ``pred`` certainly has, or None."""
+    if pred in (0, 1, False, True):
+        return bool(pred)
+    if not isinstance(pred, Tensor):
+        try:
+            pred = convert_to_tensor(pred)
+        except (TypeError, ValueError):
+            raise TypeError(f"`pred` must be a Tensor, or a Python bool, or 1 or 0. Found instead: {pred!r}") from None
+    value = constant_value(pred)
+    return None if value is None else bool(value)
+
+
+def case(
+    pred_fn_pairs: Any, default: Callable[[], Any] | None = None, exclusive: bool = False, strict: bool = False,
+    name: str = "case",
+) -> Any:  # fmt: skip
+    """What the function of the first predicate that holds returns.
+
+    Args:
+      pred_fn_pairs: pairs of a truth value and a function, or a dictionary of such.
+      default: the function for when none holds; without it a run fails then.
+      exclusive: fail where more than one holds.
+      strict: see `cond`.
+
+    Raises:
+      TypeError: a pair is none, a predicate is no truth value, or a function cannot be called.
+    """
+    given: Any = pred_fn_pairs
+    pairs: list[Any] = list(given.items() if isinstance(given, dict) else given)  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
+    for pair in pairs:
+        if not isinstance(pair, tuple) or len(pair) != 2:  # pyright: ignore[reportUnknownArgumentType]
+            raise TypeError("Each entry in pred_fn_pairs must be a 2-tuple")
+        if not callable(pair[1]):  # pyright: ignore[reportUnknownArgumentType]
+            raise TypeError(f"fn for pred {pair[0]} must be callable.")
+    if default is not None and not callable(default):
+        raise TypeError("default must be callable.")
+    with name_scope(name, "case", [pred for pred, _ in pairs]):
+        preds = [convert_to_tensor(pred) for pred, _ in pairs]
+        functions: list[Callable[[], Any]] = [function for _, function in pairs]
+        checks: list[Operation] = []
+        if exclusive and len(preds) > 1:
+            held = reductions.reduce_sum(convert_to_tensor([_as_int(pred) for pred in preds]))
+            checks.append(Assert(held < 2, ["Input error: more than one predicate of case holds: ", *preds]))
+        if default is None:
+            last = functions.pop()
+            if len(preds) == 1 and not functions:
+                with control_dependencies([Assert(preds[0], ["None of the conditions of case holds: ", *preds])]):
+                    return last()
+            checks.append(
+                Assert(
+                    reductions.reduce_any(convert_to_tensor(preds)), ["None of the conditions of case holds: ", *preds]
+                )
+            )
+            default = last
+        with control_dependencies(checks):
+            result: Callable[[], Any] = default
+            for pred, function in reversed(list(zip(preds, functions, strict=False))):
+                result = _chosen(pred, function, result, strict)
+            return result()
+
+
+def _as_int(pred: Tensor) -> Tensor:
+    attrs = {"DstT": dtypes.int32}
+    return pred.graph.create_op("Cast", [pred], attrs).outputs[0]
+
+
+def _chosen(pred: Tensor, function: Callable[[], Any], otherwise: Callable[[], Any], strict: bool) -> Callable[[], Any]:
+    return lambda: cond(pred, function, otherwise, strict=strict)

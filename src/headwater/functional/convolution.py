@@ -1,0 +1,238 @@
+"""Convolutions and pooling. `headwater.ops.convolution` says what paddings and data formats mean."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from headwater.functional import arrays
+from headwater.functional.apply import one
+from headwater.functional.reductions import either
+from headwater.graph.convert import convert_to_tensor, name_scope
+from headwater.graph.operation import Tensor
+
+
+def _spread(value: Any, count: int, data_format: str, what: str) -> tuple[int, ...]:
+    """One number for all dimensions of space, one for each, or one for each dimension of the tensor, as the last.
+
+    Raises:
+      ValueError: another number of numbers.
+    """
+    given = [1] if value is None else [int(v) for v in np.ravel(value)]
+    space = count - 2
+    if len(given) == count:
+        return tuple(given)
+    if len(given) not in (1, space):
+        raise ValueError(f"{what} should be of length 1, {space} or {count} but was {len(given)}")
+    inner = given * space if len(given) == 1 else given
+    return (1, 1, *inner) if data_format.startswith("NC") else (1, *inner, 1)
+
+
+def _padding(padding: Any, data_format: str) -> dict[str, Any]:
+    """The attributes that say the padding: a name, or pairs for every dimension."""
+    if isinstance(padding, str):
+        if padding not in ("SAME", "VALID"):
+            raise ValueError(f"Unknown padding: {padding!r}")
+        return {"padding": padding, "explicit_paddings": ()}
+    pairs = [tuple(int(v) for v in pair) for pair in padding]
+    if len(pairs) != len(data_format) or any(len(pair) != 2 for pair in pairs):
+        raise ValueError(f"When padding is a list, it must hold {len(data_format)} pairs, not {padding!r}")
+    for letter, pair in zip(data_format, pairs, strict=True):
+        if letter in "NC" and pair != (0, 0):
+            raise ValueError(f"Non-zero padding in the batch or channel dimension is not supported: {padding!r}")
+    return {"padding": "EXPLICIT", "explicit_paddings": tuple(v for pair in pairs for v in pair)}
+
+
+def conv2d(
+    input: Any, filter: Any = None, strides: Any = None, padding: Any = None, use_cudnn_on_gpu: bool = True,
+    data_format: str = "NHWC", dilations: Any = (1, 1, 1, 1), name: str | None = None, filters: Any = None,
+) -> Tensor:  # fmt: skip
+    """Cross-correlation of images with a filter of shape [height, width, channels in, channels out].
+
+    Args:
+      strides: one number, one for height and width each, or one for each dimension.
+      padding: ``SAME``, ``VALID``, or pairs for each dimension.
+      dilations: like ``strides``; the distance between the filter's elements.
+
+    Raises:
+      ValueError: shapes, strides or paddings that do not fit.
+    """
+    kernel = either(filter, filters, "filter", "filters")
+    data_format = data_format or "NHWC"
+    return one(
+        "Conv2D", input, kernel, strides=_spread(strides, 4, data_format, "strides"),
+        dilations=_spread(dilations, 4, data_format, "dilations"), use_cudnn_on_gpu=use_cudnn_on_gpu,
+        data_format=data_format, name=name, **_padding(padding, data_format),
+    )  # fmt: skip
+
+
+def conv3d(
+    input: Any, filter: Any = None, strides: Any = None, padding: str = "VALID", data_format: str = "NDHWC",
+    dilations: Any = (1, 1, 1, 1, 1), name: str | None = None, filters: Any = None,
+) -> Tensor:  # fmt: skip
+    """Cross-correlation of volumes with a filter of shape [depth, height, width, channels in, channels out]."""
+    kernel = either(filter, filters, "filter", "filters")
+    return one(
+        "Conv3D", input, kernel, strides=_spread(strides, 5, data_format, "strides"), padding=padding,
+        data_format=data_format, dilations=_spread(dilations, 5, data_format, "dilations"), name=name,
+    )  # fmt: skip
+
+
+def conv1d(
+    value: Any = None, filters: Any = None, stride: Any = None, padding: str = "VALID",
+    use_cudnn_on_gpu: bool | None = None, data_format: str | None = None, name: str | None = None, input: Any = None,
+    dilations: Any = None,
+) -> Tensor:  # fmt: skip
+    """Cross-correlation of sequences [batch, width, channels] with a filter [width, channels in, channels out]."""
+    del use_cudnn_on_gpu
+    value = either(value, input, "value", "input")
+    with name_scope(name, "conv1d", [value, filters]):
+        data_format = data_format or "NWC"
+        if data_format not in ("NWC", "NHWC", "NCW", "NCHW"):
+            raise ValueError('data_format must be "NWC" or "NCW".')
+        first = data_format.startswith("NC")
+        height, format_2d = (2, "NCHW") if first else (1, "NHWC")
+        step, rate = (int(np.ravel(1 if v is None else v)[-1]) for v in (stride, dilations))
+        image = arrays.expand_dims(value, height)
+        kernel = arrays.expand_dims(filters, 0)
+        result = conv2d(image, kernel, [1, step], padding, data_format=format_2d, dilations=[1, rate])
+        return arrays.squeeze(result, [height])
+
+
+def conv2d_transpose(
+    value: Any = None, filter: Any = None, output_shape: Any = None, strides: Any = None, padding: str = "SAME",
+    data_format: str = "NHWC", name: str | None = None, input: Any = None, filters: Any = None, dilations: Any = None,
+) -> Tensor:  # fmt: skip
+    """The transpose of `conv2d`, as its gradient computes it; filter's shape is [height, width, out, in]."""
+    value = either(value, input, "value", "input")
+    kernel = either(filter, filters, "filter", "filters")
+    with name_scope(name, "conv2d_transpose", [value, kernel, output_shape]) as scope:
+        return conv2d_backprop_input(
+            output_shape, kernel, value, strides, padding, data_format=data_format, dilations=dilations, name=scope
+        )
+
+
+def conv3d_transpose(
+    value: Any = None, filter: Any = None, output_shape: Any = None, strides: Any = None, padding: str = "SAME",
+    data_format: str = "NDHWC", name: str | None = None, input: Any = None, filters: Any = None, dilations: Any = None,
+) -> Tensor:  # fmt: skip
+    """The transpose of `conv3d`, as its gradient computes it; filter's shape is [depth, height, width, out, in]."""
+    value = either(value, input, "value", "input")
+    kernel = either(filter, filters, "filter", "filters")
+    with name_scope(name, "conv3d_transpose", [value, kernel, output_shape]) as scope:
+        return one(
+            "Conv3DBackpropInputV2", output_shape, kernel, value,
+            strides=_spread(strides, 5, data_format, "strides"), padding=padding, data_format=data_format,
+            dilations=_spread(dilations, 5, data_format, "dilations"), name=scope,
+        )  # fmt: skip
+
+
+def conv2d_backprop_input(
+    input_sizes: Any, filter: Any = None, out_backprop: Any = None, strides: Any = None, padding: Any = None,
+    use_cudnn_on_gpu: bool = True, data_format: str = "NHWC", dilations: Any = (1, 1, 1, 1), name: str | None = None,
+    filters: Any = None,
+) -> Tensor:  # fmt: skip
+    """The gradient of `conv2d` for its input, of shape ``input_sizes``."""
+    kernel = either(filter, filters, "filter", "filters")
+    return one(
+        "Conv2DBackpropInput", input_sizes, kernel, out_backprop, strides=_spread(strides, 4, data_format, "strides"),
+        dilations=_spread(dilations, 4, data_format, "dilations"), use_cudnn_on_gpu=use_cudnn_on_gpu,
+        data_format=data_format, name=name, **_padding(padding, data_format),
+    )  # fmt: skip
+
+
+def conv2d_backprop_filter(
+    input: Any, filter_sizes: Any, out_backprop: Any, strides: Any, padding: Any, use_cudnn_on_gpu: bool = True,
+    data_format: str = "NHWC", dilations: Any = (1, 1, 1, 1), name: str | None = None,
+) -> Tensor:  # fmt: skip
+    """The gradient of `conv2d` for its filter, of shape ``filter_sizes``."""
+    return one(
+        "Conv2DBackpropFilter", input, filter_sizes, out_backprop,
+        strides=_spread(strides, 4, data_format, "strides"), dilations=_spread(dilations, 4, data_format, "dilations"),
+        use_cudnn_on_gpu=use_cudnn_on_gpu, data_format=data_format, name=name, **_padding(padding, data_format),
+    )  # fmt: skip
+
+
+def depthwise_conv2d(
+    input: Any, filter: Any, strides: Any, padding: str, rate: Any = None, name: str | None = None,
+    data_format: str | None = None, dilations: Any = None,
+) -> Tensor:  # fmt: skip
+    """A convolution of each channel with its own filters; filter's shape is [height, width, channels, multiplier]."""
+    spread = either(rate, dilations, "rate", "dilations")
+    kind = data_format or "NHWC"
+    with name_scope(name, "depthwise", [input, filter]) as scope:
+        tensor, kernel = convert_to_tensor(input, name="tensor_in"), convert_to_tensor(filter, name="filter_in")
+        return one(
+            "DepthwiseConv2dNative", tensor, kernel,
+            strides=_spread(strides, 4, kind, "strides"), dilations=_spread(spread, 4, kind, "rate"), padding=padding,
+            data_format=kind, name=scope,
+        )  # fmt: skip
+
+
+def separable_conv2d(
+    input: Any, depthwise_filter: Any, pointwise_filter: Any, strides: Any, padding: str, rate: Any = None,
+    name: str | None = None, data_format: str | None = None, dilations: Any = None,
+) -> Tensor:  # fmt: skip
+    """`depthwise_conv2d`, then a convolution with a 1×1 filter that mixes the channels."""
+    with name_scope(name, "separable_conv2d", [input, depthwise_filter, pointwise_filter]) as scope:
+        parts = depthwise_conv2d(
+            input, depthwise_filter, strides, padding, rate=rate, name="depthwise", data_format=data_format,
+            dilations=dilations,
+        )  # fmt: skip
+        return conv2d(parts, pointwise_filter, 1, "VALID", data_format=data_format or "NHWC", name=scope)
+
+
+# Pooling ----------------------------------------------------------------------------------------------------------
+
+
+def _pool(
+    op_type: str, value: Any, ksize: Any, strides: Any, padding: str, data_format: str, name: str | None, default: str
+) -> Tensor:
+    count = len(data_format)
+    with name_scope(name, default, [value]) as scope:
+        return one(
+            op_type, convert_to_tensor(value, name="input"), ksize=_spread(ksize, count, data_format, "ksize"),
+            strides=_spread(strides, count, data_format, "strides"), padding=padding, data_format=data_format,
+            name=scope,
+        )  # fmt: skip
+
+
+def max_pool(
+    value: Any = None, ksize: Any = None, strides: Any = None, padding: str = "VALID", data_format: str = "NHWC",
+    name: str | None = None, input: Any = None,
+) -> Tensor:  # fmt: skip
+    """The maximum of each window of an image.
+
+    Args:
+      ksize: the window: one number, one for height and width each, or one for each dimension.
+      strides: the distance between windows, in the same form.
+      padding: ``SAME`` or ``VALID``.
+    """
+    return _pool(
+        "MaxPool", either(value, input, "value", "input"), ksize, strides, padding, data_format, name, "MaxPool"
+    )
+
+
+def avg_pool(
+    value: Any = None, ksize: Any = None, strides: Any = None, padding: str = "VALID", data_format: str = "NHWC",
+    name: str | None = None, input: Any = None,
+) -> Tensor:  # fmt: skip
+    """The mean of each window of an image; padding does not count."""
+    return _pool(
+        "AvgPool", either(value, input, "value", "input"), ksize, strides, padding, data_format, name, "AvgPool"
+    )
+
+
+def max_pool3d(
+    input: Any, ksize: Any, strides: Any, padding: str, data_format: str = "NDHWC", name: str | None = None
+) -> Tensor:
+    """The maximum of each window of a volume."""
+    return _pool("MaxPool3D", input, ksize, strides, padding, data_format, name, "MaxPool3D")
+
+
+def avg_pool3d(
+    input: Any, ksize: Any, strides: Any, padding: str, data_format: str = "NDHWC", name: str | None = None
+) -> Tensor:
+    """The mean of each window of a volume; padding does not count."""
+    return _pool("AvgPool3D", input, ksize, strides, padding, data_format, name, "AvgPool3D")

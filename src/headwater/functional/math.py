@@ -1,0 +1,393 @@
+"""Functions of each element: arithmetic, comparison, logic, rounding, casts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from headwater import dtypes
+from headwater.dtypes import DType, as_dtype
+from headwater.functional.apply import one
+from headwater.graph.convert import constant, convert_to_tensor, name_scope
+from headwater.graph.indexed_slices import IndexedSlices
+from headwater.graph.operation import Tensor
+from headwater.shapes import as_shape
+
+Function = Callable[..., Tensor]
+
+# Of one tensor ----------------------------------------------------------------------------------------------------
+
+
+def _of_x(op_type: str, meaning: str) -> Function:
+    def function(x: Any, name: str | None = None) -> Tensor:
+        return one(op_type, x, name=name)
+
+    function.__doc__ = f"{meaning} of every element."
+    return function
+
+
+negative = _of_x("Neg", "The negative")
+square = _of_x("Square", "The square")
+sqrt = _of_x("Sqrt", "The square root")
+rsqrt = _of_x("Rsqrt", "1 / √x")
+reciprocal = _of_x("Reciprocal", "1 / x")
+exp = _of_x("Exp", "eˣ")
+expm1 = _of_x("Expm1", "eˣ - 1")
+log = _of_x("Log", "The natural logarithm")
+log1p = _of_x("Log1p", "log(1 + x)")
+sin = _of_x("Sin", "The sine")
+cos = _of_x("Cos", "The cosine")
+tan = _of_x("Tan", "The tangent")
+asin = _of_x("Asin", "The inverse sine")
+acos = _of_x("Acos", "The inverse cosine")
+atan = _of_x("Atan", "The inverse tangent")
+sinh = _of_x("Sinh", "The hyperbolic sine")
+cosh = _of_x("Cosh", "The hyperbolic cosine")
+tanh = _of_x("Tanh", "The hyperbolic tangent")
+asinh = _of_x("Asinh", "The inverse hyperbolic sine")
+acosh = _of_x("Acosh", "The inverse hyperbolic cosine")
+atanh = _of_x("Atanh", "The inverse hyperbolic tangent")
+sigmoid = _of_x("Sigmoid", "1 / (1 + e⁻ˣ)")
+sign = _of_x("Sign", "-1, 0 or 1, the sign")
+floor = _of_x("Floor", "The largest integer not above")
+ceil = _of_x("Ceil", "The smallest integer not below")
+rint = _of_x("Rint", "The nearest integer, of two the even one,")
+is_nan = _of_x("IsNan", "Whether it is not a number,")
+is_inf = _of_x("IsInf", "Whether it is infinite,")
+is_finite = _of_x("IsFinite", "Whether it is neither infinite nor NaN,")
+logical_not = _of_x("LogicalNot", "The negation")
+invert = _of_x("Invert", "All bits flipped")
+
+
+def abs(x: Any, name: str | None = None) -> Tensor:
+    """|x| of every element; real for complex numbers."""
+    with name_scope(name, "Abs", [x]) as scope:
+        x = convert_to_tensor(x, name="x")
+        if x.dtype.is_complex:
+            return one("ComplexAbs", x, Tout=x.dtype.real_dtype, name=scope)
+        return one("Abs", x, name=scope)
+
+
+def round(x: Any, name: str | None = None) -> Tensor:
+    """The nearest integer, of two the even one."""
+    x = convert_to_tensor(x, name="x")
+    return x if x.dtype.is_integer else one("Round", x, name=name)
+
+
+def log_sigmoid(x: Any, name: str | None = None) -> Tensor:
+    """log(1 / (1 + e⁻ˣ)), as -softplus(-x)."""
+    with name_scope(name, "LogSigmoid", [x]) as scope:
+        x = convert_to_tensor(x, name="x")
+        return negative(one("Softplus", negative(x)), name=scope)
+
+
+# Of two tensors, which broadcast ----------------------------------------------------------------------------------
+
+
+def _of_x_y(op_type: str, meaning: str, default: str | None = None) -> Function:
+    def function(x: Any, y: Any, name: str | None = None) -> Tensor:
+        return one(op_type, x, y, name=name or default)
+
+    function.__doc__ = f"{meaning}, element by element."
+    return function
+
+
+add = _of_x_y("Add", "x + y")
+add_v2 = _of_x_y("AddV2", "x + y")
+subtract = _of_x_y("Sub", "x - y")
+multiply = _of_x_y("Mul", "x y")
+realdiv = _of_x_y("RealDiv", "x / y")
+floormod = _of_x_y("FloorMod", "x - y floor(x / y)")
+truncatediv = _of_x_y("TruncateDiv", "x / y without its fraction")
+truncatemod = _of_x_y("TruncateMod", "What x / y leaves when its fraction is cut off")
+maximum = _of_x_y("Maximum", "The larger of x and y")
+minimum = _of_x_y("Minimum", "The smaller of x and y")
+squared_difference = _of_x_y("SquaredDifference", "(x - y)²")
+less = _of_x_y("Less", "x < y")
+less_equal = _of_x_y("LessEqual", "x ≤ y")
+greater = _of_x_y("Greater", "x > y")
+greater_equal = _of_x_y("GreaterEqual", "x ≥ y")
+equal = _of_x_y("Equal", "x = y")
+not_equal = _of_x_y("NotEqual", "x ≠ y")
+logical_and = _of_x_y("LogicalAnd", "x and y")
+logical_or = _of_x_y("LogicalOr", "x or y")
+xdivy = _of_x_y("Xdivy", "x / y, and 0 where x is 0")
+xlogy = _of_x_y("Xlogy", "x log(y), and 0 where x is 0")
+bitwise_and = _of_x_y("BitwiseAnd", "The bits set in both x and y")
+bitwise_or = _of_x_y("BitwiseOr", "The bits set in x or y")
+bitwise_xor = _of_x_y("BitwiseXor", "The bits set in one of x and y")
+left_shift = _of_x_y("LeftShift", "x with its bits shifted left by y")
+right_shift = _of_x_y("RightShift", "x with its bits shifted right by y")
+
+
+def atan2(y: Any, x: Any, name: str | None = None) -> Tensor:
+    """The angle of the point (x, y)."""
+    return one("Atan2", y, x, name=name)
+
+
+def pow(x: Any, y: Any, name: str | None = None) -> Tensor:
+    """xʸ, element by element."""
+    return one("Pow", x, y, name=name)
+
+
+def logical_xor(x: Any, y: Any, name: str = "LogicalXor") -> Tensor:
+    """Either x or y, element by element."""
+    with name_scope(name, None, [x, y]) as scope:
+        x, y = convert_to_tensor(x, dtypes.bool_, "x"), convert_to_tensor(y, dtypes.bool_, "y")
+        return logical_and(logical_or(x, y), logical_not(logical_and(x, y)), name=scope)
+
+
+def approximate_equal(x: Any, y: Any, tolerance: float = 1e-5, name: str | None = None) -> Tensor:
+    """|x - y| < tolerance, element by element."""
+    return one("ApproximateEqual", x, y, tolerance=tolerance, name=name)
+
+
+# Division ---------------------------------------------------------------------------------------------------------
+
+_TRUEDIV_TYPES: dict[DType, DType | None] = {
+    dtypes.uint8: dtypes.float32, dtypes.int8: dtypes.float32, dtypes.uint16: dtypes.float32,
+    dtypes.int16: dtypes.float32, dtypes.int32: dtypes.float64, dtypes.int64: dtypes.float64,
+    dtypes.bfloat16: None, dtypes.float16: None, dtypes.float32: None, dtypes.float64: None,
+    dtypes.complex64: None, dtypes.complex128: None,
+}  # fmt: skip
+
+
+def truediv(x: Any, y: Any, name: str | None = None) -> Tensor:
+    """x / y as Python 3 divides: integers become float32 (8 and 16 bits) or float64 first.
+
+    Raises:
+      TypeError: x and y have different types, or one that cannot be divided.
+    """
+    with name_scope(name, "truediv", [x, y]) as scope:
+        x = convert_to_tensor(x, name="x")
+        y = convert_to_tensor(y, name="y")
+        found, other = x.dtype.base_dtype, y.dtype.base_dtype
+        if found != other:
+            raise TypeError(f"x and y must have the same dtype, got {found!r} != {other!r}")
+        if found not in _TRUEDIV_TYPES:
+            raise TypeError(f"Invalid dtype {found!r} in __truediv__.")
+        wanted = _TRUEDIV_TYPES[found]
+        if wanted is not None:
+            x, y = cast(x, wanted), cast(y, wanted)
+        return realdiv(x, y, name=scope)
+
+
+def divide(x: Any, y: Any, name: str | None = None) -> Tensor:
+    """``x / y``: as `truediv`, with a Python number taken for the other's type."""
+    if name is None:
+        return x / y if isinstance(x, Tensor) or isinstance(y, Tensor) else convert_to_tensor(x) / y
+    x = convert_to_tensor(x)
+    return truediv(x, convert_to_tensor(y, preferred_dtype=x.dtype.base_dtype), name=name)
+
+
+def div(x: Any, y: Any, name: str | None = None) -> Tensor:
+    """x / y as Python 2 divides: `floordiv` of integers, a fraction of floats."""
+    with name_scope(name, "div", [x, y]) as scope:
+        x = convert_to_tensor(x, name="x")
+        y = convert_to_tensor(y, x.dtype.base_dtype, name="y")
+        if x.dtype.is_floating or x.dtype.is_complex:
+            return realdiv(x, y, name=scope)
+        return one("FloorDiv", x, y, name=scope)
+
+
+def div_no_nan(x: Any, y: Any, name: str | None = None) -> Tensor:
+    """x / y, and 0 where y is 0."""
+    with name_scope(name, "div_no_nan", [x, y]) as scope:
+        x = convert_to_tensor(x, name="x")
+        return one("DivNoNan", x, convert_to_tensor(y, x.dtype.base_dtype, name="y"), name=scope)
+
+
+def multiply_no_nan(x: Any, y: Any, name: str | None = None) -> Tensor:
+    """x y, and 0 where y is 0 even if x is not finite."""
+    with name_scope(name, "multiply_no_nan", [x, y]) as scope:
+        x = convert_to_tensor(x, name="x")
+        return one("MulNoNan", x, convert_to_tensor(y, x.dtype.base_dtype, name="y"), name=scope)
+
+
+def floordiv(x: Any, y: Any, name: str | None = None) -> Tensor:
+    """floor(x / y), element by element."""
+    return one("FloorDiv", x, y, name=name or "floordiv")
+
+
+floor_div = _of_x_y("FloorDiv", "floor(x / y)")
+
+# Types ------------------------------------------------------------------------------------------------------------
+
+
+def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
+    """``x`` as elements of ``dtype``: floats lose their fraction, truth values become 0 and 1."""
+    wanted = as_dtype(dtype).base_dtype
+    if isinstance(x, IndexedSlices):
+        return IndexedSlices(cast(x.values, wanted, name), x.indices, x.dense_shape)
+    if isinstance(x, Tensor) and x.dtype == wanted:
+        return x
+    with name_scope(name, "Cast", [x]) as scope:
+        x = convert_to_tensor(x, name="x")
+        return x if x.dtype.base_dtype == wanted else one("Cast", x, DstT=wanted, Truncate=False, name=scope)
+
+
+def _to(dtype: DType, default: str) -> Function:
+    def function(x: Any, name: str = default) -> Tensor:
+        return cast(x, dtype, name=name)
+
+    function.__doc__ = f"``x`` as {dtype.name}."
+    return function
+
+
+to_float = _to(dtypes.float32, "ToFloat")
+to_double = _to(dtypes.float64, "ToDouble")
+to_int32 = _to(dtypes.int32, "ToInt32")
+to_int64 = _to(dtypes.int64, "ToInt64")
+to_bfloat16 = _to(dtypes.bfloat16, "ToBFloat16")
+to_complex64 = _to(dtypes.complex64, "ToComplex64")
+to_complex128 = _to(dtypes.complex128, "ToComplex128")
+
+
+def saturate_cast(value: Any, dtype: Any, name: str | None = None) -> Tensor:
+    """As `cast`, with values that ``dtype`` cannot hold replaced by the nearest it can."""
+    with name_scope(name, "saturate_cast", [value]) as scope:
+        value = convert_to_tensor(value, name="value")
+        wanted, source = as_dtype(dtype).base_dtype, value.dtype.base_dtype
+        if source.min < wanted.min:
+            value = maximum(value, constant(wanted.min, source, name="min"))
+        if source.max > wanted.max:
+            value = minimum(value, constant(wanted.max, source, name="max"))
+        return cast(value, wanted, name=scope)
+
+
+def bitcast(input: Any, type: Any, name: str | None = None) -> Tensor:
+    """The same bits read as elements of another type."""
+    return one("Bitcast", input, type=as_dtype(type), name=name)
+
+
+def complex(real: Any, imag: Any, name: str | None = None) -> Tensor:
+    """real + i imag."""
+    with name_scope(name, "Complex", [real, imag]) as scope:
+        real = convert_to_tensor(real, name="real")
+        imag = convert_to_tensor(imag, name="imag")
+        kinds = {dtypes.float32: dtypes.complex64, dtypes.float64: dtypes.complex128}
+        found = real.dtype.base_dtype
+        if found not in kinds or imag.dtype.base_dtype != found:
+            raise TypeError(f"real and imag have incorrect types: {found.name} {imag.dtype.base_dtype.name}")
+        return one("Complex", real, imag, Tout=kinds[found], name=scope)
+
+
+def _part(op_type: str, input: Any, name: str | None) -> Tensor:
+    with name_scope(name, op_type, [input]) as scope:
+        input = convert_to_tensor(input, name="input")
+        return one(op_type, input, Tout=input.dtype.real_dtype, name=scope) if input.dtype.is_complex else input
+
+
+def real(input: Any, name: str | None = None) -> Tensor:
+    """The real part."""
+    return _part("Real", input, name)
+
+
+def imag(input: Any, name: str | None = None) -> Tensor:
+    """The imaginary part."""
+    with name_scope(name, "Imag", [input]) as scope:
+        input = convert_to_tensor(input, name="input")
+        if input.dtype.is_complex:
+            return one("Imag", input, Tout=input.dtype.real_dtype, name=scope)
+        return one("ZerosLike", input)
+
+
+def angle(input: Any, name: str | None = None) -> Tensor:
+    """The argument of a complex number; zeros for real ones."""
+    with name_scope(name, "Angle", [input]) as scope:
+        input = convert_to_tensor(input, name="input")
+        if input.dtype.is_complex:
+            return one("Angle", input, Tout=input.dtype.real_dtype, name=scope)
+        return one("ZerosLike", input)
+
+
+def conj(x: Any, name: str | None = None) -> Tensor:
+    """The complex conjugate."""
+    with name_scope(name, "Conj", [x]) as scope:
+        x = convert_to_tensor(x, name="x")
+        return one("Conj", x, name=scope) if x.dtype.is_complex else x
+
+
+# Sums of several --------------------------------------------------------------------------------------------------
+
+
+def add_n(inputs: Sequence[Any], name: str | None = None) -> Tensor:
+    """The sum of tensors of one shape and type.
+
+    Raises:
+      ValueError: no inputs, or inputs of different shapes.
+      TypeError: inputs of different types.
+    """
+    if not inputs or not isinstance(inputs, list | tuple):
+        raise ValueError("inputs must be a list of at least one Tensor/IndexedSlices with the same dtype and shape")
+    tensors = [convert_to_tensor(item) for item in inputs]
+    if len(tensors) == 1:
+        if name:
+            return one("Identity", tensors[0], name=name)
+        return tensors[0]
+    return one("AddN", tensors, name=name)
+
+
+def accumulate_n(inputs: Sequence[Any], shape: Any = None, tensor_dtype: Any = None, name: str | None = None) -> Tensor:
+    """As `add_n`, with what is known of the shape and type.
+
+    Raises:
+      ValueError: no inputs, or inputs of different shapes.
+      TypeError: inputs of another type than ``tensor_dtype``.
+    """
+    tensors = [convert_to_tensor(item) for item in inputs or ()]
+    if not tensors:
+        raise ValueError("inputs must be a list of at least one Tensor with the same dtype and shape")
+    found = tensors[0].dtype.base_dtype
+    if tensor_dtype is not None and found != as_dtype(tensor_dtype):
+        raise TypeError(f"tensor_dtype is {as_dtype(tensor_dtype).name}, but input is of type {found.name}")
+    merged = as_shape(shape)
+    for tensor in tensors:
+        merged = merged.merge_with(tensor.shape)
+    if len(tensors) == 1 and name is None:
+        return tensors[0]
+    return one("AccumulateNV2", tensors, shape=merged, name=name)
+
+
+def scalar_mul(scalar: Any, x: Any, name: str | None = None) -> Any:
+    """A scalar times a tensor or `IndexedSlices`.
+
+    Raises:
+      ValueError: ``scalar`` is none.
+    """
+    slices = x if isinstance(x, IndexedSlices) else None
+    values = slices.values if slices else convert_to_tensor(x)
+    scalar = convert_to_tensor(scalar, values.dtype.base_dtype, name="scalar")
+    if scalar.shape.ndims != 0:
+        raise ValueError(f"Only scalar multiply works, got shape {scalar.shape}")
+    product = one("Mul", scalar, values, name=name)
+    return IndexedSlices(product, slices.indices, slices.dense_shape) if slices else product
+
+
+def reciprocal_no_nan(x: Any, name: str | None = None) -> Tensor:
+    """1 / x, and 0 where x is 0."""
+    with name_scope(name, "reciprocal_no_nan", [x]) as scope:
+        x = convert_to_tensor(x, name="x")
+        return div_no_nan(constant(1, x.dtype.base_dtype, name="one"), x, name=scope)
+
+
+def is_numeric_tensor(tensor: Any) -> bool:
+    """Whether it is a tensor of numbers."""
+    dtype = tensor.dtype if isinstance(tensor, Tensor) else None
+    return dtype is not None and (dtype.is_floating or dtype.is_complex or dtype.is_integer)
+
+
+def is_non_decreasing(x: Any, name: str | None = None) -> Tensor:
+    """Whether no element, in row-major order, is below the one before."""
+    return _ordered(x, less_equal, name, "is_non_decreasing")
+
+
+def is_strictly_increasing(x: Any, name: str | None = None) -> Tensor:
+    """Whether every element, in row-major order, is above the one before."""
+    return _ordered(x, less, name, "is_strictly_increasing")
+
+
+def _ordered(x: Any, compare: Function, name: str | None, default: str) -> Tensor:
+    with name_scope(name, default, [x]) as scope:
+        flat = one("Reshape", convert_to_tensor(x, name="x"), [-1])
+        return one("All", compare(flat[:-1], flat[1:]), [0], name=scope)

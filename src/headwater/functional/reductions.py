@@ -1,0 +1,246 @@
+"""Functions of many elements: sums and their like, positions of extremes, cumulative and segment sums.
+
+A reduction goes over the dimensions that ``axis`` lists, or all; ``keepdims`` leaves them with size 1.
+``reduction_indices`` and ``keep_dims`` are older names of the same arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from headwater import dtypes
+from headwater.dtypes import as_dtype
+from headwater.functional import math
+from headwater.functional.apply import one
+from headwater.graph.context import get_default_graph
+from headwater.graph.convert import convert_to_tensor, make_const, name_scope
+from headwater.graph.operation import Tensor
+
+Function = Callable[..., Tensor]
+
+
+def either(new: Any, old: Any, new_name: str, old_name: str) -> Any:
+    """The argument that was given under its new or its old name; ValueError when it was under both."""
+    if new is not None and old is not None:
+        raise ValueError(f"Cannot specify both '{new_name}' and '{old_name}'")
+    return old if new is None else new
+
+
+def all_axes(x: Tensor) -> Tensor:
+    """0, 1 … rank - 1."""
+    if x.dims is not None:
+        return make_const(np.arange(len(x.dims), dtype=np.int32))
+    graph = get_default_graph()
+    count = graph.create_op("Rank", [x]).outputs[0]
+    return one("Range", 0, count, 1, name="range")
+
+
+def reduce(
+    op_type: str, input_tensor: Any, axis: Any, keepdims: Any, name: str | None, reduction_indices: Any, keep_dims: Any
+) -> Tensor:
+    """Adds a reduction of type ``op_type``."""
+    axis = either(axis, reduction_indices, "axis", "reduction_indices")
+    keep = bool(either(keepdims, keep_dims, "keepdims", "keep_dims"))
+    x = convert_to_tensor(input_tensor)
+    result = one(op_type, x, all_axes(x) if axis is None else axis, keep_dims=keep, name=name)
+    if axis is None and not keep:
+        result.set_shape(())
+    return result
+
+
+def _reduction(op_type: str, doc: str) -> Function:
+    def function(
+        input_tensor: Any, axis: Any = None, keepdims: bool | None = None, name: str | None = None,
+        reduction_indices: Any = None, keep_dims: bool | None = None,
+    ) -> Tensor:  # fmt: skip
+        return reduce(op_type, input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
+
+    function.__doc__ = doc
+    return function
+
+
+reduce_sum = _reduction("Sum", "The sum.")
+reduce_mean = _reduction("Mean", "The mean; of integers without its fraction.")
+reduce_prod = _reduction("Prod", "The product.")
+reduce_max = _reduction("Max", "The largest.")
+reduce_min = _reduction("Min", "The smallest.")
+reduce_all = _reduction("All", "Whether all are true.")
+reduce_any = _reduction("Any", "Whether any is true.")
+reduce_euclidean_norm = _reduction("EuclideanNorm", "The root of the sum of squares.")
+
+
+def reduce_logsumexp(
+    input_tensor: Any, axis: Any = None, keepdims: bool | None = None, name: str | None = None,
+    reduction_indices: Any = None, keep_dims: bool | None = None,
+) -> Tensor:  # fmt: skip
+    """log Σ exp(x), as m + log Σ exp(x - m) with the largest finite m."""
+    axis = either(axis, reduction_indices, "axis", "reduction_indices")
+    keep = bool(either(keepdims, keep_dims, "keepdims", "keep_dims"))
+    with name_scope(name, "ReduceLogSumExp", [input_tensor]) as scope:
+        x = convert_to_tensor(input_tensor, name="input_tensor")
+        largest = reduce_max(x, axis, keepdims=True)
+        largest = one("Select", math.is_finite(largest), largest, one("ZerosLike", largest))
+        largest = one("StopGradient", largest)
+        total = math.log(reduce_sum(math.exp(x - largest), axis, keepdims=keep))
+        if not keep:
+            largest = one("Reshape", largest, one("Shape", total))
+        return math.add(total, largest, name=scope + "Add/")
+
+
+def _moment(square_root: bool, default: str, doc: str) -> Function:
+    def function(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Tensor:
+        with name_scope(name, default, [input_tensor]):
+            x = convert_to_tensor(input_tensor)
+            away = x - reduce_mean(x, axis, keepdims=True)
+            squares = math.abs(away * math.conj(away)) if x.dtype.is_complex else math.square(away)
+            variance = reduce_mean(squares, axis, keepdims=keepdims)
+            return math.sqrt(variance) if square_root else variance
+
+    function.__doc__ = doc
+    return function
+
+
+reduce_variance = _moment(False, "reduce_variance", "The mean square of the distance from the mean.")
+reduce_std = _moment(True, "reduce_std", "The square root of the variance.")
+
+
+def count_nonzero(
+    input_tensor: Any = None, axis: Any = None, keepdims: bool | None = None, dtype: Any = dtypes.int64,
+    name: str | None = None, reduction_indices: Any = None, keep_dims: bool | None = None, input: Any = None,
+) -> Tensor:  # fmt: skip
+    """How many elements are not zero (not empty, of strings)."""
+    axis = either(axis, reduction_indices, "axis", "reduction_indices")
+    keep = bool(either(keepdims, keep_dims, "keepdims", "keep_dims"))
+    x = either(input_tensor, input, "input_tensor", "input")
+    with name_scope(name, "count_nonzero", [x]):
+        x = convert_to_tensor(x, name="input")
+        zero = "" if x.dtype.base_dtype == dtypes.string else np.zeros((), x.dtype.numpy_dtype)
+        there = math.cast(math.not_equal(x, zero), dtypes.int64)
+        return math.cast(reduce_sum(there, axis, keepdims=keep), as_dtype(dtype))
+
+
+def _arg(op_type: str, doc: str) -> Function:
+    def function(
+        input: Any, axis: Any = None, name: str | None = None, dimension: Any = None, output_type: Any = dtypes.int64
+    ) -> Tensor:
+        axis = either(axis, dimension, "axis", "dimension")
+        return one(op_type, input, 0 if axis is None else axis, output_type=as_dtype(output_type), name=name)
+
+    function.__doc__ = doc
+    return function
+
+
+argmax = _arg("ArgMax", "Where along a dimension (the first unless told) the largest element is; of equals the first.")
+argmin = _arg("ArgMin", "Where along a dimension (the first unless told) the smallest element is; of equals the first.")
+
+
+def cumsum(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None) -> Tensor:
+    """Sums of all elements up to each one along a dimension; ``exclusive`` without it, ``reverse`` from the end."""
+    return one("Cumsum", x, axis, exclusive=exclusive, reverse=reverse, name=name)
+
+
+def cumprod(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None) -> Tensor:
+    """Products of all elements up to each one along a dimension; ``exclusive`` without it, ``reverse`` from the end."""
+    return one("Cumprod", x, axis, exclusive=exclusive, reverse=reverse, name=name)
+
+
+# Segments ---------------------------------------------------------------------------------------------------------
+
+
+def _segments(op_type: str, what: str) -> Function:
+    def function(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
+        return one(op_type, data, segment_ids, name=name)
+
+    function.__doc__ = f"The {what} of the rows with equal ids, which must ascend; 0 for an id without rows."
+    return function
+
+
+segment_sum = _segments("SegmentSum", "sum")
+segment_mean = _segments("SegmentMean", "mean")
+segment_prod = _segments("SegmentProd", "product")
+segment_max = _segments("SegmentMax", "largest")
+segment_min = _segments("SegmentMin", "smallest")
+
+
+def _unsorted(op_type: str, what: str) -> Function:
+    def function(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
+        return one(op_type, data, segment_ids, num_segments, name=name)
+
+    function.__doc__ = f"The {what} of the rows with equal ids; negative ids are left out."
+    return function
+
+
+unsorted_segment_sum = _unsorted("UnsortedSegmentSum", "sum")
+unsorted_segment_prod = _unsorted("UnsortedSegmentProd", "product")
+unsorted_segment_max = _unsorted("UnsortedSegmentMax", "largest")
+unsorted_segment_min = _unsorted("UnsortedSegmentMin", "smallest")
+
+
+def _rows_per_segment(data: Tensor, ids: Tensor, count: Any) -> Tensor:
+    """How many rows each segment has, at least 1, in a shape that divides the segments' sums."""
+    ones = one("OnesLike", math.cast(ids, data.dtype.base_dtype))
+    rows = math.maximum(unsorted_segment_sum(ones, ids, count), 1)
+    assert data.dims is not None, "data must have a known rank"
+    assert ids.dims is not None, "segment_ids must have a known rank"
+    return one("Reshape", rows, [-1] + [1] * (len(data.dims) - len(ids.dims)))
+
+
+def unsorted_segment_mean(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
+    """The mean of the rows with equal ids; negative ids are left out."""
+    with name_scope(name, "UnsortedSegmentMean"):
+        data, ids = convert_to_tensor(data), convert_to_tensor(segment_ids)
+        return unsorted_segment_sum(data, ids, num_segments) / _rows_per_segment(data, ids, num_segments)
+
+
+def unsorted_segment_sqrt_n(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
+    """The sum of the rows with equal ids, divided by the root of their number; negative ids are left out."""
+    with name_scope(name, "UnsortedSegmentSqrtN"):
+        data, ids = convert_to_tensor(data), convert_to_tensor(segment_ids)
+        return unsorted_segment_sum(data, ids, num_segments) / math.sqrt(_rows_per_segment(data, ids, num_segments))
+
+
+# Histograms -------------------------------------------------------------------------------------------------------
+
+
+def bincount(
+    arr: Any, weights: Any = None, minlength: Any = None, maxlength: Any = None, dtype: Any = dtypes.int32
+) -> Tensor:
+    """How often each of 0, 1, 2 … occurs, or the sum of its weights; at least ``minlength``, at most ``maxlength``."""
+    with name_scope(None, "bincount"):
+        arr = convert_to_tensor(arr, dtypes.int32, name="arr")
+        length = math.cast(reduce_prod(one("Shape", arr)) > 0, dtypes.int32) * (reduce_max(arr) + 1)
+        if minlength is not None:
+            length = math.maximum(convert_to_tensor(minlength, dtypes.int32, name="minlength"), length)
+        if maxlength is not None:
+            length = math.minimum(convert_to_tensor(maxlength, dtypes.int32, name="maxlength"), length)
+        if weights is not None:
+            return unsorted_segment_sum(convert_to_tensor(weights, name="weights"), arr, length)
+        return one("Bincount", arr, length, make_const(np.zeros(0, as_dtype(dtype).numpy_dtype)))
+
+
+def histogram_fixed_width(
+    values: Any, value_range: Any, nbins: Any = 100, dtype: Any = dtypes.int32, name: str | None = None
+) -> Tensor:
+    """How many values are in each of ``nbins`` equal parts of a range; those outside count for the first and last."""
+    with name_scope(name, "histogram_fixed_width", [values, value_range, nbins]) as scope:
+        return one("HistogramFixedWidth", values, value_range, nbins, dtype=as_dtype(dtype), name=scope)
+
+
+def _chosen(op_type: str, what: str) -> Function:
+    def function(
+        data: Any, indices: Any, segment_ids: Any, name: str | None = None, num_segments: Any = None
+    ) -> Tensor:
+        if num_segments is None:
+            return one(op_type, data, indices, segment_ids, name=name)
+        return one(f"{op_type}WithNumSegments", data, indices, segment_ids, num_segments, name=name)
+
+    function.__doc__ = f"The {what} of the rows that ``indices`` lists, with equal segment ids, which must ascend."
+    return function
+
+
+sparse_segment_sum = _chosen("SparseSegmentSum", "sum")
+sparse_segment_mean = _chosen("SparseSegmentMean", "mean")
+sparse_segment_sqrt_n = _chosen("SparseSegmentSqrtN", "sum, divided by the root of their number,")

@@ -1,0 +1,75 @@
+"""Special functions, and polynomials."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from headwater.functional import reductions
+from headwater.functional.apply import one
+from headwater.graph.convert import convert_to_tensor, name_scope
+from headwater.graph.operation import Tensor
+
+
+def _of_x(op_type: str, meaning: str) -> Callable[..., Tensor]:
+    def function(x: Any, name: str | None = None) -> Tensor:
+        return one(op_type, x, name=name)
+
+    function.__doc__ = f"{meaning} of every element."
+    return function
+
+
+lgamma = _of_x("Lgamma", "log |Γ(x)|")
+digamma = _of_x("Digamma", "The derivative of log Γ(x)")
+erf = _of_x("Erf", "The error function")
+erfc = _of_x("Erfc", "1 - erf(x)")
+bessel_i0e = _of_x("BesselI0e", "e^-|x| times the modified Bessel function of order 0")
+bessel_i1e = _of_x("BesselI1e", "e^-|x| times the modified Bessel function of order 1")
+
+
+def zeta(x: Any, q: Any, name: str | None = None) -> Tensor:
+    """The Hurwitz zeta function Σₙ (n + q)⁻ˣ."""
+    return one("Zeta", x, q, name=name)
+
+
+def igamma(a: Any, x: Any, name: str | None = None) -> Tensor:
+    """The lower regularised incomplete gamma function P(a, x)."""
+    return one("Igamma", a, x, name=name)
+
+
+def igammac(a: Any, x: Any, name: str | None = None) -> Tensor:
+    """The upper regularised incomplete gamma function Q(a, x)."""
+    return one("Igammac", a, x, name=name)
+
+
+def polygamma(a: Any, x: Any, name: str | None = None) -> Tensor:
+    """The a-th derivative of the digamma function."""
+    return one("Polygamma", a, x, name=name)
+
+
+def betainc(a: Any, b: Any, x: Any, name: str | None = None) -> Tensor:
+    """The regularised incomplete beta function I_x(a, b)."""
+    return one("Betainc", a, b, x, name=name)
+
+
+def polyval(coeffs: Sequence[Any], x: Any, name: str | None = None) -> Tensor:
+    """The polynomial with the given coefficients, that of the highest power first, at x.
+
+    Raises:
+      ValueError: no coefficients.
+    """
+    if not coeffs:
+        raise ValueError("polyval needs at least one coefficient")
+    with name_scope(name, "polyval", [*coeffs, x]):
+        x = convert_to_tensor(x, name="x")
+        result, *rest = (convert_to_tensor(c, name=f"coeff_{i}") for i, c in enumerate(coeffs))
+        for coefficient in rest:
+            result = coefficient + result * x
+        return result
+
+
+def lbeta(x: Any, name: str | None = None) -> Tensor:
+    """Σ log Γ(xᵢ) - log Γ(Σ xᵢ) along the last dimension: the logarithm of the beta function."""
+    with name_scope(name, "lbeta", [x]):
+        x = convert_to_tensor(x, name="x")
+        return reductions.reduce_sum(lgamma(x), [-1]) - lgamma(reductions.reduce_sum(x, [-1]))

@@ -1,0 +1,440 @@
+"""Lookup tables (TensorFlow 1.15's ``tf.lookup`` and ``tf.contrib.lookup``): from keys to numbers and back.
+
+A table lives on its task and must be initialised in each session, by `tables_initializer`; monitored sessions and
+supervisors do so by themselves.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from headwater import dtypes
+from headwater.dtypes import DType, as_dtype
+from headwater.functional import arrays, math
+from headwater.functional.apply import one
+from headwater.functional.indexing import where
+from headwater.functional.sparse import SparseTensor
+from headwater.graph.collections import GraphKeys
+from headwater.graph.context import get_default_graph
+from headwater.graph.convert import convert_to_tensor, name_scope
+from headwater.graph.operation import Operation, Tensor
+from headwater.io.files import as_path
+
+
+class TextFileIndex:
+    """Columns of a text file that are none: the whole line, and its number from 0."""
+
+    WHOLE_LINE: ClassVar[int] = -2
+    LINE_NUMBER: ClassVar[int] = -1
+
+
+class KeyValueTensorInitializer:
+    """Entries from two tensors of equal shape.
+
+    Args:
+      key_dtype, value_dtype: their element types, where they are Python values.
+    """
+
+    def __init__(
+        self, keys: Any, values: Any, key_dtype: Any = None, value_dtype: Any = None, name: str | None = None
+    ) -> None:
+        with name_scope(name, "key_value_init", [keys, values]) as scope:
+            self._keys = convert_to_tensor(keys, key_dtype, name="keys")
+            self._values = convert_to_tensor(values, value_dtype, name="values")
+            self._name = scope
+
+    @property
+    def key_dtype(self) -> DType:
+        return self._keys.dtype.base_dtype
+
+    @property
+    def value_dtype(self) -> DType:
+        return self._values.dtype.base_dtype
+
+    def initialize(self, table: Any) -> Operation:
+        """The operation that fills ``table``."""
+        graph = get_default_graph()
+        with name_scope(self._name, None, [self._keys]) as scope, graph.colocate_with(table.resource_handle.op):
+            return graph.create_op("InitializeTableV2", [table.resource_handle, self._keys, self._values], {}, scope)
+
+
+class _Typed:
+    """What has keys and values: tables, and files that fill them."""
+
+    def __init__(self, key_dtype: DType, value_dtype: DType) -> None:
+        self._key_dtype, self._value_dtype = key_dtype, value_dtype
+
+    @property
+    def key_dtype(self) -> DType:
+        return self._key_dtype
+
+    @property
+    def value_dtype(self) -> DType:
+        return self._value_dtype
+
+
+class TextFileInitializer(_Typed):
+    """Entries from the lines of a text file.
+
+    Args:
+      filename: its path.
+      key_index, value_index: columns, or one of `TextFileIndex`.
+      vocab_size: take so many lines.
+      delimiter: between columns.
+
+    Raises:
+      ValueError: no file, a bad column, or a type that a column cannot have.
+    """
+
+    def __init__(
+        self, filename: Any, key_dtype: Any, key_index: int, value_dtype: Any, value_index: int,
+        vocab_size: int | None = None, delimiter: str = "\t", name: str | None = None,
+    ) -> None:  # fmt: skip
+        if not isinstance(filename, Tensor) and not filename:
+            raise ValueError("Filename required")
+        for index, kind, what in (
+            (key_index, as_dtype(key_dtype), "Key"),
+            (value_index, as_dtype(value_dtype), "Value"),
+        ):
+            if index < TextFileIndex.WHOLE_LINE:
+                raise ValueError(f"Invalid index {index}.")
+            if index == TextFileIndex.LINE_NUMBER and kind != dtypes.int64:
+                raise ValueError(f"Signature mismatch. {what}s must be dtype int64, got {kind.name}.")
+            if index == TextFileIndex.WHOLE_LINE and not (kind.is_integer or kind == dtypes.string):
+                raise ValueError(f"Signature mismatch. {what}s must be integer or string, got {kind.name}.")
+        if vocab_size is not None and vocab_size <= 0:
+            raise ValueError(f"Invalid vocab_size {vocab_size}.")
+        self._filename = filename
+        super().__init__(as_dtype(key_dtype), as_dtype(value_dtype))
+        self._attrs = {
+            "key_index": key_index, "value_index": value_index, "vocab_size": vocab_size or -1, "delimiter": delimiter,
+            "key_dtype": self._key_dtype, "value_dtype": self._value_dtype,
+        }  # fmt: skip
+        self._name = name
+
+    def initialize(self, table: Any) -> Operation:
+        """The operation that fills ``table``."""
+        graph = get_default_graph()
+        with name_scope(self._name, "text_file_init", [table.resource_handle]) as scope:
+            path: Any = self._filename if isinstance(self._filename, Tensor) else as_path(self._filename)
+            filename = convert_to_tensor(path, dtypes.string, name="asset_filepath")
+            graph.add_to_collection(GraphKeys.ASSET_FILEPATHS, filename)
+            with graph.colocate_with(table.resource_handle.op):
+                return graph.create_op(
+                    "InitializeTableFromTextFileV2", [table.resource_handle, filename], self._attrs, scope
+                )
+
+
+class TextFileStringTableInitializer(TextFileInitializer):
+    """Text by its number: the lines of a file."""
+
+    def __init__(
+        self, filename: Any, key_column_index: int = TextFileIndex.LINE_NUMBER,
+        value_column_index: int = TextFileIndex.WHOLE_LINE, vocab_size: int | None = None, delimiter: str = "\t",
+        name: str | None = "text_file_string_table_init",
+    ) -> None:  # fmt: skip
+        super().__init__(
+            filename, dtypes.int64, key_column_index, dtypes.string, value_column_index, vocab_size, delimiter, name
+        )
+
+
+class TextFileIdTableInitializer(TextFileInitializer):
+    """Numbers by text: of the lines of a file."""
+
+    def __init__(
+        self, filename: Any, key_column_index: int = TextFileIndex.WHOLE_LINE,
+        value_column_index: int = TextFileIndex.LINE_NUMBER, vocab_size: int | None = None, delimiter: str = "\t",
+        name: str | None = "text_file_id_table_init", key_dtype: Any = dtypes.string,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            filename, key_dtype, key_column_index, dtypes.int64, value_column_index, vocab_size, delimiter, name
+        )
+
+
+def _keys_of(keys: Any, dtype: DType) -> Tensor:
+    """The keys as a tensor of the table's type.
+
+    Raises:
+      TypeError: they are of another.
+    """
+    values = keys.values if isinstance(keys, SparseTensor) else convert_to_tensor(keys)
+    if dtype == dtypes.int64 and values.dtype.base_dtype == dtypes.int32:
+        values = math.to_int64(values)
+    if values.dtype.base_dtype != dtype:
+        raise TypeError(f"Signature mismatch. Keys must be dtype {dtype.name}, got {values.dtype.name}.")
+    return values
+
+
+def _like_keys(keys: Any, found: Tensor) -> Any:
+    return SparseTensor(keys.indices, found, keys.dense_shape) if isinstance(keys, SparseTensor) else found
+
+
+class _ResourceTable(_Typed):
+    """A table with a handle: a dictionary on a task."""
+
+    def __init__(
+        self, op_type: str, key_dtype: DType, value_dtype: DType, default: Any, shared: Any, name: str
+    ) -> None:
+        super().__init__(key_dtype, value_dtype)
+        graph = get_default_graph()
+        with name_scope(name, None, []) as scope:
+            attrs = {"key_dtype": key_dtype, "value_dtype": value_dtype, "shared_name": shared or ""}
+            self._handle = graph.create_op(op_type, [], attrs, scope).outputs[0]
+            self._default = convert_to_tensor(default, value_dtype, name="Const")
+        self._name = self._handle.op.name.rpartition("/")[2]
+
+    @property
+    def resource_handle(self) -> Tensor:
+        return self._handle
+
+    @property
+    def table_ref(self) -> Tensor:
+        return self._handle
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def default_value(self) -> Tensor:
+        return self._default
+
+    def _op(self, op_type: str, inputs: list[Any], name: str | None, attrs: dict[str, Any] | None = None) -> Operation:
+        graph = self._handle.graph
+        with graph.colocate_with(self._handle.op):
+            return graph.create_op(op_type, [self._handle, *inputs], attrs, name)
+
+    def size(self, name: str | None = None) -> Tensor:
+        """How many entries there are."""
+        return self._op("LookupTableSizeV2", [], name or f"{self._name}_Size").outputs[0]
+
+    def lookup(self, keys: Any, name: str | None = None) -> Any:
+        """For each key its value, or the default; a sparse tensor of keys gives one of values.
+
+        Raises:
+          TypeError: keys of another type.
+        """
+        with name_scope(name, f"{self._name}_Lookup", [self._handle]) as scope:
+            values = _keys_of(keys, self._key_dtype)
+            return _like_keys(keys, self._op("LookupTableFindV2", [values, self._default], scope).outputs[0])
+
+
+class StaticHashTable(_ResourceTable):
+    """A table that is filled once.
+
+    Args:
+      initializer: gives the entries.
+      default_value: for keys that are not there.
+      shared_name: share it between sessions under this name.
+    """
+
+    def __init__(
+        self, initializer: Any, default_value: Any, shared_name: str | None = None, name: str | None = None
+    ) -> None:
+        super().__init__(
+            "HashTableV2", initializer.key_dtype, initializer.value_dtype, default_value, shared_name,
+            name or "hash_table",
+        )  # fmt: skip
+        self._initializer: Operation = initializer.initialize(self)
+        get_default_graph().add_to_collection(GraphKeys.TABLE_INITIALIZERS, self._initializer)
+
+    @property
+    def initializer(self) -> Operation:
+        return self._initializer
+
+    @property
+    def init(self) -> Operation:
+        return self._initializer
+
+
+class MutableHashTable(_ResourceTable):
+    """A table that steps change.
+
+    Args:
+      key_dtype, value_dtype: element types; values are scalars.
+      default_value: for keys that are not there.
+    """
+
+    def __init__(
+        self, key_dtype: Any, value_dtype: Any, default_value: Any, shared_name: str | None = None,
+        name: str = "MutableHashTable", checkpoint: bool = True,
+    ) -> None:  # fmt: skip
+        del checkpoint
+        super().__init__(
+            "MutableHashTableV2", as_dtype(key_dtype), as_dtype(value_dtype), default_value, shared_name, name
+        )
+
+    def insert(self, keys: Any, values: Any, name: str | None = None) -> Operation:
+        """An operation that adds or replaces entries."""
+        with name_scope(name, f"{self._name}_lookup_table_insert", [self._handle]) as scope:
+            inputs = [_keys_of(keys, self._key_dtype), convert_to_tensor(values, self._value_dtype, name="values")]
+            return self._op("LookupTableInsertV2", inputs, scope)
+
+    def remove(self, keys: Any, name: str | None = None) -> Operation:
+        """An operation that takes entries out."""
+        with name_scope(name, f"{self._name}_lookup_table_remove", [self._handle]) as scope:
+            return self._op("LookupTableRemoveV2", [_keys_of(keys, self._key_dtype)], scope)
+
+    def export(self, name: str | None = None) -> tuple[Tensor, Tensor]:
+        """All keys and all values, in the same order."""
+        attrs = {"Tkeys": self._key_dtype, "Tvalues": self._value_dtype}
+        keys, values = self._op(
+            "LookupTableExportV2", [], name or f"{self._name}_lookup_table_export_values", attrs
+        ).outputs
+        return keys, values
+
+
+class IdTableWithHashBuckets(_Typed):
+    """Numbers of keys, with numbers beyond a table's for the keys that it does not have: by their fingerprints.
+
+    Args:
+      table: gives -1 for those keys; None for fingerprints only.
+      num_oov_buckets: how many numbers there are for them.
+    """
+
+    def __init__(
+        self, table: Any, num_oov_buckets: int, hasher_spec: Any = None, name: str | None = None,
+        key_dtype: Any = None,
+    ) -> None:  # fmt: skip
+        del hasher_spec
+        if table is None and num_oov_buckets <= 0:
+            raise ValueError("oov_buckets must be > 0 if no table is supplied.")
+        super().__init__(as_dtype(key_dtype or (table.key_dtype if table else dtypes.string)), dtypes.int64)
+        self._table: Any = table
+        self._buckets = num_oov_buckets
+        self._name = name or "string_to_index"
+
+    @property
+    def initializer(self) -> Any:
+        return None if self._table is None else self._table.initializer
+
+    @property
+    def init(self) -> Any:
+        return self.initializer
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    def size(self, name: str | None = None) -> Any:
+        """How many numbers there are."""
+        with name_scope(name, f"{self._name}_Size", []):
+            begin: Any = math.to_int64(0) if self._table is None else self._table.size()
+            return begin + self._buckets
+
+    def lookup(self, keys: Any, name: str | None = None) -> Any:
+        """For each key its number."""
+        with name_scope(name, f"{self._name}_Lookup", []):
+            values = _keys_of(keys, self._key_dtype)
+            if self._buckets == 0:
+                return _like_keys(keys, self._table.lookup(values))
+            text = values if values.dtype.base_dtype == dtypes.string else one("AsString", values)
+            ids = one("StringToHashBucketFast", text, num_buckets=self._buckets)
+            if self._table is not None:
+                found = self._table.lookup(values)
+                ids = where(math.not_equal(found, -1), found, ids + self._table.size())
+            return _like_keys(keys, ids)
+
+
+class StaticVocabularyTable(IdTableWithHashBuckets):
+    """`IdTableWithHashBuckets` over a `StaticHashTable` of an initializer's entries; None for fingerprints only."""
+
+    def __init__(
+        self, initializer: Any, num_oov_buckets: int, lookup_key_dtype: Any = None, name: str | None = None
+    ) -> None:
+        table = None if initializer is None else StaticHashTable(initializer, -1)
+        super().__init__(table, num_oov_buckets, name=name, key_dtype=lookup_key_dtype)
+
+
+def index_table_from_tensor(
+    mapping: Any = None, num_oov_buckets: int = 0, default_value: int = -1, hasher_spec: Any = None,
+    dtype: Any = dtypes.string, name: str | None = None, vocabulary_list: Any = None,
+) -> Any:  # fmt: skip
+    """A table that gives each element of a vector its place in it.
+
+    Args:
+      mapping: the elements.
+      num_oov_buckets: so many further numbers for other keys; when 0 these get ``default_value``.
+      dtype: of keys.
+
+    Raises:
+      ValueError: no elements.
+    """
+    del hasher_spec
+    elements = vocabulary_list if mapping is None else mapping
+    if elements is None:
+        raise ValueError("vocabulary_list must be specified.")
+    with name_scope(name, "string_to_index", []):
+        keys = convert_to_tensor(elements)
+        if keys.dtype.is_integer != as_dtype(dtype).is_integer:
+            raise ValueError(
+                f"Expected {'integer' if as_dtype(dtype).is_integer else 'non-integer'}, got {keys.dtype}."
+            )
+        keys = math.to_int64(keys) if keys.dtype.is_integer else keys
+        values = math.to_int64(arrays.range(arrays.size(keys)))
+        with name_scope(None, "hash_table", []):
+            table = StaticHashTable(KeyValueTensorInitializer(keys, values, name="table_init"), default_value)
+        if num_oov_buckets:
+            return IdTableWithHashBuckets(table, num_oov_buckets, key_dtype=keys.dtype)
+        return table
+
+
+def index_table_from_file(
+    vocabulary_file: Any = None, num_oov_buckets: int = 0, vocab_size: int | None = None, default_value: int = -1,
+    hasher_spec: Any = None, key_dtype: Any = dtypes.string, name: str | None = None,
+    key_column_index: int = TextFileIndex.WHOLE_LINE, value_column_index: int = TextFileIndex.LINE_NUMBER,
+    delimiter: str = "\t",
+) -> Any:  # fmt: skip
+    """A table that gives each line of a file its number. See `index_table_from_tensor`.
+
+    Raises:
+      ValueError: no file, or a bad number.
+    """
+    del hasher_spec
+    if vocabulary_file is None or (isinstance(vocabulary_file, str) and not vocabulary_file):
+        raise ValueError("vocabulary_file must be specified and must not be empty.")
+    if num_oov_buckets < 0:
+        raise ValueError(f"num_oov_buckets must be greater or equal than 0, got {num_oov_buckets}.")
+    if vocab_size is not None and vocab_size < 1:
+        raise ValueError(f"vocab_size must be greater than 0, got {vocab_size}.")
+    key_dtype = as_dtype(key_dtype)
+    if not key_dtype.is_integer and key_dtype != dtypes.string:
+        raise TypeError("Only integer and string keys are supported.")
+    with name_scope(name, "string_to_index", []):
+        entries = TextFileIdTableInitializer(
+            vocabulary_file, key_column_index, value_column_index, vocab_size, delimiter, "table_init",
+            dtypes.int64 if key_dtype.is_integer else key_dtype,
+        )  # fmt: skip
+        table = StaticHashTable(entries, default_value)
+        return IdTableWithHashBuckets(table, num_oov_buckets) if num_oov_buckets else table
+
+
+def index_to_string_table_from_tensor(
+    mapping: Any = None, default_value: str = "UNK", name: str | None = None, vocabulary_list: Any = None
+) -> StaticHashTable:
+    """A table that gives each number the element in its place of a vector of text."""
+    elements = vocabulary_list if mapping is None else mapping
+    if elements is None:
+        raise ValueError("vocabulary_list must be specified.")
+    with name_scope(name, "index_to_string", []):
+        values = convert_to_tensor(elements, dtypes.string)
+        keys = math.to_int64(arrays.range(arrays.size(values)))
+        return StaticHashTable(KeyValueTensorInitializer(keys, values, name="table_init"), default_value)
+
+
+def index_to_string_table_from_file(
+    vocabulary_file: Any, vocab_size: int | None = None, default_value: str = "UNK", name: str | None = None,
+    key_column_index: int = TextFileIndex.LINE_NUMBER, value_column_index: int = TextFileIndex.WHOLE_LINE,
+    delimiter: str = "\t",
+) -> StaticHashTable:  # fmt: skip
+    """A table that gives each number the line of a file with that number."""
+    with name_scope(name, "index_to_string", []):
+        entries = TextFileStringTableInitializer(
+            vocabulary_file, key_column_index, value_column_index, vocab_size, delimiter, "table_init"
+        )
+        return StaticHashTable(entries, default_value)
+
+
+def string_to_hash_bucket_fast(input: Any, num_buckets: int, name: str | None = None) -> Tensor:
+    """For each text a number below ``num_buckets``: its FarmHash fingerprint modulo that."""
+    return one("StringToHashBucketFast", input, num_buckets=num_buckets, name=name)

@@ -1,0 +1,1 @@
+"""Input of a graph: queues, readers, parsing of examples, and datasets with their iterators."""

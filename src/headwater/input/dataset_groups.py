@@ -1,0 +1,112 @@
+"""``tf.data.experimental``: elements gathered by a key, or by their length."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from headwater import dtypes
+from headwater.data import structure as nest
+from headwater.data.dataset import Dataset, Nested
+from headwater.data.grouping import Grouped
+from headwater.functional import indexing, math, reductions
+from headwater.functional.checks import assert_less
+from headwater.functional.default_graph import control_dependencies
+from headwater.graph.convert import convert_to_tensor
+
+Transformation = Callable[[Dataset], Any]
+
+
+def group_by_window(
+    key_func: Callable[..., Any], reduce_func: Callable[[Any, Any], Any], window_size: Any = None,
+    window_size_func: Callable[[Any], Any] | None = None,
+) -> Transformation:  # fmt: skip
+    """Gathers consecutive elements with the same key into windows, and gives what a function makes of each.
+
+    Args:
+      key_func: of an element; gives its key, an int64 scalar.
+      reduce_func: of a key and a dataset of at most so many elements with it; gives a dataset.
+      window_size: elements of a window; or
+      window_size_func: of a key; gives that.
+
+    Raises:
+      ValueError: both or neither of the last two.
+    """
+    if (window_size is None) == (window_size_func is None):
+        raise ValueError("Must pass either window_size or window_size_func.")
+
+    def apply(dataset: Dataset) -> Any:
+        structure: Any = dataset._structure  # pyright: ignore[reportPrivateUsage]
+        several = type(structure) is tuple
+
+        def keyed(*element: Any) -> Any:
+            key = math.cast(key_func(*element), dtypes.int64)
+            size = window_size if window_size_func is None else window_size_func(key)
+            return key, math.cast(size, dtypes.int64), element if several else element[0]
+
+        with_keys = dataset.map(keyed)
+        leaves = [Nested(None, (spec,)) for spec in dataset.node.specs]
+        grouped = with_keys.changed(Grouped(input=with_keys.node), (None, nest.pack(structure, leaves)))
+
+        def reduced(key: Any, window: Any) -> Any:
+            return reduce_func(key, window if isinstance(window, Dataset) else dataset.zip(window))
+
+        return grouped.flat_map(reduced)
+
+    return apply
+
+
+def bucket_by_sequence_length(
+    element_length_func: Callable[..., Any], bucket_boundaries: Sequence[int], bucket_batch_sizes: Sequence[int],
+    padded_shapes: Any = None, padding_values: Any = None, pad_to_bucket_boundary: bool = False,
+    no_padding: bool = False, drop_remainder: bool = False,
+) -> Transformation:  # fmt: skip
+    """Batches of elements of similar lengths, padded to the longest of each batch.
+
+    Args:
+      element_length_func: of an element; gives its length, an int32 scalar.
+      bucket_boundaries: lengths at which the next bucket begins, ascending.
+      bucket_batch_sizes: elements of a batch, for each bucket: one more than boundaries.
+      padded_shapes: as for `Dataset.padded_batch`; dimensions that are not known are padded when None.
+      padding_values: what to pad with; 0 or empty when None.
+      pad_to_bucket_boundary: pad to the longest length that a bucket takes; no element may belong to the last.
+      no_padding: elements of a bucket have the same shape.
+      drop_remainder: leave out batches that are smaller.
+
+    Raises:
+      ValueError: the numbers of boundaries and sizes do not fit.
+    """
+    if len(bucket_batch_sizes) != len(bucket_boundaries) + 1:
+        raise ValueError("len(bucket_batch_sizes) must equal len(bucket_boundaries) + 1")
+
+    def bucket_of(*element: Any) -> Any:
+        length = math.cast(element_length_func(*element), dtypes.int64)
+        reached = math.greater_equal(length, np.asarray(bucket_boundaries, np.int64))
+        return reductions.reduce_sum(math.cast(reached, dtypes.int64))
+
+    def size_of(bucket: Any) -> Any:
+        return indexing.gather(np.asarray(bucket_batch_sizes, np.int64), bucket)
+
+    def longest_of(bucket: Any) -> Any:
+        message = "When pad_to_bucket_boundary=True, elements must have length < max(bucket_boundaries)."
+        last = np.int64(len(bucket_boundaries))
+        with control_dependencies([assert_less(bucket, last, message=message)]):
+            return indexing.gather(np.asarray(bucket_boundaries, np.int64), bucket) - 1
+
+    def batched(bucket: Any, window: Any) -> Any:
+        size = size_of(bucket)
+        if no_padding:
+            return window.batch(size, drop_remainder)
+        filler: Any = longest_of(bucket) if pad_to_bucket_boundary else None
+        shapes = window.output_shapes if padded_shapes is None else padded_shapes
+
+        def filled(shape: Any) -> Any:
+            dims: list[Any] = list(shape.as_list() if hasattr(shape, "as_list") else shape)
+            dims = [filler if dim is None or getattr(dim, "value", dim) is None else dim for dim in dims]
+            return dims if None in dims or not pad_to_bucket_boundary else convert_to_tensor(dims, dtypes.int64)
+
+        return window.padded_batch(size, nest.map_structure(filled, shapes), padding_values, drop_remainder)
+
+    return group_by_window(bucket_of, batched, window_size_func=size_of)

@@ -1,0 +1,115 @@
+"""Metrics of the best k classes of each example."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headwater import dtypes
+from headwater.functional import arrays, math, nn, reductions
+from headwater.functional.sparse import SparseTensor, sparse_tensor_to_dense
+from headwater.graph.convert import convert_to_tensor, name_scope
+from headwater.graph.operation import Tensor
+from headwater.metrics.state import Metric, metric_variable, of_both
+from headwater.variables.state import assign_add
+from headwater.variables.variable_scope import variable_scope
+
+_NO_CLASS = -1
+
+
+def _hits(labels: Any, chosen: Any, class_id: Any) -> tuple[Tensor, Tensor, Tensor]:
+    """For each example how many of ``chosen`` are labels, how many are not, and how many labels are not chosen."""
+    if isinstance(labels, SparseTensor):
+        labels = sparse_tensor_to_dense(labels, _NO_CLASS)
+    labels = math.cast(convert_to_tensor(labels), dtypes.int64)
+    chosen = math.cast(convert_to_tensor(chosen), dtypes.int64)
+    if len(labels.dims or ()) == len(chosen.dims or ()) - 1:
+        labels = arrays.expand_dims(labels, -1)
+    pairs = math.equal(arrays.expand_dims(chosen, -1), arrays.expand_dims(labels, -2))
+    chosen_hit = reductions.reduce_any(pairs, -1)
+    label_hit = reductions.reduce_any(pairs, -2)
+    # A label that stands twice counts once: at its first place.
+    same = math.equal(arrays.expand_dims(labels, -1), arrays.expand_dims(labels, -2))
+    count = arrays.shape(labels)[-1]
+    earlier = math.less(arrays.expand_dims(arrays.range(count), 0), arrays.expand_dims(arrays.range(count), 1))
+    again = reductions.reduce_any(math.logical_and(same, earlier), -1)
+    missed = math.logical_and(math.logical_not(label_hit), math.logical_not(again))
+    missed = math.logical_and(missed, math.greater_equal(labels, 0))
+    if class_id is not None:
+        of_class = math.equal(chosen, math.cast(class_id, dtypes.int64))
+        wrong = math.logical_and(of_class, math.logical_not(chosen_hit))
+        right = math.logical_and(of_class, chosen_hit)
+        missed = math.logical_and(missed, math.equal(labels, math.cast(class_id, dtypes.int64)))
+    else:
+        right, wrong = chosen_hit, math.logical_not(chosen_hit)
+    counts = [reductions.reduce_sum(math.to_float(value), -1) for value in (right, wrong, missed)]
+    return counts[0], counts[1], counts[2]
+
+
+def _summed(values: Tensor, weights: Any, variable: str) -> tuple[Any, Any]:
+    count = metric_variable([], dtypes.float64, variable)
+    if weights is not None:
+        values = values * math.cast(weights, dtypes.float32)
+    return count, assign_add(count, math.cast(reductions.reduce_sum(values), dtypes.float64))
+
+
+def _share(part: Any, rest: Any, name: str) -> Tensor:
+    return math.div(part, math.add(part, rest), name=name)
+
+
+def _name(base: str, k: Any, class_id: Any) -> str:
+    return f"{base}_at_{k}" + ("" if class_id is None else f"_class{class_id}") if k is not None else f"{base}_at_k"
+
+
+def precision_at_top_k(
+    labels: Any, predictions_idx: Any, k: Any = None, class_id: Any = None, weights: Any = None,
+    metrics_collections: Any = None, updates_collections: Any = None, name: str | None = None,
+) -> Metric:  # fmt: skip
+    """The share of the chosen classes that are labels.
+
+    Args:
+      labels: class numbers [..., labels] or [...], dense or sparse.
+      predictions_idx: the chosen classes [..., k].
+      k: how many are chosen; for names.
+      class_id: count this class only.
+    """
+    with name_scope(name, _name("precision", k, class_id), [predictions_idx, labels, weights]) as scope:
+        right, wrong, _ = _hits(labels, predictions_idx, class_id)
+        with variable_scope(None, scope.rstrip("/").rpartition("/")[2], auxiliary_name_scope=False):
+            hits, more_hits = _summed(right, weights, _name("true_positive", k, class_id))
+            misses, more_misses = _summed(wrong, weights, _name("false_positive", k, class_id))
+        return of_both(_share, (hits, misses), (more_hits, more_misses), metrics_collections, updates_collections)
+
+
+def recall_at_top_k(
+    labels: Any, predictions_idx: Any, k: Any = None, class_id: Any = None, weights: Any = None,
+    metrics_collections: Any = None, updates_collections: Any = None, name: str | None = None,
+) -> Metric:  # fmt: skip
+    """The share of the labels that are among the chosen classes. See `precision_at_top_k`."""
+    with name_scope(name, _name("recall", k, class_id), [predictions_idx, labels, weights]) as scope:
+        right, _, missed = _hits(labels, predictions_idx, class_id)
+        with variable_scope(None, scope.rstrip("/").rpartition("/")[2], auxiliary_name_scope=False):
+            hits, more_hits = _summed(right, weights, _name("true_positive", k, class_id))
+            misses, more_misses = _summed(missed, weights, _name("false_negative", k, class_id))
+        return of_both(_share, (hits, misses), (more_hits, more_misses), metrics_collections, updates_collections)
+
+
+def precision_at_k(
+    labels: Any, predictions: Any, k: int, class_id: Any = None, weights: Any = None, metrics_collections: Any = None,
+    updates_collections: Any = None, name: str | None = None,
+) -> Metric:  # fmt: skip
+    """`precision_at_top_k` of the ``k`` classes with the highest ``predictions``."""
+    with name_scope(name, _name("precision", k, class_id), [predictions, labels, weights]) as scope:
+        _, best = nn.top_k(predictions, k)
+        return precision_at_top_k(
+            labels, best, k, class_id, weights, metrics_collections, updates_collections, name=scope
+        )
+
+
+def recall_at_k(
+    labels: Any, predictions: Any, k: int, class_id: Any = None, weights: Any = None, metrics_collections: Any = None,
+    updates_collections: Any = None, name: str | None = None,
+) -> Metric:  # fmt: skip
+    """`recall_at_top_k` of the ``k`` classes with the highest ``predictions``."""
+    with name_scope(name, _name("recall", k, class_id), [predictions, labels, weights]) as scope:
+        _, best = nn.top_k(predictions, k)
+        return recall_at_top_k(labels, best, k, class_id, weights, metrics_collections, updates_collections, name=scope)

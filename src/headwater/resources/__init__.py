@@ -1,0 +1,1 @@
+"""What a task keeps between steps: variables' values, queues, accumulators, tables, barriers, in containers."""

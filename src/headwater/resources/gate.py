@@ -1,0 +1,161 @@
+"""Where the workers of a group of variables meet: performs what `headwater.consistency` decides."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from headwater.consistency import (
+    Apply,
+    Consistency,
+    Decision,
+    Event,
+    Gave,
+    Go,
+    Left,
+    Restarted,
+    State,
+    Tick,
+    Updated,
+    decide,
+    waiting_text,
+)
+from headwater.errors import AbortedError
+from headwater.resources.queues import Waiting
+
+_log = logging.getLogger("headwater")
+
+_SAY_EVERY_S = 5.0
+
+
+class Gate:
+    """The gate of one group.
+
+    A worker belongs to the session that it gave its latest gradient in, and leaves with it.
+
+    Args:
+      name: of the group, for messages.
+      choice: how consistent its training is.
+      clock: gives seconds that only grow.
+    """
+
+    def __init__(self, name: str, choice: Consistency, clock: Callable[[], float] = time.monotonic) -> None:
+        self._name = name
+        self._clock = clock
+        self._condition = threading.Condition()
+        self._state = State(choice=choice)
+        self._go: dict[str, int] = {}
+        self._due: int | None = None
+        self._sessions: dict[str, str] = {}
+        self._updater: str | None = None
+        self._abandoned = False
+        self._said = clock()
+
+    @property
+    def state(self) -> State:
+        """What is known."""
+        with self._condition:
+            return self._state
+
+    def choose(self, choice: Consistency) -> None:
+        """Changes the choice, where a program that was started anew makes another one."""
+        with self._condition:
+            if choice != self._state.choice:
+                _log.warning("%s: from now on %s, not %s", self._name, choice, self._state.choice)
+                self._state = State(choice=choice, version=self._state.version)
+
+    def give(self, waiting: Waiting, session: str, worker: str, version: int) -> int:
+        """A worker ends a step; waits until it may begin the next.
+
+        Args:
+          waiting: its step.
+          session: handle of the session it is in.
+          worker: its name.
+          version: of the variables that it read.
+
+        Returns:
+          The version of the variables that it begins the next step with.
+        """
+        with self._condition:
+            self._sessions[worker] = session
+            self._go.pop(worker, None)
+            self._hear(Gave(worker, version))
+            waiting.wait_until(self._condition, lambda: self._may_go(worker), f"the other workers ({self._name})")
+            return self._go.pop(worker)
+
+    def take(self, waiting: Waiting, session: str) -> int:
+        """Waits until an update is due; gives how many gradients it is made of. Then `updated` must follow.
+
+        Raises:
+          AbortedError: a session that made an update is gone before its end. Set all up again with `restart`.
+        """
+        with self._condition:
+            waiting.wait_until(
+                self._condition, lambda: self._due is not None or self._abandoned, f"gradients ({self._name})"
+            )
+            if self._abandoned:
+                self._abandoned = False
+                raise AbortedError(None, None, f"{self._name}: an update was left undone; its maker is gone")
+            assert self._due is not None
+            due, self._due, self._updater = self._due, None, session
+            return due
+
+    def updated(self) -> None:
+        """The update that `take` asked for is done."""
+        with self._condition:
+            self._updater = None
+            self._hear(Updated())
+
+    def restart(self, version: int) -> None:
+        """The variables are at ``version``, and nothing is gathered."""
+        with self._condition:
+            self._due, self._updater, self._abandoned = None, None, False
+            self._hear(Restarted(version))
+
+    def session_ended(self, session: str, reason: str) -> None:
+        """A session is over, or its client is gone."""
+        with self._condition:
+            for worker in [worker for worker, its in self._sessions.items() if its == session]:
+                del self._sessions[worker]
+                self._hear(Left(worker, reason))
+            if self._updater == session:
+                self._updater, self._abandoned = None, True
+                self._condition.notify_all()
+
+    def waiting_text(self) -> str:
+        """Who waits for whom; empty where nobody waits."""
+        with self._condition:
+            return waiting_text(self._state, self._clock())
+
+    def _may_go(self, worker: str) -> bool:
+        if worker not in self._go:
+            self._hear(Tick())
+        if worker in self._go:
+            return True
+        now = self._clock()
+        if now - self._said >= _SAY_EVERY_S:
+            self._said = now
+            text = waiting_text(self._state, now)
+            if text:
+                _log.warning("%s: waiting: %s", self._name, text)
+        return False
+
+    def _hear(self, event: Event) -> None:
+        """The condition is held."""
+        decision: Decision = decide(self._state, event, self._clock())
+        self._state = decision.state
+        if decision.reason:
+            _log.warning("%s: %s", self._name, decision.reason)
+        for action in decision.actions:
+            match action:
+                case Go(worker, version):
+                    self._go[worker] = version
+                    self._said = self._clock()
+                case Apply(gradients) if self._state.gathers:
+                    self._due = gradients
+                case _:
+                    pass  # the step that brought the gradient has applied it, or its accumulators have dropped it
+        if decision.actions:
+            self._condition.notify_all()

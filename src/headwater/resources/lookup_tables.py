@@ -1,0 +1,101 @@
+"""Lookup tables: dictionaries that a task keeps."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from headwater.dtypes import DType
+from headwater.errors import FailedPreconditionError, InvalidArgumentError
+
+Array = np.ndarray[Any, Any]
+
+
+class Table:
+    """A dictionary of one element type to another.
+
+    Args:
+      name: for errors.
+      key: element type of the keys.
+      value: element type of the values.
+      fixed: filled once, by an initialiser, and never changed.
+    """
+
+    def __init__(self, name: str, key: DType, value: DType, *, fixed: bool) -> None:
+        self._name = name
+        self._key, self._value = key, value
+        self._fixed = fixed
+        self._lock = threading.Lock()
+        self._entries: dict[Any, Any] | None = None if fixed else {}
+
+    def fill(self, keys: Any, values: Any) -> None:
+        """Gives a fixed table its entries. A second time changes nothing.
+
+        Raises:
+          FailedPreconditionError: a key comes twice with different values, or the table is there with other entries.
+        """
+        found: dict[Any, Any] = {}
+        for key, value in zip(items(keys), items(values), strict=True):
+            if found.setdefault(key, value) != value:
+                raise FailedPreconditionError(
+                    None, None, f"HashTable {self._name!r} has different value for same key. Key {key!r} has "
+                    f"{found[key]!r} and trying to add value {value!r}",
+                )  # fmt: skip
+        with self._lock:
+            if self._entries is not None and self._entries != found:
+                raise FailedPreconditionError(None, None, f"Table {self._name!r} was initialised with other entries")
+            self._entries = found
+
+    def _ready(self) -> dict[Any, Any]:
+        if self._entries is None:
+            raise FailedPreconditionError(
+                None, None, f"Table not initialized: {self._name!r}. Run tf.tables_initializer() first."
+            )
+        return self._entries
+
+    def find(self, keys: Array, default: Any) -> Array:
+        """For each key its value, or ``default``."""
+        with self._lock:
+            entries = self._ready()
+            missing = np.asarray(default).item()
+            result: Array = np.empty(keys.size, self._value.numpy_dtype)
+            for index, key in enumerate(items(keys)):
+                result[index] = entries.get(key, missing)
+        return result.reshape(keys.shape)
+
+    def insert(self, keys: Any, values: Any) -> None:
+        """Adds or replaces entries."""
+        if self._fixed:
+            raise InvalidArgumentError(None, None, f"Table {self._name!r} cannot be changed")
+        with self._lock:
+            self._ready().update(zip(items(keys), items(values), strict=True))
+
+    def remove(self, keys: Any) -> None:
+        """Takes entries out, where they are there."""
+        with self._lock:
+            entries = self._ready()
+            for key in items(keys):
+                entries.pop(key, None)
+
+    def export(self) -> tuple[Any, Any]:
+        """All keys and all values, in the same order."""
+        with self._lock:
+            entries = dict(self._ready())
+        return as_column(list(entries), self._key), as_column(list(entries.values()), self._value)
+
+    def size(self) -> int:
+        with self._lock:
+            return len(self._ready())
+
+
+def items(array: Any) -> list[Any]:
+    return np.asarray(array).ravel().tolist()
+
+
+def as_column(items: Sequence[Any], dtype: DType) -> Any:
+    result = np.empty(len(items), dtype.numpy_dtype)
+    result[:] = items
+    return result

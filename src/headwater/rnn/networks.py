@@ -1,0 +1,209 @@
+"""Cells applied along sequences: `dynamic_rnn` as one compiled scan, `static_rnn` step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from headwater import dtypes
+from headwater.functional import arrays, indexing, math, nest
+from headwater.functional.apply import one
+from headwater.functional.scans import scan_over
+from headwater.graph.convert import convert_to_tensor
+from headwater.graph.operation import Tensor
+from headwater.shapes import as_shape
+from headwater.variables.variable_scope import variable_scope
+
+
+def _require_cell(name: str, cell: Any) -> None:
+    kind: Any = cell.__class__
+    missing = [word for word in ("output_size", "state_size", "zero_state") if not hasattr(kind, word)]
+    if missing or not callable(cell):
+        raise TypeError(f"The argument {name!r} ({cell}) is not an RNNCell: it lacks {', '.join(missing)}")
+
+
+def _turned(tensor: Tensor) -> Tensor:
+    """With the first two dimensions exchanged."""
+    dims = tensor.dims
+    if dims is None:
+        raise ValueError(f"Expected tensor {tensor.name} to have known rank")
+    return arrays.transpose(tensor, [1, 0, *range(2, len(dims))])
+
+
+def _lengths(sequence_length: Any) -> Tensor | None:
+    if sequence_length is None:
+        return None
+    lengths = math.to_int32(sequence_length)
+    if lengths.dims is not None and len(lengths.dims) != 1:
+        raise ValueError(f"sequence_length must be a vector of length batch_size, but saw shape: {lengths.shape}")
+    return arrays.identity(lengths, name="sequence_length")
+
+
+def _begin(cell: Any, initial_state: Any, first: Tensor, axis: int, dtype: Any) -> Any:
+    """The state before the first step."""
+    if initial_state is not None:
+        return nest.map_structure(convert_to_tensor, initial_state)
+    if dtype is None:
+        raise ValueError("If there is no initial_state, you must give a dtype.")
+    known = None if first.dims is None else first.dims[axis]
+    batch = arrays.shape(first)[axis] if known is None else known
+    return cell.zero_state(batch, dtype)
+
+
+def _copied(active: Tensor, new: Any, old: Any) -> Any:
+    """``new`` in the rows where ``active``, elsewhere ``old``."""
+
+    def chosen(a: Tensor, b: Tensor) -> Tensor:
+        if a.dims == ():  # a state of no example in particular
+            return a
+        result = one("Select", active, a, b)
+        result.set_shape(a.dims)
+        return result
+
+    return nest.map_structure(chosen, new, old)
+
+
+def _zeros_like(output: Any) -> Any:
+    return nest.map_structure(arrays.zeros_like, output)
+
+
+def dynamic_rnn(
+    cell: Any, inputs: Any, sequence_length: Any = None, initial_state: Any = None, dtype: Any = None,
+    parallel_iterations: int | None = None, swap_memory: bool = False, time_major: bool = False, scope: Any = None,
+) -> tuple[Any, Any]:  # fmt: skip
+    """A cell along sequences: the outputs of all steps, and the last state.
+
+    The steps are one scan: one executable for any number of them, with a gradient that keeps what each computed.
+
+    Args:
+      cell: an `RNNCell`.
+      inputs: [batch, time, …], or [time, batch, …] with ``time_major``; or a nested structure of such.
+      sequence_length: for each example how many steps it has; beyond them outputs are 0 and states stay. None for all.
+      initial_state: the state before the first step; zeros of type ``dtype`` when None.
+      dtype: see ``initial_state``.
+      parallel_iterations, swap_memory: accepted.
+      time_major: see ``inputs``; outputs are alike.
+      scope: variable scope; ``rnn`` when None.
+
+    Raises:
+      TypeError: ``cell`` is no cell.
+      ValueError: neither ``initial_state`` nor ``dtype``, or shapes that do not fit.
+    """
+    del parallel_iterations, swap_memory
+    _require_cell("cell", cell)
+    with variable_scope(scope or "rnn"):
+        leaves = [convert_to_tensor(leaf) for leaf in nest.flatten(inputs)]
+        if not time_major:
+            leaves = [_turned(leaf) for leaf in leaves]
+        lengths = _lengths(sequence_length)
+        state = _begin(cell, initial_state, leaves[0], 1, dtype)
+        pattern: list[Any] = []
+
+        def step(states: Sequence[Tensor], slices: Sequence[Tensor]) -> Any:
+            before = nest.pack(state, states[1:])
+            output, after = cell(nest.pack(inputs, slices), before)
+            if lengths is not None:
+                active = math.less(states[0], lengths)
+                output, after = _copied(active, output, _zeros_like(output)), _copied(active, after, before)
+            pattern.append(output)
+            return [states[0] + 1, *nest.flatten(after)], nest.flatten(output)
+
+        time = convert_to_tensor(0, dtypes.int32, name="time")
+        last, stacked = scan_over(step, [time, *nest.flatten(state)], leaves)
+        outputs = [leaf if time_major else _turned(leaf) for leaf in stacked]
+        return nest.pack(pattern[0], outputs), nest.pack(state, last[1:])
+
+
+def bidirectional_dynamic_rnn(
+    cell_fw: Any, cell_bw: Any, inputs: Any, sequence_length: Any = None, initial_state_fw: Any = None,
+    initial_state_bw: Any = None, dtype: Any = None, parallel_iterations: int | None = None, swap_memory: bool = False,
+    time_major: bool = False, scope: Any = None,
+) -> tuple[Any, Any]:  # fmt: skip
+    """One cell along sequences and another against them; the outputs of both, and the last states of both."""
+    _require_cell("cell_fw", cell_fw)
+    _require_cell("cell_bw", cell_bw)
+    time = 0 if time_major else 1
+
+    def turned_round(x: Any) -> Any:
+        if sequence_length is None:
+            return arrays.reverse(x, [time])
+        return indexing.reverse_sequence(x, sequence_length, seq_axis=time, batch_axis=1 - time)
+
+    def backwards(value: Any) -> Any:
+        return nest.map_structure(turned_round, value)
+
+    with variable_scope(scope or "bidirectional_rnn"):
+        with variable_scope("fw") as fw:
+            output_fw, state_fw = dynamic_rnn(
+                cell_fw, inputs, sequence_length, initial_state_fw, dtype, time_major=time_major, scope=fw
+            )
+        with variable_scope("bw") as bw:
+            reversed_inputs = backwards(nest.map_structure(convert_to_tensor, inputs))
+            found, state_bw = dynamic_rnn(
+                cell_bw, reversed_inputs, sequence_length, initial_state_bw, dtype, time_major=time_major, scope=bw
+            )
+    return (output_fw, backwards(found)), (state_fw, state_bw)
+
+
+def static_rnn(
+    cell: Any, inputs: Sequence[Any], initial_state: Any = None, dtype: Any = None, sequence_length: Any = None,
+    scope: Any = None,
+) -> tuple[list[Any], Any]:  # fmt: skip
+    """A cell along a list of inputs, each step by itself in the graph; the list of outputs, and the last state.
+
+    Args:
+      inputs: for each step [batch, …], or a nested structure of such.
+      cell, initial_state, dtype, sequence_length, scope: see `dynamic_rnn`.
+
+    Raises:
+      TypeError: ``cell`` is no cell, or ``inputs`` no list.
+      ValueError: there are no inputs, or neither ``initial_state`` nor ``dtype``.
+    """
+    _require_cell("cell", cell)
+    if not isinstance(inputs, list | tuple):
+        raise TypeError("inputs must be a sequence")
+    if not inputs:
+        raise ValueError("inputs must not be empty")
+    outputs: list[Any] = []
+    with variable_scope(scope or "rnn") as entered:
+        steps: list[Any] = [nest.map_structure(convert_to_tensor, item) for item in inputs]
+        lengths = _lengths(sequence_length)
+        state = _begin(cell, initial_state, nest.flatten(steps[0])[0], 0, dtype)
+        for time, item in enumerate(steps):
+            if time > 0:
+                entered.reuse_variables()
+            output, after = cell(item, state)
+            if lengths is not None:
+                active = math.less(convert_to_tensor(time), lengths)
+                output, after = _copied(active, output, _zeros_like(output)), _copied(active, after, state)
+            outputs.append(output)
+            state = after
+    return outputs, state
+
+
+def static_bidirectional_rnn(
+    cell_fw: Any, cell_bw: Any, inputs: Sequence[Any], initial_state_fw: Any = None, initial_state_bw: Any = None,
+    dtype: Any = None, sequence_length: Any = None, scope: Any = None,
+) -> tuple[list[Any], Any, Any]:  # fmt: skip
+    """One cell along a list of inputs and another against it; both outputs side by side, and both last states."""
+    _require_cell("cell_fw", cell_fw)
+    _require_cell("cell_bw", cell_bw)
+    with variable_scope(scope or "bidirectional_rnn"):
+        with variable_scope("fw") as fw:
+            output_fw, state_fw = static_rnn(cell_fw, inputs, initial_state_fw, dtype, sequence_length, fw)
+        with variable_scope("bw") as bw:
+            turned = _against(inputs, sequence_length)
+            found, state_bw = static_rnn(cell_bw, turned, initial_state_bw, dtype, sequence_length, bw)
+    outputs = [arrays.concat([a, b], 1) for a, b in zip(output_fw, _against(found, sequence_length), strict=True)]
+    return outputs, state_fw, state_bw
+
+
+def _against(steps: Sequence[Any], lengths: Any) -> list[Any]:
+    """The steps in reverse: of each example those that it has."""
+    if lengths is None:
+        return list(reversed(steps))
+    whole = indexing.reverse_sequence(arrays.stack(list(steps)), math.to_int64(lengths), seq_axis=0, batch_axis=1)
+    found = arrays.unstack(whole, len(steps))
+    for tensor, step in zip(found, steps, strict=True):
+        tensor.set_shape(as_shape(step.get_shape()))
+    return found

@@ -1,0 +1,189 @@
+"""Rows of an embedding table, which may be cut into several parts on several parameter servers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from headwater import dtypes
+from headwater.functional import arrays, indexing, math, reductions, searching
+from headwater.functional.apply import one
+from headwater.functional.clip import clip_by_norm
+from headwater.functional.sparse import SparseTensor
+from headwater.functional.sparse_changes import sparse_fill_empty_rows, sparse_reshape, sparse_retain
+from headwater.graph.context import get_default_graph
+from headwater.graph.convert import convert_to_tensor, name_scope
+from headwater.graph.operation import Tensor
+from headwater.variables.partitioned import PartitionedVariable
+
+
+def embedding_lookup(
+    params: Any, ids: Any, partition_strategy: str = "mod", name: str | None = None, validate_indices: bool = True,
+    max_norm: float | None = None,
+) -> Tensor:  # fmt: skip
+    """The rows ``ids`` of a table, in the shape of ``ids``; its gradient is `IndexedSlices` of just these rows.
+
+    Each part of a table gives a row for each id, zeros for those that it does not hold, and their sum is the result: so
+    all shapes stay the same from step to step.
+
+    Args:
+      params: the table: a tensor or variable, or its parts as a list or a partitioned variable.
+      ids: row numbers, of type int32 or int64.
+      partition_strategy: where row i of a table of n parts is: ``mod`` in part i mod n; ``div`` in order, the first
+        parts one row longer where they are not equal.
+      max_norm: scale rows whose norm is larger down to it.
+
+    Raises:
+      ValueError: no params, or another strategy.
+    """
+    del validate_indices
+    parts: list[Any] = list(params) if isinstance(params, list | tuple | PartitionedVariable) else [params]  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    if not parts:
+        raise ValueError("Need at least one param")
+    with name_scope(name, "embedding_lookup", [*parts, ids]) as scope:
+        graph = get_default_graph()
+        ids = convert_to_tensor(ids, name="ids")
+        if len(parts) == 1:
+            with graph.colocate_with(parts[0]):
+                rows = _clipped(indexing.gather(parts[0], ids, name=scope), ids, max_norm)
+                return arrays.identity(rows)
+        part_of, row_of = _places(ids, parts, partition_strategy)
+        found: list[Tensor] = []
+        for number, part in enumerate(parts):
+            nowhere = _rows(part)
+            local = one("Select", math.equal(part_of, number), row_of, arrays.zeros_like(row_of) + nowhere)
+            with graph.colocate_with(part):
+                found.append(indexing.gather(part, local))
+        return _clipped(math.add_n(found, name=scope), ids, max_norm)
+
+
+def _rows(part: Any) -> Any:
+    """How many rows a part has; as a row number, one that it does not have."""
+    known = part.get_shape()[0].value
+    return arrays.shape(part)[0] if known is None else known
+
+
+def _places(ids: Tensor, parts: Sequence[Any], strategy: str) -> tuple[Tensor, Tensor]:
+    """For every id the part that holds it, and its row there."""
+    count = len(parts)
+    if strategy == "mod":
+        return ids % count, ids // count
+    if strategy != "div":
+        raise ValueError(f"Unrecognized partition strategy: {strategy}")
+    total: Any = 0
+    for part in parts:
+        total = total + _rows(part)
+    if isinstance(total, Tensor):
+        total = math.cast(total, ids.dtype)
+    short, longer = total // count, total % count
+    part_of = math.maximum(ids // (short + 1), (ids - longer) // short)
+    row_of = one("Select", part_of < longer, ids % (short + 1), (ids - longer) % short)
+    return part_of, row_of
+
+
+def _clipped(rows: Tensor, ids: Tensor, max_norm: float | None) -> Tensor:
+    if max_norm is None:
+        return rows
+    if ids.dims is None or rows.dims is None:
+        raise ValueError("max_norm needs ids and params of known rank")
+    return clip_by_norm(rows, max_norm, axes=list(np.arange(len(ids.dims), len(rows.dims))) or None)
+
+
+def embedding_lookup_sparse(
+    params: Any, sp_ids: SparseTensor, sp_weights: SparseTensor | None, partition_strategy: str = "mod",
+    name: str | None = None, combiner: str | None = None, max_norm: float | None = None,
+) -> Tensor:  # fmt: skip
+    """For each row of a sparse matrix of row numbers, the rows of a table that it lists, combined to one.
+
+    Args:
+      params, partition_strategy, max_norm: as for `embedding_lookup`.
+      sp_ids: the row numbers; each row has at least one.
+      sp_weights: a weight for each; all 1 when None.
+      combiner: ``sum``; ``mean``, divided by the sum of the weights (what None means); or ``sqrtn``, divided by the
+        root of the sum of their squares.
+
+    Raises:
+      ValueError: another combiner.
+      TypeError: ids or weights are no sparse tensors.
+    """
+    combiner = combiner or "mean"
+    if combiner not in ("mean", "sqrtn", "sum"):
+        raise ValueError("combiner must be one of 'mean', 'sqrtn' or 'sum'")
+    for value, what in ((sp_ids, "sp_ids"), (sp_weights, "sp_weights")):
+        if not isinstance(value, SparseTensor) and (what == "sp_ids" or value is not None):
+            raise TypeError(f"{what} must be SparseTensor")
+    with name_scope(name, "embedding_lookup_sparse", [sp_ids.indices]) as scope:
+        segments = math.cast(sp_ids.indices[:, 0], dtypes.int32)
+        ids, places = searching.unique(sp_ids.values)
+        rows = embedding_lookup(params, ids, partition_strategy, max_norm=max_norm)
+        if sp_weights is None:
+            combine = {"sum": reductions.sparse_segment_sum, "mean": reductions.sparse_segment_mean}
+            return combine.get(combiner, reductions.sparse_segment_sqrt_n)(rows, places, segments, name=scope)
+        found = indexing.gather(rows, places)
+        weights = math.cast(sp_weights.values, found.dtype)
+        rank = len(rows.dims or (None, None))
+        wide = arrays.reshape(weights, [-1] + [1] * (rank - 1))
+        total = reductions.segment_sum(found * wide, segments, name=None if combiner != "sum" else scope)
+        if combiner == "sum":
+            return total
+        squares = weights if combiner == "mean" else math.square(weights)
+        size = reductions.segment_sum(squares, segments)
+        divisor = size if combiner == "mean" else math.sqrt(size)
+        return math.realdiv(total, arrays.reshape(divisor, [-1] + [1] * (rank - 1)), name=scope)
+
+
+def safe_embedding_lookup_sparse(
+    embedding_weights: Any, sparse_ids: SparseTensor, sparse_weights: SparseTensor | None = None,
+    combiner: str | None = "mean", default_id: int | None = None, name: str | None = None,
+    partition_strategy: str = "div", max_norm: float | None = None,
+) -> Tensor:  # fmt: skip
+    """As `embedding_lookup_sparse`, for rows that may be empty and ids and weights that may be bad.
+
+    Args:
+      embedding_weights: the table, or its parts.
+      sparse_ids: row numbers; those below 0 are left out.
+      sparse_weights: a weight for each; unless they are summed, those of 0 and below are left out.
+      default_id: the row for what is empty then; zeros when None.
+
+    Raises:
+      ValueError: there is no table.
+    """
+    if embedding_weights is None:
+        raise ValueError(f"Missing embedding_weights {embedding_weights}.")
+    if isinstance(embedding_weights, PartitionedVariable | list | tuple):
+        embedding_weights = list(embedding_weights)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+        if not embedding_weights:
+            raise ValueError(f"Missing embedding_weights {embedding_weights}.")
+    with name_scope(name, "embedding_lookup", [sparse_ids.indices]) as scope:
+        shape = sparse_ids.dense_shape
+        known = sparse_ids.shape.as_dims
+        rank = sparse_ids.shape.ndims or 2
+        last = indexing.slice(shape, [rank - 1], [1])
+        if rank != 2:
+            rows = reductions.reduce_prod(shape[:-1])
+            sparse_ids = sparse_reshape(sparse_ids, arrays.concat([arrays.expand_dims(rows, 0), last], 0))
+        valid = math.greater_equal(sparse_ids.values, 0)
+        if sparse_weights is not None:
+            sparse_weights = SparseTensor(sparse_ids.indices, sparse_weights.values, sparse_ids.dense_shape)
+            if combiner != "sum":
+                valid = math.logical_and(valid, math.greater(sparse_weights.values, 0))
+            sparse_weights = sparse_retain(sparse_weights, valid)
+        sparse_ids = sparse_retain(sparse_ids, valid)
+        sparse_ids, empty = sparse_fill_empty_rows(sparse_ids, default_id or 0)
+        if sparse_weights is not None:
+            sparse_weights, _ = sparse_fill_empty_rows(sparse_weights, 1.0)
+        result = embedding_lookup_sparse(
+            embedding_weights, sparse_ids, sparse_weights, partition_strategy, combiner=combiner, max_norm=max_norm
+        )
+        if default_id is None:
+            result = indexing.where(empty, arrays.zeros_like(result), result, name=scope)
+        if rank == 2:
+            return result
+        size = result.dims
+        wide = arrays.concat([math.to_int32(shape[:-1]), arrays.shape(result)[1:]], 0)
+        final = arrays.reshape(result, wide)
+        if known is not None and size is not None:
+            final.set_shape([*known[:-1], *size[1:]])
+        return final
