@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import lzma
+import re
 import shutil
 import stat
 import sys
@@ -15,6 +17,7 @@ from pathlib import Path, PurePosixPath
 MAX_BYTES = 4 << 30
 MAX_MEMBERS = 100_000
 _PIECE = 1 << 20
+_DIGEST = re.compile(r"[0-9a-f]{64}$")
 
 # The last two come from zip files, for ways of compression and encryption that are not known.
 _DAMAGED = (
@@ -44,9 +47,15 @@ def unpack(archive: Path, folder: Path, *, max_bytes: int = MAX_BYTES, max_membe
       max_members: how many files and folders may come out of it.
 
     Raises:
-      ArchiveError: it is no such archive, is damaged, is too large, or has a member that must not be written.
+      ArchiveError: it is no such archive, is damaged, is too large, or has a member that must not be written. If its
+        name ends with the 64 digits of a SHA-256, its content must have that.
       OSError: it cannot be read, or the folder cannot be written.
     """
+    digest = _DIGEST.search(archive.name)
+    if digest is not None:
+        with archive.open("rb") as file:
+            if hashlib.file_digest(file, "sha256").hexdigest() != digest[0]:
+                raise ArchiveError(f"{archive} is damaged: its content is not what its name says; hand it in again")
     try:
         if zipfile.is_zipfile(archive):
             _unpack_zip(archive, folder, max_bytes, max_members)

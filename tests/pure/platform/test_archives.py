@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import io
 import stat
 import tarfile
@@ -43,6 +44,22 @@ def test_a_tar_file_is_unpacked(tmp_path: Path, folder: Path) -> None:
     link = (member("link", tarfile.SYMTYPE, "a/b.py"), b"")
     unpack(tar_of(tmp_path / "x.tar.gz", (member("a/b.py"), b"code"), link), folder)
     assert (folder / "link").read_text() == "code"
+
+
+def test_an_archive_that_is_not_what_its_name_says(tmp_path: Path, folder: Path) -> None:
+    made = tmp_path / "made"
+    with tarfile.open(made, "w") as tar:  # has no checksum of what is in it
+        info = member("a.py")
+        info.size = 4
+        tar.addfile(info, io.BytesIO(b"code"))
+    content = made.read_bytes()
+    path = tmp_path / hashlib.sha256(content).hexdigest()
+    path.write_bytes(content)
+    unpack(path, folder)
+    path.write_bytes(content.replace(b"code", b"cod3"))
+    with pytest.raises(ArchiveError, match=f"{path} is damaged"):
+        unpack(path, folder)
+    assert (folder / "a.py").read_text() == "code"
 
 
 def test_a_zip_file_is_unpacked_with_what_can_be_run(tmp_path: Path, folder: Path) -> None:

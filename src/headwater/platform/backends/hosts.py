@@ -20,6 +20,7 @@ from typing import Any, Protocol
 
 from headwater.cluster.addresses import Address, parse_address
 from headwater.cluster.names import TaskName
+from headwater.io.sealed import seal, unseal
 from headwater.platform.backends.base import (
     BackendError,
     Capacity,
@@ -332,11 +333,17 @@ def _secret(path: Path) -> bytes:
         # It has its name only once it is whole; the first one counts where two come at once.
         written = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
         with open(written, "xb", opener=_private) as file:
-            file.write(secrets.token_bytes(32))
+            file.write(seal(secrets.token_hex(32).encode() + b"\n"))
         with contextlib.suppress(FileExistsError):
             os.link(written, path)
         written.unlink()
-    return path.read_bytes()
+    content, sealed = unseal(path.read_bytes())
+    if sealed == "broken" or not content:
+        raise BackendError(
+            f"{path}, from which the tokens of jobs are made, is damaged. Restore it; or remove it once no job runs, "
+            "since tasks of different tokens refuse each other"
+        )
+    return content
 
 
 def _private(path: str, flags: int) -> int:

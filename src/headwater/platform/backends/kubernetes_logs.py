@@ -7,21 +7,24 @@ told last: see `headwater.platform.host.pod_task`.
 
 from __future__ import annotations
 
-import json
+import logging
 import math
 import time
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from headwater.errors import DataLossError, NotFoundError
 from headwater.io.files import atomic_write
+from headwater.io.sealed import pack_json, read_json
 from headwater.platform.backends.kubernetes_objects import CONTAINER
 from headwater.platform.host.pod_task import MARK
 from headwater.telemetry.progress import Progress
 
 _MAX_BYTES = 16 << 20
-# The clocks of this machine and of the pod's may differ so much.
-_SKEW_S = 10.0
+# How much the clocks of this machine and of the pod's may differ: what is tried, one after the other; None: any.
+_SKEWS_S: tuple[float | None, ...] = (10.0, 7200.0, None)
+_logger = logging.getLogger(__name__)
 
 
 def fetch_log(core: Any, pod: str, namespace: str, path: Path) -> None:
@@ -32,13 +35,11 @@ def fetch_log(core: Any, pod: str, namespace: str, path: Path) -> None:
     """
     known = _known(path)
     last = known.get(pod, {}).get("at", "")
-    query: dict[str, Any] = {"container": CONTAINER, "timestamps": True, "limit_bytes": _MAX_BYTES}
-    if last:
-        query["since_seconds"] = math.ceil(max(0.0, time.time() - datetime.fromisoformat(last).timestamp()) + _SKEW_S)
-    response = core.read_namespaced_pod_log(pod, namespace, _preload_content=False, _request_timeout=30.0, **query)
-    # A line that the bound has cut is fetched again.
-    whole, _, _ = response.data.decode("utf-8", "replace").rpartition("\n")
-    lines = [line.partition(" ")[::2] for line in whole.split("\n") if line]
+    lines: list[tuple[str, str]] = []
+    for skew_s in _SKEWS_S if last else (None,):
+        lines = _lines(core, pod, namespace, last, skew_s)
+        if any(at <= last for at, _ in lines):
+            break  # they go on where those of before end; else a clock is further off
     fresh = [(at, line) for at, line in lines if at > last]
     if fresh:
         told = [line.removeprefix(MARK) for _, line in fresh if line.startswith(MARK)]
@@ -47,7 +48,19 @@ def fetch_log(core: Any, pod: str, namespace: str, path: Path) -> None:
         progress = told[-1] if told else known.get(pod, {}).get("progress", "")
         known[pod] = {"at": fresh[-1][0], "progress": progress}
         with atomic_write(_position(path)) as position:
-            position.write(json.dumps(known).encode())
+            position.write(pack_json(known))
+
+
+def _lines(core: Any, pod: str, namespace: str, last: str, skew_s: float | None) -> list[tuple[str, str]]:
+    """Time and text of the lines since ``last``, for clocks that differ by up to ``skew_s``; of all lines for None."""
+    query: dict[str, Any] = {"container": CONTAINER, "timestamps": True, "limit_bytes": _MAX_BYTES}
+    if skew_s is not None:
+        query["since_seconds"] = math.ceil(max(0.0, time.time() - datetime.fromisoformat(last).timestamp()) + skew_s)
+    response = core.read_namespaced_pod_log(pod, namespace, _preload_content=False, _request_timeout=30.0, **query)
+    # A line that the bound has cut is fetched again.
+    whole, _, _ = response.data.decode("utf-8", "replace").rpartition("\n")
+    split = (line.partition(" ") for line in whole.split("\n") if line)
+    return [(at, text) for at, _, text in split]
 
 
 def last_progress(path: Path, pod: str) -> Progress | None:
@@ -61,7 +74,11 @@ def _position(path: Path) -> Path:
 
 def _known(path: Path) -> dict[str, dict[str, str]]:
     try:
-        known: dict[str, dict[str, str]] = json.loads(_position(path).read_bytes())
-    except FileNotFoundError:
+        known: dict[str, dict[str, str]] = read_json(_position(path))
+    except NotFoundError:
+        return {}
+    except DataLossError as error:
+        # Nothing is lost without it: what was fetched before is fetched once more.
+        _logger.warning("%s. Lines of the logs may come twice", error.message)
         return {}
     return known

@@ -58,7 +58,10 @@ class _ThisMachine:
         self.labels = settings.labels
         self._settings = settings
         environ = os.environ if settings.environ is None else settings.environ
-        self._agent = Agent(settings.state_dir.absolute(), environ, outlive=settings.outlive)
+        try:
+            self._agent = Agent(settings.state_dir.absolute(), environ, outlive=settings.outlive)
+        except OpError as error:
+            raise BackendError(error.message) from error
 
     def call(self, method: str, **arguments: Any) -> Any:
         try:

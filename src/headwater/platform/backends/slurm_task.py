@@ -28,6 +28,7 @@ from typing import Any
 
 from headwater.cluster.addresses import Address
 from headwater.cluster.names import TaskName
+from headwater.io.sealed import read_text, seal
 from headwater.platform.archives import unpack
 from headwater.platform.host import guard
 from headwater.platform.host.gpus import CPU_ONLY
@@ -98,7 +99,7 @@ class SlurmTask:
         """
         tasks = [TaskName(role, index) for role, count in self._job["counts"].items() for index in range(count)]
         own = self._address_file(self._task)
-        own.with_suffix(".tmp").write_text(address)
+        own.with_suffix(".tmp").write_bytes(seal(f"{address}\n".encode()))
         own.with_suffix(".tmp").replace(own)
         deadline = time.monotonic() + _MEETING_S
         while missing := [task for task in tasks if not self._address_file(task).exists()]:
@@ -106,7 +107,7 @@ class SlurmTask:
                 raise SystemExit(f"headwater: {missing[0].job} {missing[0].index} did not start in {_MEETING_S:.0f} s")
             # Disks that nodes share tell nobody of changes.
             threading.Event().wait(_LOOK_S)
-        return {task: self._address_file(task).read_text() for task in tasks}
+        return {task: read_text(self._address_file(task)).strip() for task in tasks}
 
     def _address_file(self, task: TaskName) -> Path:
         return self._round / f"{task.job}-{task.index}.address"

@@ -29,7 +29,7 @@ from typing import Any
 import headwater
 from headwater.cluster.names import TaskName
 from headwater.cluster.variables import LISTEN_FDS
-from headwater.errors import OpError
+from headwater.errors import DataLossError, OpError
 from headwater.platform.archives import ArchiveError, unpack
 from headwater.platform.host import guard
 from headwater.platform.host.gpus import CPU_ONLY, VISIBLE, find_gpus, gpu_use
@@ -116,7 +116,10 @@ class Agent:
                 raise AgentError(f"attempt {attempt} of {job_id} {task} was followed by attempt {max(attempts)}")
             same = attempts.get(attempt)
             if same is not None and (same.read("keeper") or same.read("exit")):
-                return {"folder": str(same.path), **(same.read("order") or {})["remember"]}
+                known = same.read("order")
+                if known is None:
+                    raise AgentError(f"{same.path}/order.json is missing, so that the task cannot be found again")
+                return {"folder": str(same.path), **known["remember"]}
             self._fence(job_id, task)
             folder = self._folder.make_attempt(job_id, task, attempt)
             work = self._folder.work(job_id)
@@ -154,7 +157,10 @@ class Agent:
           the latest report as text, and ``log``, in base64, if asked for.
         """
         folder = AttemptFolder(Path(handle["folder"]))
-        state = self._state(folder)
+        try:
+            state = self._state(folder)
+        except DataLossError as error:
+            state = {"state": "lost", "reason": error.message}
         state["progress"] = folder.progress().decode(errors="replace")
         if log_from is not None:
             # Read after the state: a task that has ended writes no more.
@@ -241,9 +247,11 @@ class Agent:
     def _fence(self, job_id: str, task: TaskName) -> None:
         """Ends all that is left of a task. Its lock must be held."""
         for folder in self._folder.attempts(job_id, task).values():
-            keeper = folder.keeper()
-            if keeper is not None:
-                keeper.send(signal.SIGKILL)
+            # A keeper whose record is damaged ends with its task, which its mark finds.
+            with contextlib.suppress(DataLossError):
+                keeper = folder.keeper()
+                if keeper is not None:
+                    keeper.send(signal.SIGKILL)
         guard.end_job(self._folder.mark(job_id, task))
 
     def _descendants(self, pid: int) -> list[int]:
@@ -271,14 +279,14 @@ class Agent:
         if ended is not None:
             return {"state": "exited", **ended}
         if keeper is None:
-            return {"state": "lost", "reason": "it was never started"}
+            return {"state": "lost", "reason": f"it was never started: {folder.path} has no keeper.json"}
         if not alive:
             restarted = keeper.boot != boot_id()
             reason = "its host was restarted" if restarted else f"its keeper, process {keeper.pid}, was killed"
             return {"state": "lost", "reason": reason}
         pids = self._descendants(keeper.pid)
-        order = folder.read("order") or {}
-        use = gpu_use([name for name in order["env"].get(VISIBLE, "").split(",") if name], pids)
+        environ: dict[str, str] = (folder.read("order") or {}).get("env", {})
+        use = gpu_use([name for name in environ.get(VISIBLE, "").split(",") if name], pids)
         return {
             "state": "running",
             "started_at": (folder.read("keeper") or {})["started_at"],

@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from headwater.cluster.addresses import parse_address
+from headwater.errors import DataLossError
 from headwater.platform.host import guard
 from headwater.platform.host.lines import LineBuffer
 from headwater.platform.host.ports import NoPort, hold
@@ -202,7 +203,11 @@ class Keeper:
 
     def _ask_to_end(self) -> None:
         assert self._process is not None
-        stop = self._folder.read("stop")
+        try:
+            stop = self._folder.read("stop")
+        except DataLossError as error:
+            print(error.message, file=sys.stderr, flush=True)
+            stop = {"grace_s": _DEFAULT_GRACE_S}  # it was the agent that asked
         grace_s = float(self._order.get("grace_s", _DEFAULT_GRACE_S) if stop is None else stop["grace_s"])
         # A task must not get the same request twice: the second may end what it does about the first.
         if not self._asked and self._returncode is None and self._order["relay"]:

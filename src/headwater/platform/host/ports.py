@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import logging
 import os
 import random
 import secrets
@@ -21,8 +22,11 @@ from pathlib import Path
 from typing import Any
 
 from headwater.cluster.addresses import MAX_PORT, Address
+from headwater.errors import DataLossError
+from headwater.io.sealed import read_text, seal
 from headwater.platform.host.processes import boot_id
 
+_logger = logging.getLogger(__name__)
 _FIRST_PORT = 20_000
 _LEAST_PORTS = 2000
 _RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
@@ -74,9 +78,14 @@ def lease_ports(folder: Path, owner: str, home: Path, count: int) -> list[int]:
 
 
 def lease_again(folder: Path, owner: str, home: Path, ports: list[int]) -> None:
-    """Makes leases of ``owner`` for ``ports`` where there are none: those that are there are its own from before."""
+    """Makes leases of ``owner`` for ``ports`` where there are none: those that are there are its own from before.
+
+    One that is damaged is made anew.
+    """
     with _alone(folder):
         for port in ports:
+            if (folder / str(port)).exists() and not _read(folder / str(port))[1]:
+                (folder / str(port)).unlink()
             _lease(folder / str(port), owner, home)
 
 
@@ -84,7 +93,7 @@ def release_ports(folder: Path, owner: str) -> None:
     """Gives back all ports of ``owner``."""
     with _alone(folder):
         for entry in folder.iterdir():
-            if entry.name.isdecimal() and entry.read_text().split(" ", 2)[1:2] == [owner]:
+            if entry.name.isdecimal() and _read(entry)[1] == owner:
                 entry.unlink()
 
 
@@ -154,7 +163,7 @@ def _lease(path: Path, owner: str, home: Path) -> bool:
     """Makes a lease; whether there was none."""
     # Made whole before it has its name, so that nobody takes a lease that is being written for one that has ended.
     written = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    written.write_text(f"{boot_id()} {owner} {home}")
+    written.write_bytes(seal(f"{boot_id()} {owner} {home}\n".encode()))
     try:
         for _ in range(2):
             try:
@@ -171,11 +180,25 @@ def _lease(path: Path, owner: str, home: Path) -> bool:
 
 
 def _has_ended(path: Path) -> bool:
-    try:
-        boot, _, home = path.read_text().split(" ", 2)
-    except FileNotFoundError:
+    if not path.exists():
         return True
-    return boot != boot_id() or not Path(home).exists()
+    boot, owner, home = _read(path)
+    return bool(owner) and (boot != boot_id() or not Path(home).exists())
+
+
+def _read(path: Path) -> tuple[str, str, str]:
+    """Boot, owner and home of a lease. A damaged one has none: its port stays set aside, and the log says so."""
+    try:
+        boot, owner, home = read_text(path, _check_lease).rstrip("\n").split(" ", 2)
+    except DataLossError as error:
+        _logger.warning("%s. Nothing gets this port; remove the file once no task has it", error.message)
+        return "", "", ""
+    return boot, owner, home
+
+
+def _check_lease(text: str) -> None:
+    if len(text.split(" ", 2)) != 3:
+        raise ValueError("it is no lease of a port")
 
 
 def _is_free(port: int) -> bool:

@@ -20,8 +20,8 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import json
 import os
+import re
 import secrets
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass
@@ -29,7 +29,9 @@ from pathlib import Path
 from typing import Any
 
 from headwater.cluster.names import TaskName
+from headwater.errors import DataLossError, NotFoundError, OpError
 from headwater.io.files import atomic_write
+from headwater.io.sealed import pack_json, read_json, read_text, seal
 from headwater.platform.host.processes import ProcessIdentity
 
 
@@ -52,7 +54,7 @@ class AttemptFolder:
     def write(self, name: str, values: Mapping[str, Any]) -> None:
         """Writes ``name``.json as a whole, and durably."""
         with atomic_write(self.path / f"{name}.json") as file:
-            file.write(json.dumps(values).encode())
+            file.write(pack_json(values))
 
     def write_progress(self, report: bytes) -> None:
         """Writes ``progress.json`` as a whole; after a crash of the machine it may be missing."""
@@ -61,10 +63,10 @@ class AttemptFolder:
         temporary.replace(self.path / "progress.json")
 
     def read(self, name: str) -> dict[str, Any] | None:
-        """What ``name``.json holds; None where there is none."""
+        """What ``name``.json holds; None where there is none. DataLossError, which names the file, if it is damaged."""
         try:
-            values: dict[str, Any] = json.loads((self.path / f"{name}.json").read_bytes())
-        except FileNotFoundError:
+            values: dict[str, Any] = read_json(self.path / f"{name}.json")
+        except NotFoundError:
             return None
         return values
 
@@ -90,17 +92,37 @@ class HostFolder:
     def prepare(self) -> None:
         """Makes the folder, for its owner only, and gives it its name."""
         self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # The first one counts where two come at once.
-        temporary = self.root / f"id.{secrets.token_hex(4)}"
-        temporary.write_text(secrets.token_hex(6))
-        with contextlib.suppress(FileExistsError):
-            os.link(temporary, self.root / "id")
-        temporary.unlink()
+        try:
+            self.name  # noqa: B018  it is there and whole
+        except NotFoundError:
+            self._give_name(self._name_of_orders() or secrets.token_hex(6))
+        except DataLossError:
+            name = self._name_of_orders()
+            if name is None:
+                raise
+            (self.root / "id").unlink(missing_ok=True)
+            self._give_name(name)
 
     @property
     def name(self) -> str:
         """The random name of this root."""
-        return (self.root / "id").read_text()
+        return read_text(self.root / "id", _check_name).strip()
+
+    def _give_name(self, name: str) -> None:
+        # The first one counts where two come at once.
+        temporary = self.root / f"id.{secrets.token_hex(4)}"
+        temporary.write_bytes(seal(f"{name}\n".encode()))
+        with contextlib.suppress(FileExistsError):
+            os.link(temporary, self.root / "id")
+        temporary.unlink()
+
+    def _name_of_orders(self) -> str | None:
+        """The name that the marks of tasks begin with: it must not change while any of them may run."""
+        for path in sorted((self.root / "jobs").glob("*/*/*/order.json")):
+            with contextlib.suppress(OpError):
+                mark: str = read_json(path)["mark"]
+                return mark.partition(".")[0]
+        return None
 
     def mark(self, job_id: str, task: TaskName) -> str:
         """What the environment of all processes of ``task`` carries, and of no others."""
@@ -147,3 +169,8 @@ class HostFolder:
 
     def _task(self, job_id: str, task: TaskName) -> Path:
         return self.job(job_id) / f"{task.job}-{task.index}"
+
+
+def _check_name(text: str) -> None:
+    if re.fullmatch(r"[0-9a-f]{12}\s*", text) is None:
+        raise ValueError("it is no name of a root")

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import glob
+import logging
 import os
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self
 
 from headwater.dtypes import string
+from headwater.errors import DataLossError
 from headwater.functional import arrays
 from headwater.graph.convert import convert_to_tensor
 from headwater.graph.operation import Tensor
 from headwater.input import parsing
 from headwater.io import files
+from headwater.io.event_file import summary_iterator
 from headwater.training import saved_model
 
+_logger: Final = logging.getLogger(__name__)
 DEFAULT_RECEIVER = "receiver_tensor"
 _FEATURE, _LABEL = "feature", "label"
 
@@ -268,9 +273,10 @@ def _loss_smaller(best_eval_result: Mapping[str, Any], current_eval_result: Mapp
 
 
 class BestExporter(_SavedModelExporter):
-    """Exports when an evaluation is better than all before in this process.
+    """Exports when an evaluation is better than all before, those of earlier processes too.
 
     Args:
+      event_file_pattern: files of events in the estimator's folder, in which the results of earlier processes are.
       compare_fn: ``f(best_eval_result, current_eval_result)``; by default whether the loss is smaller.
     """
 
@@ -279,9 +285,10 @@ class BestExporter(_SavedModelExporter):
         event_file_pattern: str = "eval/*.tfevents.*", compare_fn: Callable[..., bool] = _loss_smaller,
         assets_extra: Any = None, as_text: bool = False, exports_to_keep: int | None = 5,
     ) -> None:  # fmt: skip
-        del event_file_pattern
         super().__init__(name, serving_input_receiver_fn, assets_extra, as_text, exports_to_keep)
         self._compare = compare_fn
+        self._event_file_pattern = event_file_pattern
+        self._looked_in = ""
         self._best: Any = None
 
     def export(
@@ -289,15 +296,39 @@ class BestExporter(_SavedModelExporter):
         is_the_final_export: bool,
     ) -> Any:  # fmt: skip
         del is_the_final_export
+        if self._event_file_pattern and self._looked_in != estimator.model_dir:
+            self._looked_in = estimator.model_dir
+            self._best = self._best_before(eval_result)
         if self._best is not None and not self._compare(best_eval_result=self._best, current_eval_result=eval_result):
             return None
         self._best = eval_result
         return self._export(estimator, export_path, checkpoint_path)
 
+    def _best_before(self, now: Mapping[str, Any]) -> Any:
+        """The best result that the event files have of earlier steps than that of ``now``; None without any."""
+        best: Any = None
+        for path in files.glob(os.path.join(glob.escape(self._looked_in), self._event_file_pattern)):
+            try:
+                for event in summary_iterator(path):
+                    values = {each.tag: each.simple_value for each in event.summary.value if _is_number(each)}
+                    if not values or event.step >= now["global_step"]:
+                        continue
+                    if best is None or self._compare(best_eval_result=best, current_eval_result=values):
+                        best = values
+            except DataLossError as error:  # as of an evaluator that was killed while it wrote
+                _logger.warning("The results before that are looked at, those after it are not: %s", error.message)
+        return best
+
+
+def _is_number(value: Any) -> bool:
+    return value.HasField("simple_value")
+
 
 def timestamped(base: str) -> str:
-    """A folder in ``base`` that is not there yet: named after the seconds since 1970."""
-    seconds = int(time.time())
-    while files.exists(os.path.join(base, str(seconds))):
-        seconds += 1
+    """A folder in ``base`` that is not there yet: named after the seconds since 1970.
+
+    The newest has the highest number, also when the clock was set back meanwhile.
+    """
+    there = [int(name) for name in files.listdir(base) if name.isdigit()] if files.isdir(base) else []
+    seconds = max([int(time.time()), *(number + 1 for number in there)])
     return os.path.join(base, str(seconds))

@@ -24,6 +24,25 @@ def test_no_port_is_leased_twice(folder: Path, tmp_path: Path) -> None:
     assert all(port in leasable_ports() for port in first)
 
 
+def test_a_damaged_lease_gives_its_port_to_no_other(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (port,) = lease_ports(folder, "one", tmp_path, 1)
+    monkeypatch.setattr(ports, "leasable_ports", lambda: [port])
+    path = folder / str(port)
+    content = path.read_bytes()
+    for place in range(len(content)):
+        path.write_bytes(content[:place] + bytes([content[place] ^ 1 << place % 8]) + content[place + 1 :])
+        with pytest.raises(NoPort):
+            lease_ports(folder, "two", tmp_path, 1)
+        release_ports(folder, "two")
+        assert path.exists()
+    lease_again(folder, "one", tmp_path, [port])
+    assert path.read_bytes() == content
+    release_ports(folder, "one")
+    assert lease_ports(folder, "two", tmp_path, 1) == [port]
+
+
 def test_what_is_given_back_can_be_leased(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     few = lease_ports(folder, "one", tmp_path, 3)
     monkeypatch.setattr(ports, "leasable_ports", lambda: few)

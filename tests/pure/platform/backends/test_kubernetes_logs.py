@@ -1,0 +1,55 @@
+"""Logs of pods are fetched without a gap, whatever the clocks say."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from headwater.platform.backends import kubernetes_logs
+from headwater.platform.backends.kubernetes_logs import fetch_log
+
+
+class Pod:
+    """The log of a pod whose machine's clock shows ``now``, in seconds since 1970; a line is printed each second."""
+
+    def __init__(self, now: int) -> None:
+        self.now = now
+        self.lines: list[tuple[int, str]] = []
+
+    def print(self, count: int) -> None:
+        for _ in range(count):
+            self.now += 1
+            self.lines.append((self.now, f"line {len(self.lines)}"))
+
+    def read_namespaced_pod_log(self, *_: object, since_seconds: int | None = None, **__: object) -> Any:
+        begin = 0 if since_seconds is None else self.now - since_seconds
+        shown = [(datetime.fromtimestamp(at, UTC).isoformat(), text) for at, text in self.lines if at >= begin]
+        return SimpleNamespace(data="".join(f"{at} {text}\n" for at, text in shown).encode())
+
+
+@pytest.mark.parametrize("ahead_s", [0, 3600, -3600, 86_400, -86_400])
+def test_no_line_is_lost_or_told_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ahead_s: int) -> None:
+    pod = Pod(1_700_000_000)
+    monkeypatch.setattr(kubernetes_logs.time, "time", lambda: pod.now + ahead_s)
+    path = tmp_path / "worker-0.log"
+    for count in (30, 0, 50, 1, 7300):
+        pod.print(count)
+        fetch_log(pod, "pod", "default", path)
+    assert path.read_text().splitlines() == [text for _, text in pod.lines]
+
+
+def test_a_damaged_position(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    pod = Pod(1_700_000_000)
+    path = tmp_path / "worker-0.log"
+    pod.print(3)
+    fetch_log(pod, "pod", "default", path)
+    position = tmp_path / "worker-0.position"
+    position.write_bytes(position.read_bytes().replace(b"1", b"2", 1))
+    fetch_log(pod, "pod", "default", path)
+    assert str(position) in caplog.text
+    assert json.loads(position.read_text().splitlines()[0])["pod"]["at"].endswith("+00:00")
