@@ -199,6 +199,9 @@ class State:
       formed: whether as many workers have come as are needed at the beginning.
       updating: whether an update was asked for that has not been reported yet.
       dropped: gradients that came too late, so far.
+      started: whether training was started, with `Restarted`.
+      arriving: workers that may be in their first step, and are no members yet.
+      void: workers that are in a step which began before training was restarted: its gradient does not count.
     """
 
     choice: Consistency
@@ -208,6 +211,9 @@ class State:
     formed: bool = False
     updating: bool = False
     dropped: int = 0
+    started: bool = False
+    arriving: frozenset[str] = frozenset()
+    void: frozenset[str] = frozenset()
 
     @property
     def gathers(self) -> bool:
@@ -221,6 +227,13 @@ class State:
 @dataclass(frozen=True, slots=True)
 class Joined:
     """``worker`` is there, and in a step. (Its first gradient says so, too.)"""
+
+    worker: str
+
+
+@dataclass(frozen=True, slots=True)
+class Arrives:
+    """``worker`` is about to begin its first step. It is no member yet: nobody waits for its first gradient."""
 
     worker: str
 
@@ -248,8 +261,12 @@ class Updated:
 
 @dataclass(frozen=True, slots=True)
 class Restarted:
-    """Whoever makes the updates begins, perhaps anew, and the variables are at ``version``. Gradients of an update that
-    was asked for and not made are gone."""
+    """Training begins, perhaps once more, and the variables are at ``version``.
+
+    Once more: nothing that was given before counts, for it may be of variables that are gone, or be in some
+    accumulators and not in all. Those who wait go on from what there is; those who are in a step do when it ends, and
+    its gradient is dropped.
+    """
 
     version: int
 
@@ -259,7 +276,7 @@ class Tick:
     """Time has passed."""
 
 
-Event = Joined | Left | Gave | Updated | Restarted | Tick
+Event = Joined | Arrives | Left | Gave | Updated | Restarted | Tick
 
 
 # What to do -----------------------------------------------------------------------------------------------------
@@ -312,7 +329,10 @@ def decide(state: State, event: Event, now: float) -> Decision:
             if worker in state.members:
                 return Decision(state)
             return _settled(_with(state, worker, _newcomer(state, now)), now, (), _came(state, worker))
+        case Arrives(worker):
+            return Decision(replace(state, arriving=state.arriving | {worker}, void=state.void - {worker}))
         case Left(worker, reason):
+            state = replace(state, arriving=state.arriving - {worker}, void=state.void - {worker})
             if worker not in state.members:
                 return Decision(state)
             return _settled(_without(state, worker), now, (), _gone(state, worker, reason))
@@ -359,6 +379,11 @@ def _gave(state: State, worker: str, version: int, now: float) -> Decision:
     known = state.members.get(worker)
     reason = "" if known else _came(state, worker)
     member = known or _newcomer(state, now)
+    void = worker in state.void
+    state = replace(state, arriving=state.arriving - {worker}, void=state.void - {worker})
+    if not state.started and not state.gathered and state.gathers:
+        # The first worker may come before the chief has said which version there is.
+        state = replace(state, version=max(state.version, version))
     staleness = max(0, state.version - version)
     # Who comes with a step that has ended is beside the slowest now; nobody has to catch up.
     clock = member.clock if known is None and state.members else member.clock + 1
@@ -367,7 +392,7 @@ def _gave(state: State, worker: str, version: int, now: float) -> Decision:
         # The variables have seen this gradient when the next event comes.
         state = replace(_with(state, worker, member), version=state.version + 1)
         return _settled(state, now, (Apply(1, staleness),), reason)
-    if staleness or state.updating:
+    if void or staleness or state.updating or version > state.version:
         state = replace(_with(state, worker, member), dropped=state.dropped + 1)
         return _settled(state, now, (Drop(worker, max(1, staleness)),), reason)
     state = replace(_with(state, worker, replace(member, gave=member.gave + 1)), gathered=state.gathered + 1)
@@ -423,13 +448,15 @@ def _may_go(state: State, member: Member) -> bool:
 
 
 def _restarted(state: State, version: int, now: float) -> Decision:
-    """Goes on with what was gathered, unless it is gone: then all who wait are let go, to give another gradient."""
-    if version == state.version and not state.updating:
+    first, state = not state.started, replace(state, started=True)
+    if first and version == state.version and not state.updating:
         return Decision(state)
     reason = ""
-    if version != state.version + state.updating and state.members:
+    if state.members and (version != state.version + state.updating or (state.gathered and not state.updating)):
         reason = f"the variables are at version {version}, after {state.version}; {state.gathered} gradients are lost"
-    return _settled(_fresh(replace(state, version=version, gathered=0, updating=False)), now, (), reason)
+    busy = {name for name, member in state.members.items() if member.waits_since is None}
+    void = state.arriving | busy if state.gathers else state.void
+    return _settled(_fresh(replace(state, version=version, gathered=0, updating=False, void=void)), now, (), reason)
 
 
 def _fresh(state: State) -> State:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from headwater.consistency import (
     Action,
     Apply,
+    Arrives,
     Asynchronous,
     BoundedStaleness,
     Consistency,
@@ -148,12 +149,51 @@ def test_who_makes_the_updates_comes_back() -> None:
     assert story(Restarted(0)) == (Go("a", 0), Go("b", 0))
     assert story.reason == "the variables are at version 0, after 0; 2 gradients are lost"
     story(Gave("a", 0))
-    assert story(Restarted(0)) == ()  # what was gathered is still there
+    # It may have reached some accumulators and not all: it is asked for once more.
+    assert story(Restarted(0)) == (Go("a", 0),)
+    assert story.reason == "the variables are at version 0, after 0; 1 gradients are lost"
+    # What b gives is of a step that began before.
+    assert story(Gave("b", 0)) == (Drop("b", 1), Go("b", 0))
+    story(Gave("a", 0))
     assert story(Gave("b", 0)) == (Apply(2),)
     assert story(Restarted(1)) == (Go("a", 1), Go("b", 1))  # the update was made, and nobody said so
     assert story.reason == ""
     story(Restarted(7))
     assert story.state.version == 7
+
+
+def test_the_first_start_keeps_what_is_there() -> None:
+    story = Story(Synchronous(workers=2))
+    story(Gave("a", 60))  # before the chief has said that a checkpoint of version 60 was restored
+    assert story(Restarted(60)) == ()
+    assert story(Gave("b", 60)) == (Apply(2),)
+
+
+def test_an_older_checkpoint_is_restored_while_workers_wait() -> None:
+    story = Story(Synchronous(workers=2))
+    story(Restarted(100))
+    story(Gave("a", 100))
+    assert story(Restarted(60)) == (Go("a", 60),)
+    assert story(Gave("a", 60)) == ()
+    # Another one was in the middle of a step of the past, and a third in its first.
+    story(Arrives("c"))
+    assert story(Restarted(60)) == (Go("a", 60),)
+    assert story(Gave("c", 60)) == (Drop("c", 1), Go("c", 60))
+    assert story(Gave("c", 60)) == ()
+    assert story(Gave("a", 60)) == (Apply(2),)
+    story(Updated())
+    # Of a version that is yet to come: nothing knows of it any more.
+    assert story(Gave("a", 100)) == (Drop("a", 1), Go("a", 61))
+
+
+def test_a_void_step_ends_with_its_session() -> None:
+    story = Story(Synchronous(workers=1))
+    story(Restarted(0))
+    story(Arrives("a"))
+    story(Restarted(0))
+    story(Left("a"))
+    story(Arrives("a"))
+    assert story(Gave("a", 0)) == (Apply(1),)
 
 
 def test_patience() -> None:

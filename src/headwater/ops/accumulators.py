@@ -111,7 +111,7 @@ def gather(context: Any, local_step: Any, *parts: Any, shared_name: str, shapes:
         (next(remaining), next(remaining), unknown) if index in rows else (next(remaining),)
         for index in range(len(shapes))
     ]
-    accumulator.apply(gradients, int(local_step))
+    accumulator.apply(gradients, int(local_step), context.step.session)
 
 
 def _means(inference: Inference) -> Sequence[Spec]:
@@ -130,18 +130,26 @@ def _repeat_take(
     context: Any, run: Any, times: int, num_required: Any, *, shared_name: str, shapes: Any, rows: Any, dtypes: Any
 ) -> None:
     del dtypes
-    _gathered(context, shared_name, shapes, rows).repeat(context.step, int(num_required), run, times)
+    session = context.step.session
+    _gathered(context, shared_name, shapes, rows).repeat(context.step, int(num_required), run, times, session)
 
 
 @host("GatherTake", infer=_means, blocking=True, repeat=_repeat_take)
 def take(context: Any, num_required: Any, *, shared_name: str, shapes: Any, rows: Any, dtypes: Any) -> Any:
     """Waits for so many gradients; gives the step that begins, and the mean gradient of every variable."""
     del dtypes
-    gradients, step = _gathered(context, shared_name, shapes, rows).take(context.step, int(num_required))
+    accumulator = _gathered(context, shared_name, shapes, rows)
+    gradients, step = accumulator.take(context.step, int(num_required), context.step.session)
     return [np.int64(step), *(part for gradient in gradients for part in gradient[:2])]
 
 
-@host("GatherSetStep", infer=no_outputs)
-def set_step(context: Any, step: Any, *, shared_name: str, shapes: Any, rows: Any) -> None:
-    """What comes with an earlier step is stale from now on."""
-    _gathered(context, shared_name, shapes, rows).set_step(int(step))
+@host("GatherJoin", infer=no_outputs)
+def join(context: Any, *, shared_name: str, shapes: Any, rows: Any) -> None:
+    """A replica takes part from now on."""
+    _gathered(context, shared_name, shapes, rows).join(context.step.session)
+
+
+@host("GatherStart", infer=no_outputs)
+def start(context: Any, step: Any, *, shared_name: str, shapes: Any, rows: Any, renews: bool) -> None:
+    """The training starts at ``step``, perhaps once more. Other replicas have to join again where ``renews`` says so."""
+    _gathered(context, shared_name, shapes, rows).start(context.step.session, int(step), renews=renews)

@@ -20,6 +20,12 @@ def _gate(context: Any, shared_name: str, consistency: str) -> Gate:
     return gate
 
 
+@host("ConsistencyArrive", infer=no_outputs, inputs="")
+def arrive(context: Any, *, shared_name: str, consistency: str, worker: str) -> None:
+    """A worker is about to begin its first step."""
+    _gate(context, shared_name, consistency).arrive(context.step.session, worker)
+
+
 @host("ConsistencyGive", infer=fixed(int64, ()), inputs="version:int64", blocking=True)
 def give(context: Any, version: Any, *, shared_name: str, consistency: str, worker: str) -> Any:
     """Ends a worker's step; gives the version to begin the next with."""

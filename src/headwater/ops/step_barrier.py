@@ -15,11 +15,21 @@ def _barrier(context: Any, name: str) -> StepBarrier:
     return context.resources.get_or_make("", name, StepBarrier, StepBarrier)
 
 
+@host("StepBarrierJoin", infer=no_outputs, inputs="")
+def join(context: Any, *, shared_name: str) -> None:
+    _barrier(context, shared_name).join(context.step.session)
+
+
+@host("StepBarrierStart", infer=no_outputs, inputs="step:int64")
+def start(context: Any, step: Any, *, shared_name: str, extra: int) -> None:
+    _barrier(context, shared_name).start(context.step.session, int(step), extra)
+
+
 @host("StepBarrierSet", infer=no_outputs, inputs="step:int64", announces=True)
 def set_step(context: Any, step: Any, *, shared_name: str, extra: int) -> None:
-    _barrier(context, shared_name).set(int(step), extra)
+    _barrier(context, shared_name).set(context.step.session, int(step), extra)
 
 
 @host("StepBarrierWait", infer=fixed(int64, ()), inputs="local_step:int64", blocking=True)
 def wait_for_step(context: Any, local_step: Any, *, shared_name: str) -> Any:
-    return np.int64(_barrier(context, shared_name).wait(context.step, int(local_step)))
+    return np.int64(_barrier(context, shared_name).wait(context.step, context.step.session, int(local_step)))

@@ -2,6 +2,8 @@
 
 An accumulator has a time step of its own. A gradient carries the step at which its worker read the variables; one that
 is older than the accumulator's is *stale*: it is dropped, and counted.
+
+Those of synchronous training also know which life of the training a gradient is of: see `replica_lives`.
 """
 
 from __future__ import annotations
@@ -14,8 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from headwater.errors import InvalidArgumentError
+from headwater.errors import AbortedError, InvalidArgumentError
+from headwater.resources import replica_lives
 from headwater.resources.queues import Waiting
+from headwater.resources.replica_lives import Lives, Verdict
 from headwater.shapes import Dims, TensorShape
 
 _log = logging.getLogger("headwater")
@@ -176,6 +180,8 @@ class _Repeated:
 
     Attributes:
       waiting: the step that asked.
+      session: the session that it is in.
+      life: of the training, when it asked.
       required: how many gradients each run takes.
       run: takes them.
       left: how many runs are left.
@@ -184,6 +190,8 @@ class _Repeated:
     """
 
     waiting: Waiting
+    session: str
+    life: int
     required: int
     run: Callable[[], None]
     left: int
@@ -217,6 +225,9 @@ class Accumulator:
         self._wanted: dict[int, int] = {}
         self._repeated: list[_Repeated] = []
         self._set_aside: dict[int, tuple[Sequence[Gradient], int]] = {}
+        self._lives = Lives()
+        self._renews = False
+        self._of_steps: set[int] = set()
 
     def count(self) -> int:
         """How many gradients are in it now."""
@@ -232,18 +243,65 @@ class Accumulator:
                 self._clear()
             self._step = step
 
-    def apply(self, gradients: Sequence[Gradient], step: int) -> None:
+    def join(self, session: str) -> None:
+        """A replica takes part, in ``session``; see `replica_lives`."""
+        with self._condition:
+            self._lives = replica_lives.joined(self._lives, session)
+
+    def start(self, session: str, step: int, *, renews: bool) -> None:
+        """The training starts at ``step``, perhaps once more.
+
+        What was gathered before is forgotten, and those who wait to take it hear so: a gradient may be here and not in
+        another accumulator, or of variables that are gone. The first time nothing can be, and what is of ``step``
+        stays.
+
+        Args:
+          session: of the one who starts it.
+          renews: whether all other replicas have to join again, and hear so; else their gradients are only dropped,
+            where they are of a step that is not there yet.
+        """
+        with self._condition:
+            first = self._lives.life == 0
+            if not first or self._of_steps - {step}:
+                self._clear()
+            if renews:
+                self._lives = replica_lives.started(self._lives, session, step)
+            else:
+                self._lives = replica_lives.continued(self._lives, step)
+            self._step, self._renews = step, renews
+            for repeated in self._repeated:
+                if self._is_over(repeated.session, repeated.life):
+                    repeated.error = self._over_error()
+            self._condition.notify_all()
+
+    def session_ended(self, session: str, reason: str) -> None:
+        """A session is over, or its client is gone."""
+        del reason
+        with self._condition:
+            self._lives = replica_lives.left(self._lives, session)
+
+    def apply(self, gradients: Sequence[Gradient], step: int, session: str = "") -> None:
         """Adds a gradient of every variable, unless they are stale.
 
+        Args:
+          gradients: one of every variable.
+          step: that they are of.
+          session: of the replica that gives them, where the accumulator is one of replicas.
+
         Raises:
+          AbortedError: the training was started anew since the replica joined; none is added.
           InvalidArgumentError: one does not fit; none is added.
         """
         with self._condition:
             for total, gradient in zip(self._sums, gradients, strict=True):
                 total.check(gradient)
-            if step < self._step:
+            verdict = replica_lives.judged(self._lives, session, step, self._step)
+            if verdict is Verdict.VOID and self._renews:
+                raise AbortedError(None, None, replica_lives.void_text(self._lives))
+            if verdict is not Verdict.TAKE:
                 self.dropped += 1
                 return
+            self._of_steps.add(step)
             for total, gradient in zip(self._sums, gradients, strict=True):
                 total.add(gradient)
             self._count += 1
@@ -254,11 +312,14 @@ class Accumulator:
         if ready is not None:
             self._run(ready)
 
-    def take(self, waiting: Waiting, required: int) -> tuple[Sequence[Gradient], int]:
+    def take(self, waiting: Waiting, required: int, session: str = "") -> tuple[Sequence[Gradient], int]:
         """Waits for ``required`` gradients of every variable; starts afresh.
 
         Returns:
           The mean (or sum) of all that have come, for every variable, and the time step from now on.
+
+        Raises:
+          AbortedError: the training was started anew by another session than this one.
         """
         if required <= 0:
             raise InvalidArgumentError(None, None, f"Argument num_required must be positive, but was {required}")
@@ -267,24 +328,35 @@ class Accumulator:
             if taken is not None:
                 return taken
             self._wanted[id(waiting)] = required
+            life = self._lives.life
             try:
-                waiting.wait_until(self._condition, lambda: self._count >= required, self._what(required))
+                waiting.wait_until(
+                    self._condition,
+                    lambda: self._count >= required or self._is_over(session, life),
+                    self._what(required),
+                )
             finally:
                 del self._wanted[id(waiting)]
+            if self._is_over(session, life):
+                raise self._over_error()
             return self._taken()
 
-    def repeat(self, waiting: Waiting, required: int, run: Callable[[], None], times: int) -> None:
+    def repeat(
+        self, waiting: Waiting, required: int, run: Callable[[], None], times: int, session: str = ""
+    ) -> None:
         """Has ``run`` called ``times`` times, each time when a `take` for ``waiting`` in it finds enough gradients.
 
         Whoever gives the last of them calls it: no thread has to be woken first.
 
         Raises:
-          Whatever ``run`` raises, and waiting does.
+          Whatever ``run`` raises, and waiting does, and `take`.
         """
         if required <= 0:
             raise InvalidArgumentError(None, None, f"Argument num_required must be positive, but was {required}")
-        repeated = _Repeated(waiting, required, run, times)
         with self._condition:
+            if replica_lives.is_void(self._lives, session):
+                raise self._over_error()
+            repeated = _Repeated(waiting, session, self._lives.life, required, run, times)
             self._repeated.append(repeated)
         try:
             while True:
@@ -323,6 +395,13 @@ class Accumulator:
             if repeated.over() or self._is_ready(repeated):
                 self._condition.notify_all()
 
+    def _is_over(self, session: str, life: int) -> bool:
+        """Whether one who takes in ``session`` since ``life`` shall take nothing more."""
+        return replica_lives.is_void(self._lives, session) or (not self._renews and 0 < life != self._lives.life)
+
+    def _over_error(self) -> AbortedError:
+        return AbortedError(None, None, f"accumulator {self.name!r}: {replica_lives.void_text(self._lives)}")
+
     def _what(self, required: int) -> str:
         return f"gradients in accumulator {self.name!r} ({required} needed)"
 
@@ -334,5 +413,6 @@ class Accumulator:
 
     def _clear(self) -> None:
         self._count = 0
+        self._of_steps.clear()
         for total in self._sums:
             total.clear()

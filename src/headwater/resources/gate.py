@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from headwater.consistency import (
     Apply,
+    Arrives,
     Consistency,
     Decision,
     Event,
@@ -65,6 +66,12 @@ class Gate:
             if choice != self._state.choice:
                 _log.warning("%s: from now on %s, not %s", self._name, choice, self._state.choice)
                 self._state = State(choice=choice, version=self._state.version)
+
+    def arrive(self, session: str, worker: str) -> None:
+        """A worker is about to begin its first step in ``session``."""
+        with self._condition:
+            self._sessions[worker] = session
+            self._hear(Arrives(worker))
 
     def give(self, waiting: Waiting, session: str, worker: str, version: int) -> int:
         """A worker ends a step; waits until it may begin the next.

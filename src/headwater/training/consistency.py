@@ -216,7 +216,7 @@ class _Part:
 
         with graph.device(self._devices[0]):
             required = graph.create_op("ConsistencyTake", [], self._attrs).outputs[0]
-        gathering = gather(self._pairs, local_step, required, now)
+        gathering = gather(self._pairs, local_step, required, now, renews=False)
         with graph.device(self._devices[0]):
             with graph.name_scope(None):
                 update = self.opt.apply_gradients(gathering.means, self._global_step)
@@ -224,11 +224,15 @@ class _Part:
                 counted = self._count(record, record.read_value())  # nobody else updates these variables
             with graph.control_dependencies([counted]):
                 updated = graph.create_op("ConsistencyUpdated", [], self._attrs)
-            start_over = group(graph.create_op("ConsistencyRestart", [now()], self._attrs), *gathering.settings)
+            # The gate lets workers go on only when no gradient of before is left: each that it counts has to be there.
+            with graph.control_dependencies(gathering.starts):
+                start_over = graph.create_op("ConsistencyRestart", [now()], self._attrs)
+            arrives = graph.create_op("ConsistencyArrive", [], {**self._attrs, "worker": self._worker})
             self.runners.append(UpdateRunner(updated, start_over))
             with graph.control_dependencies(gathering.given):
                 step = self._give(local_step.value())
-        self.local_inits.append(assign(local_step, now()).op)
+        with graph.control_dependencies([arrives]):
+            self.local_inits.append(assign(local_step, now()).op)
         self.start_overs.append(start_over)
         self._summarize()
         return assign(local_step, step).op

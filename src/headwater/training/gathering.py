@@ -42,16 +42,20 @@ class Gathering:
       given: what gives this replica's gradients.
       means: the mean gradients with their variables.
       step: the step that begins when the means are taken.
-      settings: what sets the step that the next gradients are to be of.
+      joins: what a replica runs before its first gradient in a session.
+      starts: what starts the training: it forgets gradients of before, and sets the step that the next are to be of.
     """
 
     given: list[Operation]
     means: GradsAndVars
     step: Tensor
-    settings: list[Operation]
+    joins: list[Operation]
+    starts: list[Operation]
 
 
-def gather(pairs: GradsAndVars, local_step: Any, required: Any, now: Callable[[], Tensor]) -> Gathering:
+def gather(
+    pairs: GradsAndVars, local_step: Any, required: Any, now: Callable[[], Tensor], *, renews: bool
+) -> Gathering:
     """Adds an accumulator to every task with variables, beside them, for all their gradients at once.
 
     Args:
@@ -59,6 +63,7 @@ def gather(pairs: GradsAndVars, local_step: Any, required: Any, now: Callable[[]
       local_step: the step that the gradients are of.
       required: how many gradients make an update.
       now: makes a tensor of the step that there is.
+      renews: whether all replicas have to join again when the training starts once more.
 
     Raises:
       ValueError: there are no gradients.
@@ -71,7 +76,8 @@ def gather(pairs: GradsAndVars, local_step: Any, required: Any, now: Callable[[]
     if not by_device:
         raise ValueError("there is no gradient of any variable")
     given: list[Operation] = []
-    settings: list[Operation] = []
+    joins: list[Operation] = []
+    starts: list[Operation] = []
     steps: list[Tensor] = []
     means: dict[Any, Any] = {}
     for device, group in by_device.items():
@@ -85,13 +91,15 @@ def gather(pairs: GradsAndVars, local_step: Any, required: Any, now: Callable[[]
             dtypes = [grad.dtype for grad, _ in group]
             inputs = [convert_to_tensor(required, int32)]
             step, *taken = graph.create_op("GatherTake", inputs, {**attrs, "dtypes": dtypes}).outputs
-            settings.append(graph.create_op("GatherSetStep", [now()], attrs))
+            joins.append(graph.create_op("GatherJoin", [], attrs))
+            starts.append(graph.create_op("GatherStart", [now()], {**attrs, "renews": renews}))
         steps.append(step)
         remaining = iter(taken)
         for index, (_, var) in enumerate(group):
             first = next(remaining)
             means[var] = IndexedSlices(next(remaining), first) if index in rows else first
-    return Gathering(given=given, means=[(means.get(var), var) for _, var in pairs], step=steps[0], settings=settings)
+    updates = [(means.get(var), var) for _, var in pairs]
+    return Gathering(given=given, means=updates, step=steps[0], joins=joins, starts=starts)
 
 
 def _parts(grad: Any) -> list[Tensor]:

@@ -113,10 +113,9 @@ class SyncReplicasOptimizer(Optimizer):
         self._global_step = global_step
         graph = get_default_graph()
         self._local_step = local_step_variable("sync_rep_local_step")
-        self.local_step_init_op = assign(self._local_step, self._now())
         self.ready_for_local_init_op = report_uninitialized_variables(global_variables())
         with graph.name_scope(name or self._name):
-            gathering = gather(pairs, self._local_step, self._replicas_to_aggregate, self._now)
+            gathering = gather(pairs, self._local_step, self._replicas_to_aggregate, self._now, renews=True)
         with graph.device(global_step.device), graph.name_scope(None):
             update = self._opt.apply_gradients(gathering.means, global_step)
             with graph.control_dependencies([update]):
@@ -128,9 +127,13 @@ class SyncReplicasOptimizer(Optimizer):
             with graph.control_dependencies(gathering.given):
                 attrs = {"shared_name": self._barrier}
                 step = graph.create_op("StepBarrierWait", [self._local_step.value()], attrs).outputs[0]
-            start = self._begin_step(self._now())
+            barrier_join = graph.create_op("StepBarrierJoin", [], {"shared_name": self._barrier})
+            barrier_start = self._begin_step(self._now(), "StepBarrierStart")
         train_op = assign(self._local_step, step).op
-        self.chief_init_op = group(self.local_step_init_op, start, *gathering.settings)
+        # A replica joins before it reads the step: one that the chief starts the training anew in between is void.
+        with graph.control_dependencies([barrier_join, *gathering.joins]):
+            self.local_step_init_op = assign(self._local_step, self._now()).op
+        self.chief_init_op = group(assign(self._local_step, self._now()), barrier_start, *gathering.starts)
         graph.add_to_collection(GraphKeys.TRAIN_OP, train_op)
         return train_op
 
@@ -139,10 +142,10 @@ class SyncReplicasOptimizer(Optimizer):
         step = self._global_step
         return as_int64(step.read_value() if isinstance(step, Variable) else step)
 
-    def _begin_step(self, step: Tensor) -> Operation:
+    def _begin_step(self, step: Tensor, how: str = "StepBarrierSet") -> Operation:
         extra = max(0, self._replicas_to_aggregate - self._total_num_replicas)
         attrs = {"shared_name": self._barrier, "extra": extra}
-        return get_default_graph().create_op("StepBarrierSet", [step], attrs)
+        return get_default_graph().create_op(how, [step], attrs)
 
     # What the chief runs ----------------------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Generator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -152,6 +153,62 @@ def test_a_late_gradient_is_dropped(start_cluster: StartCluster) -> None:
             np.testing.assert_array_equal(chief.run(model.weight), before)
             late.run(other.train, other.feed(batches(1)[0]))
             assert late.run(other.step) == 4
+
+
+def test_an_older_checkpoint_is_restored_while_a_replica_waits(start_cluster: StartCluster, tmp_path: Path) -> None:
+    targets = start_cluster(ps=PARAMETER_SERVERS, worker=2).targets
+    steps: list[int] = []
+    trained = threading.Condition()
+
+    def other() -> None:
+        with tf.Graph().as_default():
+            model = Model(1, sync(2, 2))
+            with session(targets, model, 1) as sess:
+                while not steps or steps[-1] < 8:
+                    sess.run(model.train, model.feed(batches(1)[0]))
+                    with trained:
+                        steps.append(int(sess.run(model.step)))
+                        trained.notify_all()
+
+    def chief(until: int) -> None:
+        with tf.Graph().as_default():
+            model = Model(0, sync(2, 2))
+            hooks = [model.opt.make_session_run_hook(True)]
+            with tf.train.MonitoredTrainingSession(
+                targets["worker:0"], hooks=hooks, checkpoint_dir=str(tmp_path), save_checkpoint_steps=2,
+                save_summaries_steps=0, log_step_count_steps=0,
+            ) as sess:  # fmt: skip
+                while sess.run(model.step) < until:
+                    sess.run(model.train, model.feed(batches(0)[0]))
+
+    worker = threading.Thread(target=other)
+    worker.start()
+    chief(4)
+    (tmp_path / "checkpoint").write_text(
+        (tmp_path / "checkpoint").read_text().replace("ckpt-4", "ckpt-0", 1)  # the newest one, as of a chief's death
+    )
+    chief(8)
+    worker.join()
+    assert steps[-1] >= 8
+
+
+def test_the_chief_starts_anew_while_a_replica_waits(start_cluster: StartCluster) -> None:
+    """The step is the same, and a gradient of the former life is in the accumulators: it does not count twice."""
+    targets = start_cluster(ps=PARAMETER_SERVERS, worker=2).targets
+    model = Model(0, sync(2, 2))
+    with tf.Graph().as_default():
+        other = Model(1, sync(2, 2))
+    with session(targets, model, 0) as chief, tf.Session(targets["worker:1"], graph=other.step.graph) as late:
+        late.run(other.opt.local_step_init_op)
+        chief.run_step_fn(lambda step_context: step_context.session.run(model.opt.chief_init_op))
+        with pytest.raises(tf.errors.AbortedError, match=r"anew, at step 0: the step of this replica is void"):
+            late.run(other.train, other.feed(batches(1)[0]))
+        late.run(other.opt.local_step_init_op)
+        together(
+            lambda: late.run(other.train, other.feed(batches(1)[0])),
+            lambda: chief.run(model.train, model.feed(batches(0)[0])),
+        )
+        assert late.run(other.step) == 1
 
 
 def test_moving_averages_follow(start_cluster: StartCluster) -> None:

@@ -1,0 +1,91 @@
+"""Which sessions take part in synchronous training as it is now, and which belong to a life of it that is over.
+
+A chief starts the training, perhaps from an older checkpoint, and perhaps again and again. Each start begins a *life*.
+What a replica does in its session is of the life in which the session joined. When another life begins, the step of
+that replica is void: its gradient is of variables that are gone, and the step that it waits for may never come. It has
+to hear so at once, join again, and go on from what the chief has restored.
+
+All here are pure functions of `Lives`; who keeps it also waits, wakes up and raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Lives:
+    """What is known of the lives of one training.
+
+    Attributes:
+      life: the number of the present one: how many times a chief has started the training. 0 before the first time.
+      began_at: the step that the present life began at.
+      sessions: by handle of a session, the life that it joined.
+    """
+
+    life: int = 0
+    began_at: int = 0
+    sessions: Mapping[str, int] = field(default_factory=dict[str, int])
+
+
+class Verdict(Enum):
+    """What to do with a gradient."""
+
+    TAKE = "take"
+    STALE = "stale"
+    """It is of an earlier step: drop it, and count it."""
+    VOID = "void"
+    """It is of another life: drop it, and tell its replica."""
+
+
+def joined(lives: Lives, session: str) -> Lives:
+    """``session`` takes part from now on, whatever it took part in before."""
+    return replace(lives, sessions={**lives.sessions, session: lives.life})
+
+
+def started(lives: Lives, session: str, step: int, *, stranded: Iterable[str] = ()) -> Lives:
+    """The chief starts the training at ``step``, in ``session``.
+
+    Sessions that joined before the first start of all are in it, for nothing that they know is older than it.
+
+    Args:
+      stranded: those among them that are at a step beyond ``step`` all the same: they are not.
+    """
+    life = lives.life + 1
+    sessions = dict(lives.sessions)
+    if lives.life == 0:
+        sessions = {its: life for its in sessions if its not in set(stranded)} | dict.fromkeys(stranded, 0)
+    return Lives(life=life, began_at=step, sessions={**sessions, session: life})
+
+
+def continued(lives: Lives, step: int) -> Lives:
+    """The training starts once more at ``step``, and all who took part still do."""
+    life = lives.life + 1
+    return Lives(life=life, began_at=step, sessions=dict.fromkeys(lives.sessions, life))
+
+
+def left(lives: Lives, session: str) -> Lives:
+    """``session`` is over."""
+    return replace(lives, sessions={its: life for its, life in lives.sessions.items() if its != session})
+
+
+def is_void(lives: Lives, session: str) -> bool:
+    """Whether ``session`` joined an earlier life. One that never joined is of the present one."""
+    return lives.sessions.get(session, lives.life) != lives.life
+
+
+def judged(lives: Lives, session: str, of_step: int, step: int) -> Verdict:
+    """What to do with a gradient of the step ``of_step`` that comes in ``session``, when training is at ``step``."""
+    if is_void(lives, session) or (lives.life and of_step > step):
+        return Verdict.VOID
+    return Verdict.STALE if of_step < step else Verdict.TAKE
+
+
+def void_text(lives: Lives) -> str:
+    """Why a replica's step is void, and what to do, in words."""
+    return (
+        f"the chief has started the training anew, at step {lives.began_at}: the step of this replica is void. Run "
+        "`local_step_init_op` to take part again; a MonitoredTrainingSession and a Supervisor do so by themselves"
+    )

@@ -1,0 +1,81 @@
+"""Which sessions take part in synchronous training, after a chief has started it once more."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headwater.ops.replica_lives import Lives, Verdict, continued, is_void, joined, judged, left, started, void_text
+
+
+def test_who_came_before_the_first_start_takes_part() -> None:
+    lives = started(joined(Lives(), "worker"), "chief", 60)
+    assert not is_void(lives, "worker")
+    assert judged(lives, "worker", 60, 60) is Verdict.TAKE
+    assert judged(lives, "worker", 59, 60) is Verdict.STALE
+
+
+def test_who_waits_for_a_step_beyond_the_first_start_does_not() -> None:
+    lives = joined(joined(Lives(), "worker"), "other")
+    lives = started(lives, "chief", 60, stranded=["worker"])
+    assert is_void(lives, "worker")
+    assert not is_void(lives, "other")
+
+
+def test_another_start_is_another_life() -> None:
+    lives = started(joined(Lives(), "worker"), "chief", 0)
+    lives = started(lives, "chief's next session", 60)
+    assert is_void(lives, "worker")
+    assert is_void(lives, "chief")
+    assert not is_void(lives, "chief's next session")
+    # The very step that is asked for, but made with variables that are gone.
+    assert judged(lives, "worker", 60, 60) is Verdict.VOID
+    assert "at step 60" in void_text(lives)
+    assert judged(joined(lives, "worker"), "worker", 60, 60) is Verdict.TAKE
+
+
+def test_a_session_that_never_joined_is_judged_by_its_step() -> None:
+    lives = started(started(Lives(), "chief", 100), "chief", 60)
+    assert judged(lives, "another", 100, 60) is Verdict.VOID
+    assert judged(lives, "another", 60, 60) is Verdict.TAKE
+
+
+def test_all_go_on_where_training_continues() -> None:
+    lives = continued(joined(started(Lives(), "chief", 100), "worker"), 60)
+    assert not is_void(lives, "worker")
+    assert judged(lives, "worker", 100, 60) is Verdict.VOID
+
+
+def test_a_session_that_is_over_is_forgotten() -> None:
+    lives = left(started(joined(Lives(), "worker"), "chief", 0), "worker")
+    assert set(lives.sessions) == {"chief"}
+
+
+_EVENTS = st.one_of(
+    st.tuples(st.just("join"), st.sampled_from("abc"), st.just(0)),
+    st.tuples(st.just("start"), st.sampled_from("abc"), st.integers(0, 3)),
+    st.tuples(st.just("leave"), st.sampled_from("abc"), st.just(0)),
+)
+
+
+@given(st.lists(_EVENTS))
+def test_nothing_of_an_earlier_life_counts(events: list[tuple[str, str, int]]) -> None:
+    lives = Lives()
+    in_this_life: set[str] = set()
+    ever: set[str] = set()
+    for kind, session, step in events:
+        match kind:
+            case "join":
+                lives = joined(lives, session)
+                in_this_life.add(session)
+                ever.add(session)
+            case "start":
+                first = lives.life == 0
+                lives = started(lives, session, step)
+                in_this_life = (in_this_life if first else set()) | {session}
+                ever.add(session)
+            case _:
+                lives = left(lives, session)
+                in_this_life.discard(session)
+                ever.discard(session)
+        assert {its for its in ever if not is_void(lives, its)} == in_this_life
