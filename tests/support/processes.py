@@ -74,13 +74,20 @@ class Process:
 
     def wait_for(self, pattern: str, *, after: int = 0) -> re.Match[str]:
         """Waits for a line with a match, from line ``after`` on; AssertionError when the process ends without one."""
+        return self._find(pattern, after)[1]
+
+    def next_line(self, pattern: str, *, after: int) -> int:
+        """The number of the line that `wait_for` finds."""
+        return self._find(pattern, after)[0]
+
+    def _find(self, pattern: str, after: int) -> tuple[int, re.Match[str]]:
         for at in itertools.count(after):
             line = self._line(at)
             if line is None:
                 break
             found = re.search(pattern, line)
             if found:
-                return found
+                return at, found
         raise AssertionError(f"process {self.pid} ended without a line like {pattern!r}:\n{self.output}")
 
     def _line(self, at: int) -> str | None:

@@ -45,7 +45,9 @@ with replicas():
 chief = args.task_index == 0
 hook = optimizer.make_session_run_hook(chief)
 random = np.random.RandomState(args.task_index)
-with tf.train.MonitoredTrainingSession(server.target, is_chief=chief, hooks=[hook]) as session:
+with tf.train.MonitoredTrainingSession(
+    server.target, is_chief=chief, hooks=[hook], checkpoint_dir=args.folder or None, save_checkpoint_secs=1
+) as session:
     while True:
         if own_steps == args.pause_at:
             print("standing still", flush=True)

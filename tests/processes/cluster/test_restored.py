@@ -1,0 +1,104 @@
+"""Synchronous replicas that wait while a task is killed, or stopped and continued: all go on from what there is then.
+
+``HEADWATER_TEST_FAULTS`` says how many faults of each kind there are, at moments that the seed says; 2 by default.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.processes.cluster.test_losses import newest_step
+from tests.support.processes import Process, Processes, processes
+
+PROGRAMS = Path(__file__).with_name("programs")
+FAULTS = int(os.environ.get("HEADWATER_TEST_FAULTS", "2"))
+SEED = int(os.environ.get("HEADWATER_TEST_SEED", "0"))
+CONSISTENT = "consistent.py", "--consistency=synchronous 2"
+REPLICAS = "sync.py", ""
+
+pytestmark = pytest.mark.slow
+
+
+class Training:
+    """Two ps and two synchronous replicas, each needed for every step.
+
+    Args:
+      cluster: for them.
+      folder: of the checkpoints.
+      program: what the workers run, and an argument.
+    """
+
+    def __init__(self, cluster: Processes, folder: Path, program: tuple[str, str]) -> None:
+        self._cluster = cluster
+        self._folder = folder
+        self._program = program
+        self.ps = [self.start("ps", index) for index in range(2)]
+        self.workers = [self.start("worker", index) for index in range(2)]
+
+    def start(self, job: str, index: int) -> Process:
+        name, argument = self._program
+        arguments = ["--steps=1", f"--folder={self._folder}", *([argument] if argument else [])]
+        return self._cluster.start(job, index, PROGRAMS / name, *arguments, HEADWATER_BEHIND_AFTER_S="1")
+
+    def goes_on(self, steps: int) -> None:
+        """Waits until both workers have made so many steps more than now."""
+        begun = [worker.line_count() for worker in self.workers]
+        for worker, line in zip(self.workers, begun, strict=True):
+            for _ in range(steps):
+                line = worker.next_line("^step ", after=line) + 1
+
+
+def chief_killed(training: Training) -> None:
+    training.workers[0].kill()
+    training.workers[0] = training.start("worker", 0)
+    training.workers[0].wait_for("^step ")
+
+
+def ps_killed(training: Training, index: int) -> None:
+    training.ps[index].kill()
+    training.ps[index] = training.start("ps", index)
+
+
+def ps_stopped(training: Training, index: int) -> None:
+    lines = [worker.line_count() for worker in training.workers]
+    os.kill(training.ps[index].pid, signal.SIGSTOP)
+    for worker, line in zip(training.workers, lines, strict=True):
+        worker.wait_for("it answers no more", after=line)
+    os.kill(training.ps[index].pid, signal.SIGCONT)
+
+
+def worker_stopped(training: Training, index: int) -> None:
+    lines = [ps.line_count() for ps in training.ps]
+    os.kill(training.workers[index].pid, signal.SIGSTOP)
+    training.ps[0].wait_for(rf"/job:worker/task:{index} is behind|has lost /job:worker/task:{index}", after=lines[0])
+    os.kill(training.workers[index].pid, signal.SIGCONT)
+
+
+FAULT: dict[str, Callable[[Training], None]] = {
+    "chief-killed": chief_killed,
+    "first-ps-killed": lambda training: ps_killed(training, 0),
+    "second-ps-killed": lambda training: ps_killed(training, 1),
+    "first-ps-stopped": lambda training: ps_stopped(training, 0),
+    "second-ps-stopped": lambda training: ps_stopped(training, 1),
+    "chief-stopped": lambda training: worker_stopped(training, 0),
+    "worker-stopped": lambda training: worker_stopped(training, 1),
+}
+
+
+@pytest.mark.parametrize("program", [REPLICAS, CONSISTENT], ids=lambda program: program[0])
+@pytest.mark.parametrize("fault", list(FAULT))
+def test_all_go_on_from_what_was_restored(fault: str, program: tuple[str, str], tmp_path: Path) -> None:
+    moments = random.Random(SEED)
+    with processes(ps=2, worker=2) as cluster:
+        training = Training(cluster, tmp_path, program)
+        for number in range(FAULTS):
+            training.goes_on(moments.randrange(1, 60))
+            FAULT[fault](training)
+            training.goes_on(10)
+            print(fault, program[0], number, [newest_step(worker) for worker in training.workers], flush=True)
