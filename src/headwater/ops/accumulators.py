@@ -151,5 +151,5 @@ def join(context: Any, *, shared_name: str, shapes: Any, rows: Any) -> None:
 
 @host("GatherStart", infer=no_outputs)
 def start(context: Any, step: Any, *, shared_name: str, shapes: Any, rows: Any, renews: bool) -> None:
-    """The training starts at ``step``, perhaps once more. Other replicas have to join again where ``renews`` says so."""
+    """The training starts at ``step``, perhaps once more; ``renews`` says that other replicas have to join again."""
     _gathered(context, shared_name, shapes, rows).start(context.step.session, int(step), renews=renews)

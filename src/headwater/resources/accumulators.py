@@ -341,9 +341,7 @@ class Accumulator:
                 raise self._over_error()
             return self._taken()
 
-    def repeat(
-        self, waiting: Waiting, required: int, run: Callable[[], None], times: int, session: str = ""
-    ) -> None:
+    def repeat(self, waiting: Waiting, required: int, run: Callable[[], None], times: int, session: str = "") -> None:
         """Has ``run`` called ``times`` times, each time when a `take` for ``waiting`` in it finds enough gradients.
 
         Whoever gives the last of them calls it: no thread has to be woken first.

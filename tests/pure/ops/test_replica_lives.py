@@ -5,7 +5,17 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.ops.replica_lives import Lives, Verdict, continued, is_void, joined, judged, left, started, void_text
+from headwater.resources.replica_lives import (
+    Lives,
+    Verdict,
+    continued,
+    is_void,
+    joined,
+    judged,
+    left,
+    started,
+    void_text,
+)
 
 
 def test_who_came_before_the_first_start_takes_part() -> None:
