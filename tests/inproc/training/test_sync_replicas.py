@@ -184,9 +184,7 @@ def test_an_older_checkpoint_is_restored_while_a_replica_waits(start_cluster: St
     worker = threading.Thread(target=other)
     worker.start()
     chief(4)
-    (tmp_path / "checkpoint").write_text(
-        (tmp_path / "checkpoint").read_text().replace("ckpt-4", "ckpt-0", 1)  # the newest one, as of a chief's death
-    )
+    tf.train.update_checkpoint_state(str(tmp_path), str(tmp_path / "model.ckpt-2"))  # as of the death of a chief
     chief(8)
     worker.join()
     assert steps[-1] >= 8
