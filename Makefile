@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help venv demo demo-towers demo-keras demo-platform bench test check compatibility format docs clean
+.PHONY: help venv demo demo-towers demo-keras demo-platform bench test check compatibility stubs format docs clean
 
 help:
 	@echo 'make venv     the virtual environment $(VENV) with everything in it'
@@ -16,6 +16,7 @@ help:
 	@echo 'make bench    Headwater beside TensorFlow 1.15, whose python PEER=... names'
 	@echo 'make check    style, types, layers, duplicated code, documents'
 	@echo 'make compatibility   docs/compatibility.md: the names of TensorFlow that are there'
+	@echo 'make stubs    what editors and type checkers read about the namespace tf'
 	@echo 'make format   mends what of the style can be mended'
 	@echo 'make docs     the API reference, as build/docs/index.html'
 	@echo 'make clean    removes what the other targets made'
@@ -52,9 +53,13 @@ check: $(READY)
 	$(BIN)/pylint --disable=all --enable=duplicate-code --ignore-patterns='.*_pb2.*' --score=n src/headwater
 	$(BIN)/python tools/check_docs.py
 	$(BIN)/python tools/compatibility.py --check
+	$(BIN)/python tools/stubs.py --check
 
 compatibility: $(READY)
 	$(BIN)/python tools/compatibility.py
+
+stubs: $(READY)
+	$(BIN)/python tools/stubs.py
 
 format: $(READY)
 	$(BIN)/ruff check --fix

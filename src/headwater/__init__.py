@@ -8,14 +8,25 @@ package costs next to nothing.
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from headwater.compat import tf as tf
+    from headwater.parameters.pytrees import ParameterServer as ParameterServer
 
 __version__ = "0.1.0"
+
+#: The public names that are loaded at first use, and the modules that hold them.
+_LAZY = {"ParameterServer": "headwater.parameters.pytrees"}
 
 
 def __getattr__(name: str) -> Any:
     if name == "tf":
         return importlib.import_module("headwater.compat.tf")
-    if name == "ParameterServer":
-        return importlib.import_module("headwater.parameters.pytrees").ParameterServer
+    if name in _LAZY:
+        return getattr(importlib.import_module(_LAZY[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY, "tf"})

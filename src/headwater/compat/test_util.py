@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headwater.compat.names import namespace
+from headwater.compat.names import Area, namespace
 
 _NAMES = {
     "headwater.testing.test_case": "TensorFlowTestCase=TestCase",
@@ -13,4 +13,4 @@ _NAMES = {
         run_v1_only""",
 }
 
-__getattr__, __dir__ = namespace(__name__, _NAMES)
+__getattr__, __dir__ = namespace(__name__, Area("What tests take from TensorFlow.", _NAMES))

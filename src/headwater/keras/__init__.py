@@ -8,7 +8,25 @@ from __future__ import annotations
 
 import importlib
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from headwater.coordinator.coordinator import ClusterCoordinator as ClusterCoordinator
+    from headwater.keras.mirrored.strategy import MirroredStrategy as MirroredStrategy
+    from headwater.keras.mirrored.strategy import MultiWorkerMirroredStrategy as MultiWorkerMirroredStrategy
+    from headwater.keras.parameter_server.strategy import ParameterServerStrategy as ParameterServerStrategy
+    from headwater.keras.strategy import InputContext as InputContext
+    from headwater.keras.strategy import OneDeviceStrategy as OneDeviceStrategy
+    from headwater.keras.strategy import ReplicaContext as ReplicaContext
+    from headwater.keras.strategy import Strategy as Strategy
+    from headwater.keras.strategy import get_replica_context as get_replica_context
+    from headwater.keras.strategy import get_strategy as get_strategy
+    from headwater.keras.strategy import has_strategy as has_strategy
+    from headwater.keras.strategy import in_cross_replica_context as in_cross_replica_context
+    from headwater.keras.values import ReduceOp as ReduceOp
+    from headwater.parameters.layout import FixedShardsPartitioner as FixedShardsPartitioner
+    from headwater.parameters.layout import MaxSizePartitioner as MaxSizePartitioner
+    from headwater.parameters.layout import MinSizePartitioner as MinSizePartitioner
 
 _BACKEND = "KERAS_BACKEND"
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from headwater import tf
-from headwater.compat.names import namespace
+from headwater.compat.names import Area
 
 
 def _names(module: ModuleType, path: str, seen: set[str]) -> Iterator[tuple[str, Any]]:
@@ -64,7 +64,7 @@ def test_a_missing_name_says_where_the_table_is(path: str) -> None:
 
 def test_a_name_is_said_once() -> None:
     with pytest.raises(AssertionError, match="sqrt"):
-        namespace("somewhere", {"math": "sqrt", "cmath": "sqrt"})
+        Area("Roots.", {"math": "sqrt", "cmath": "sqrt"}).table()
 
 
 @pytest.mark.slow

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headwater.compat import file_io
-from headwater.compat.tf import nest
+from headwater.compat import file_io, nest
 from headwater.errors import AlreadyExistsError
 
 STRUCTURE = {"b": [1, (2, 3)], "a": 0}

@@ -1,12 +1,16 @@
 """The namespace ``tf`` that programs written for TensorFlow 0.x and 1.x expect: names, and where they live.
 
-Each area has a module of its own here (`headwater.compat.tf.nn` is ``tf.nn``). A name is loaded when it is first used;
-one that is not there raises an AttributeError that says where the list of names is.
+Each area is a module (`headwater.compat.tf.nn` is ``tf.nn``), made of a table in `headwater.compat.tables`. A name is
+loaded when it is first used; one that is not there raises an AttributeError that says where the list of names is. The
+``.pyi`` files beside this one, which `make stubs` writes from the same tables, tell editors and type checkers.
 """
 
 from __future__ import annotations
 
-from headwater.compat.names import namespace
+from headwater.compat.names import add_module, namespace
+from headwater.compat.tables.areas import AREAS
+from headwater.compat.tables.contrib import CONTRIB
+from headwater.compat.tables.core import CORE
 
 __version__ = VERSION = "1.15.0"
 __git_version__ = GIT_VERSION = "v1.15.0-headwater"
@@ -17,169 +21,7 @@ GRAPH_DEF_VERSION = 134
 GRAPH_DEF_VERSION_MIN_CONSUMER = 0
 GRAPH_DEF_VERSION_MIN_PRODUCER = 0
 
-_NAMES = {
-    # Graphs, sessions, servers
-    "headwater.graph.graph": "Graph",
-    "headwater.graph.operation": "Operation Tensor",
-    "headwater.graph.indexed_slices": "IndexedSlices",
-    "headwater.graph.collections": "GraphKeys",
-    "headwater.graph.constants": "get_static_value=constant_value",
-    "headwater.graph.context": "get_default_graph get_default_session reset_default_graph",
-    "headwater.graph.convert": "constant convert_to_tensor register_tensor_conversion_function",
-    "headwater.graph.importer": "import_graph_def",
-    "headwater.io.tensor_proto": "make_ndarray make_tensor_proto",
-    "headwater.session.session": "InteractiveSession Session",
-    "headwater.cluster.devices": "DeviceSpec",
-    "headwater.errors": "OpError",
-    "headwater.shapes": "Dimension TensorShape dimension_at_index dimension_value",
-    "headwater.dtypes": """
-        DType as_dtype bfloat16 bool=bool_ complex128 complex64 double float16 float32 float64 half int16 int32 int64
-        int8 qint32 qint8 quint8 resource string uint16 uint32 uint64 uint8 variant""",
-    "headwater.functional.default_graph": """
-        add_to_collection add_to_collections colocate_with container control_dependencies
-        convert_to_tensor_or_indexed_slices device get_collection get_collection_ref is_tensor name_scope op_scope""",
-    "headwater.functional.gradients": """
-        AggregationMethod NoGradient NotDifferentiable RegisterGradient UnconnectedGradients custom_gradient
-        grad_pass_through gradients hessians no_gradient=NotDifferentiable""",
-    "headwater.compat.tf.switches": """
-        control_flow_v2_enabled disable_control_flow_v2 disable_eager_execution disable_resource_variables
-        disable_tensor_equality disable_v2_behavior disable_v2_tensorshape executing_eagerly
-        resource_variables_enabled""",
-    "tensorboard.compat.proto.attr_value_pb2": "AttrValue NameAttrList",
-    "tensorboard.compat.proto.config_pb2": """
-        ConfigProto GPUOptions GraphOptions OptimizerOptions RunMetadata RunOptions""",
-    "tensorboard.compat.proto.event_pb2": "Event LogMessage SessionLog",
-    "tensorboard.compat.proto.graph_pb2": "GraphDef",
-    "tensorboard.compat.proto.meta_graph_pb2": "MetaGraphDef TensorInfo",
-    "tensorboard.compat.proto.node_def_pb2": "NodeDef",
-    "tensorboard.compat.proto.summary_pb2": "HistogramProto Summary SummaryMetadata",
-    # Variables
-    "headwater.variables.variables": "Variable VariableAggregation VariableSynchronization init_scope",
-    "headwater.variables.variable_lists": """
-        all_variables assert_variables_initialized global_variables global_variables_initializer
-        initialize_all_variables initialize_local_variables initialize_variables local_variables
-        local_variables_initializer model_variables moving_average_variables report_uninitialized_variables
-        trainable_variables variables_initializer""",
-    "headwater.variables.scope_settings": "AUTO_REUSE VariableScope no_regularizer",
-    "headwater.variables.variable_scope": """
-        get_local_variable get_variable get_variable_scope variable_op_scope variable_scope""",
-    "headwater.variables.template": "make_template",
-    "headwater.variables.partitioned": """
-        fixed_size_partitioner min_max_variable_partitioner variable_axis_size_partitioner""",
-    "headwater.variables.initializers": """
-        constant_initializer=Constant glorot_normal_initializer=GlorotNormal glorot_uniform_initializer=GlorotUniform
-        ones_initializer=Ones orthogonal_initializer=Orthogonal random_normal_initializer=RandomNormal
-        random_uniform_initializer=RandomUniform truncated_normal_initializer=TruncatedNormal
-        uniform_unit_scaling_initializer=UniformUnitScaling variance_scaling_initializer=VarianceScaling
-        zeros_initializer=Zeros""",
-    "headwater.variables.state": """
-        assign assign_add assign_sub count_up_to is_variable_initialized scatter_add scatter_div scatter_max
-        scatter_min scatter_mul scatter_nd_add scatter_nd_sub scatter_nd_update scatter_sub scatter_update""",
-    "headwater.input.queues": "FIFOQueue PaddingFIFOQueue PriorityQueue QueueBase RandomShuffleQueue",
-    "headwater.functional.accumulators": """
-        ConditionalAccumulator ConditionalAccumulatorBase SparseConditionalAccumulator""",
-    # Input
-    "headwater.input.readers": """
-        FixedLengthRecordReader IdentityReader ReaderBase TFRecordReader TextLineReader WholeFileReader matching_files
-        read_file write_file""",
-    "headwater.data.spec": "TensorSpec",
-    "headwater.input.parsing": """
-        FixedLenFeature FixedLenSequenceFeature SparseFeature VarLenFeature decode_compressed decode_csv parse_example
-        parse_single_example parse_tensor serialize_tensor""",
-    # Operations
-    "headwater.functional.conditions": "case cond",
-    "headwater.functional.control_flow": """
-        group initialize_all_tables=tables_initializer no_op tables_initializer tuple""",
-    "headwater.functional.higher_order": "foldl foldr map_fn scan",
-    "headwater.functional.loops": "while_loop",
-    "headwater.functional.tensor_arrays": "TensorArray",
-    "headwater.functional.math": """
-        abs accumulate_n acos acosh add add_n angle asin asinh atan atan2 atanh bitcast cast ceil complex
-        complex_abs=abs conj cos cosh div div_no_nan divide equal exp expm1 floor floor_div floordiv floormod greater
-        greater_equal imag is_finite is_inf is_nan is_non_decreasing is_numeric_tensor is_strictly_increasing less
-        less_equal log log1p log_sigmoid logical_and logical_not logical_or logical_xor maximum minimum mod=floormod
-        mul=multiply multiply neg=negative negative not_equal pow real realdiv reciprocal rint round rsqrt
-        saturate_cast scalar_mul sigmoid sign sin sinh sqrt square squared_difference sub=subtract subtract tan tanh
-        to_bfloat16 to_complex128 to_complex64 to_double to_float to_int32 to_int64 truediv truncatediv
-        truncatemod""",
-    "headwater.functional.reductions": """
-        arg_max=argmax arg_min=argmin argmax argmin bincount count_nonzero cumprod cumsum histogram_fixed_width
-        reduce_all reduce_any reduce_logsumexp reduce_max reduce_mean reduce_min reduce_prod reduce_sum segment_max
-        segment_mean segment_min segment_prod segment_sum sparse_segment_mean sparse_segment_sqrt_n sparse_segment_sum
-        unsorted_segment_max unsorted_segment_mean unsorted_segment_min unsorted_segment_prod unsorted_segment_sqrt_n
-        unsorted_segment_sum""",
-    "headwater.functional.arrays": """
-        batch_matrix_transpose=matrix_transpose broadcast_dynamic_shape broadcast_static_shape broadcast_to
-        concat_v2=concat ensure_shape expand_dims fill guarantee_const identity identity_n matrix_transpose ones
-        ones_like pad parallel_stack placeholder placeholder_with_default range rank reshape reverse_v2=reverse roll
-        shape shape_n size squeeze stack stop_gradient tile transpose unstack zeros zeros_like""",
-    "headwater.functional.grids": "invert_permutation lin_space linspace=lin_space meshgrid repeat",
-    "headwater.functional.searching": "argsort searchsorted setdiff1d sort unique unique_with_counts unravel_index",
-    "headwater.functional.indexing": """
-        batch_gather boolean_mask dynamic_partition dynamic_stitch gather gather_nd newaxis one_hot reverse_sequence
-        scatter_nd select sequence_mask slice sparse_to_dense strided_slice tensor_scatter_add
-        tensor_scatter_nd_add=tensor_scatter_add tensor_scatter_nd_sub=tensor_scatter_sub
-        tensor_scatter_nd_update=tensor_scatter_update tensor_scatter_sub tensor_scatter_update where where_v2""",
-    "headwater.functional.factorisations": """
-        batch_cholesky=cholesky batch_cholesky_solve=cholesky_solve batch_matrix_determinant=matrix_determinant
-        batch_matrix_inverse=matrix_inverse batch_matrix_solve=matrix_solve batch_matrix_solve_ls=matrix_solve_ls
-        batch_matrix_triangular_solve=matrix_triangular_solve batch_self_adjoint_eig=self_adjoint_eig
-        batch_self_adjoint_eigvals=self_adjoint_eigvals batch_svd=svd cholesky cholesky_solve matrix_determinant
-        matrix_inverse matrix_solve matrix_solve_ls matrix_square_root matrix_triangular_solve qr self_adjoint_eig
-        self_adjoint_eigvals svd""",
-    "headwater.functional.special": "betainc digamma erf erfc igamma igammac lbeta lgamma polygamma zeta",
-    "headwater.functional.linalg": """
-        batch_matrix_band_part=matrix_band_part batch_matrix_diag=matrix_diag batch_matrix_diag_part=matrix_diag_part
-        batch_matrix_set_diag=matrix_set_diag cross diag diag_part einsum eye matmul matrix_band_part matrix_diag
-        matrix_diag_part matrix_set_diag norm sparse_matmul tensordot trace""",
-    "headwater.functional.random": """
-        get_seed multinomial random_crop random_gamma random_normal random_poisson random_shuffle random_uniform
-        set_random_seed truncated_normal""",
-    "headwater.functional.clip": "clip_by_average_norm clip_by_global_norm clip_by_norm clip_by_value global_norm",
-    "headwater.functional.blocks": """
-        batch_to_space batch_to_space_nd depth_to_space extract_image_patches required_space_to_batch_paddings
-        space_to_batch space_to_batch_nd space_to_depth""",
-    "headwater.functional.fourier": """
-        batch_fft=fft batch_fft2d=fft2d batch_fft3d=fft3d batch_ifft=ifft batch_ifft2d=ifft2d batch_ifft3d=ifft3d fft
-        fft2d fft3d ifft ifft2d ifft3d""",
-    "headwater.functional.losses": "confusion_matrix",
-    "headwater.functional.checks": """
-        Assert assert_equal assert_greater assert_greater_equal assert_integer assert_less assert_less_equal
-        assert_near assert_negative assert_non_negative assert_non_positive assert_none_equal assert_positive
-        assert_proper_iterable assert_rank assert_rank_at_least assert_rank_in assert_same_float_dtype assert_scalar
-        assert_type check_numerics verify_tensor_all_finite""",
-    "headwater.functional.script": "Print numpy_function print=print_ py_func timestamp",
-    "headwater.functional.sparse": """
-        SparseTensor SparseTensorValue convert_to_tensor_or_sparse_tensor sparse_placeholder
-        sparse_tensor_dense_matmul sparse_tensor_to_dense""",
-    "headwater.functional.sparse_changes": """
-        sparse_concat sparse_fill_empty_rows sparse_reduce_sum sparse_reorder sparse_reshape sparse_retain
-        sparse_to_indicator sparse_transpose""",
-    "headwater.functional.tables": "string_to_hash_bucket_fast",
-    "headwater.functional.strings": """
-        as_string decode_base64 decode_raw encode_base64 reduce_join regex_replace string_join string_split
-        string_strip string_to_number substr""",
-    "headwater.compat.tf.old_summaries": """
-        audio_summary histogram_summary image_summary merge_all_summaries merge_summary scalar_summary""",
-    "headwater.compat.tf.old": "batch_matmul concat inv listdiff pack reverse split unpack",
-}
+for _area, _names in {**AREAS, **CONTRIB}.items():
+    add_module(f"headwater.compat.{_area}", _names)
 
-_MODULES = {
-    "app": "headwater.compat.app",
-    "data": "headwater.compat.tf.data",
-    "distribute": "headwater.compat.tf.distribute",
-    "flags": "headwater.compat.flags",
-    "gfile": "headwater.compat.gfile",
-    "keras": "headwater.keras.namespace",
-    "logging": "headwater.compat.logging",
-} | {
-    area: f"headwater.compat.tf.{area}"
-    for area in (
-        "bitwise", "compat", "config", "contrib", "debugging", "dtypes", "errors", "estimator", "examples",
-        "feature_column", "image", "initializers", "io", "layers", "linalg", "lookup", "losses", "manip", "math",
-        "metrics", "nest", "nn", "python_io", "random", "saved_model", "signal", "sparse", "spectral", "strings",
-        "summary", "test", "train", "version",
-    )
-}  # fmt: skip
-
-__getattr__, __dir__ = namespace(__name__, _NAMES, _MODULES)
+__getattr__, __dir__ = namespace(__name__, CORE)

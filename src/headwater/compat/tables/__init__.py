@@ -1,0 +1,1 @@
+"""The names of the namespace ``tf``: for each, where it lives."""

@@ -1,0 +1,581 @@
+"""The names of ``tf.train``, ``tf.nn`` and the other areas of ``tf``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from headwater.compat.names import Area
+
+AREAS: Final[Mapping[str, Area]] = {
+    "tf.bitwise": Area(
+        "``tf.bitwise``: the bits of integers.",
+        names={
+            "headwater.functional.math": "bitwise_and bitwise_or bitwise_xor invert left_shift right_shift",
+        },
+    ),
+    "tf.cluster_resolver": Area(
+        "``tf.distribute.cluster_resolver``: what tells a program which cluster it is part of.",
+        names={
+            "headwater.cluster.resolvers": """
+                ClusterResolver KubernetesClusterResolver SimpleClusterResolver SlurmClusterResolver
+                TFConfigClusterResolver""",
+        },
+    ),
+    "tf.compat": Area(
+        "``tf.compat``: text, bytes, and the versions of TensorFlow.",
+        names={
+            "headwater.compat.text": """
+                as_bytes as_str as_str_any as_text bytes_or_text_types complex_types forward_compatible integral_types
+                path_to_str real_types""",
+            "headwater.shapes": "dimension_at_index dimension_value",
+        },
+        modules={
+            "v1": "headwater.compat.tf",
+        },
+    ),
+    "tf.config": Area(
+        "``tf.config``: the devices of this process, and settings of them.",
+        names={
+            "headwater.runtime.device_settings": """
+                LogicalDevice PhysicalDevice get_visible_devices list_logical_devices list_physical_devices
+                set_visible_devices""",
+        },
+        modules={
+            "experimental": "headwater.compat.tf.config_experimental",
+            "threading": "headwater.compat.tf.config_threading",
+        },
+    ),
+    "tf.config_experimental": Area(
+        "``tf.config.experimental``: older names of what is in ``tf.config``, and the memory of GPUs.",
+        names={
+            "headwater.runtime.device_settings": """
+                get_memory_growth get_visible_devices list_logical_devices list_physical_devices set_memory_growth
+                set_visible_devices""",
+        },
+    ),
+    "tf.config_threading": Area(
+        "``tf.config.threading``: how many threads compute.",
+        names={
+            "headwater.runtime.device_settings": "get_intra_op_parallelism_threads set_intra_op_parallelism_threads",
+        },
+    ),
+    "tf.data": Area(
+        "``tf.data``: input pipelines.",
+        names={
+            "headwater.input.dataset": """
+                Dataset FixedLengthRecordDataset TFRecordDataset TextLineDataset get_output_classes get_output_shapes
+                get_output_types make_initializable_iterator make_one_shot_iterator""",
+            "headwater.input.iterators": "Iterator",
+            "headwater.data.node": "INFINITE_CARDINALITY=INFINITE UNKNOWN_CARDINALITY=UNKNOWN",
+            "headwater.data.options": "Options",
+            "headwater.data.prefetch": "AUTOTUNE",
+        },
+        modules={
+            "experimental": "headwater.compat.tf.data.experimental",
+        },
+    ),
+    "tf.data.experimental": Area(
+        "``tf.data.experimental``.",
+        names={
+            "headwater.input.dataset": "cardinality get_single_element",
+            "headwater.input.dataset_groups": "bucket_by_sequence_length group_by_window",
+            "headwater.data.experimental": """
+                INFINITE_CARDINALITY UNKNOWN_CARDINALITY choose_from_datasets copy_to_device enumerate_dataset
+                ignore_errors map_and_batch parallel_interleave prefetch_to_device sample_from_datasets scan
+                shuffle_and_repeat take_while unbatch""",
+            "headwater.data.options": """
+                AutoShardPolicy DistributeOptions ExternalStatePolicy OptimizationOptions ThreadingOptions""",
+            "headwater.data.prefetch": "AUTOTUNE",
+        },
+    ),
+    "tf.debugging": Area(
+        "``tf.debugging``: checks that a run makes.",
+        names={
+            "headwater.functional.checks": """
+                Assert assert_all_finite=verify_tensor_all_finite assert_equal assert_greater assert_greater_equal
+                assert_integer assert_less assert_less_equal assert_near assert_negative assert_non_negative
+                assert_non_positive assert_none_equal assert_positive assert_proper_iterable assert_rank
+                assert_rank_at_least assert_rank_in assert_same_float_dtype assert_scalar assert_type check_numerics""",
+            "headwater.functional.math": """
+                is_finite is_inf is_nan is_non_decreasing is_numeric_tensor is_strictly_increasing""",
+        },
+    ),
+    "tf.distribute": Area(
+        "``tf.distribute``: strategies for Keras models and for training loops of one's own.",
+        names={
+            "headwater.keras.mirrored.strategy": "MirroredStrategy MultiWorkerMirroredStrategy",
+            "headwater.keras.mirrored.settings": """
+                CrossDeviceOps HierarchicalCopyAllReduce InputOptions InputReplicationMode NcclAllReduce
+                ReductionToOneDevice RunOptions""",
+            "headwater.keras.strategy": """
+                InputContext OneDeviceStrategy ReplicaContext Strategy StrategyExtended get_replica_context get_strategy
+                has_strategy in_cross_replica_context""",
+            "headwater.keras.parameter_server.strategy": "ParameterServerStrategy",
+            "headwater.keras.mirrored.inputs": "DistributedDataset",
+            "headwater.server.server": "Server",
+            "headwater.keras.values": "DistributedValues=PerReplica ReduceOp",
+        },
+        modules={
+            "cluster_resolver": "headwater.compat.tf.cluster_resolver",
+            "coordinator": "headwater.compat.tf.distribute_coordinator",
+            "experimental": "headwater.compat.tf.distribute_experimental",
+        },
+    ),
+    "tf.distribute_coordinator": Area(
+        "``tf.distribute.coordinator``: one task says what all workers do.",
+        names={
+            "headwater.coordinator.coordinator": "ClusterCoordinator PerWorkerValues=PerWorkerDataset RemoteValue",
+        },
+    ),
+    "tf.distribute_experimental": Area(
+        "``tf.distribute.experimental``: older names of what is in ``tf.distribute``, and settings.",
+        names={
+            "headwater.keras.mirrored.strategy": "MultiWorkerMirroredStrategy=ExperimentalMultiWorkerMirroredStrategy",
+            "headwater.keras.mirrored.settings": """
+                CollectiveCommunication=CommunicationImplementation CollectiveHints=CommunicationOptions
+                CommunicationImplementation CommunicationOptions""",
+            "headwater.keras.parameter_server.strategy": "ParameterServerStrategy",
+        },
+        modules={
+            "coordinator": "headwater.compat.tf.distribute_coordinator",
+            "partitioners": "headwater.compat.tf.distribute_partitioners",
+        },
+    ),
+    "tf.distribute_partitioners": Area(
+        "``tf.distribute.experimental.partitioners``: which variables to split among parameter servers.",
+        names={
+            "headwater.parameters.layout": "FixedShardsPartitioner MaxSizePartitioner MinSizePartitioner Partitioner",
+        },
+    ),
+    "tf.dtypes": Area(
+        "``tf.dtypes``: element types.",
+        names={
+            "headwater.dtypes": """
+                DType as_dtype bfloat16 bool=bool_ complex128 complex64 double float16 float32 float64 half int16 int32
+                int64 int8 qint32 qint8 quint8 resource string uint16 uint32 uint64 uint8 variant""",
+            "headwater.functional.math": "cast complex saturate_cast",
+        },
+    ),
+    "tf.errors": Area(
+        "``tf.errors``: what can go wrong, by code.",
+        names={
+            "headwater.errors": """
+                ABORTED ALREADY_EXISTS AbortedError AlreadyExistsError CANCELLED CancelledError DATA_LOSS
+                DEADLINE_EXCEEDED DataLossError DeadlineExceededError FAILED_PRECONDITION FailedPreconditionError
+                INTERNAL INVALID_ARGUMENT InternalError InvalidArgumentError NOT_FOUND NotFoundError OK OUT_OF_RANGE
+                OpError OutOfRangeError OperatorNotAllowedInGraphError PERMISSION_DENIED PermissionDeniedError
+                RESOURCE_EXHAUSTED ResourceExhaustedError UNAUTHENTICATED UNAVAILABLE UNIMPLEMENTED UNKNOWN
+                UnauthenticatedError UnavailableError UnimplementedError UnknownError error_code_from_exception_type
+                exception_type_from_error_code""",
+        },
+    ),
+    "tf.estimator": Area(
+        "``tf.estimator``: models as functions, trained, evaluated and exported by one object.",
+        names={
+            "headwater.training.estimator.specs": "EstimatorSpec EvalSpec ModeKeys TrainSpec",
+            "headwater.training.estimator.run_config": "RunConfig",
+            "headwater.training.estimator.estimator": "Estimator",
+            "headwater.training.estimator.warm_start_settings": "WarmStartSettings",
+            "headwater.training.estimator.canned": """
+                DNNClassifier DNNLinearCombinedClassifier DNNLinearCombinedRegressor DNNRegressor LinearClassifier
+                LinearRegressor""",
+            "headwater.training.estimator.train_and_evaluate": "train_and_evaluate",
+            "headwater.training.estimator.export": "BestExporter Exporter FinalExporter LatestExporter",
+            "headwater.training.basic_session_run_hooks": """
+                CheckpointSaverHook CheckpointSaverListener FeedFnHook FinalOpsHook GlobalStepWaiterHook
+                LoggingTensorHook NanLossDuringTrainingError NanTensorHook ProfilerHook SecondOrStepTimer
+                StepCounterHook StopAtStepHook SummarySaverHook""",
+            "headwater.training.session_run_hook": "SessionRunArgs SessionRunContext SessionRunHook SessionRunValues",
+        },
+        modules={
+            "export": "headwater.compat.tf.estimator_export",
+            "inputs": "headwater.compat.tf.estimator_inputs",
+        },
+    ),
+    "tf.estimator_export": Area(
+        "``tf.estimator.export``: what an exported model takes and gives.",
+        names={
+            "headwater.training.estimator.export": """
+                ClassificationOutput ExportOutput PredictOutput RegressionOutput ServingInputReceiver
+                TensorServingInputReceiver build_parsing_serving_input_receiver_fn
+                build_raw_serving_input_receiver_fn""",
+        },
+    ),
+    "tf.estimator_inputs": Area(
+        "``tf.estimator.inputs``: input functions of arrays and data frames.",
+        names={
+            "headwater.training.estimator.inputs": "numpy_input_fn pandas_input_fn",
+        },
+    ),
+    "tf.feature_column": Area(
+        "``tf.feature_column``: how features of examples become a model's inputs.",
+        names={
+            "headwater.feature_columns.categorical": """
+                categorical_column_with_hash_bucket categorical_column_with_identity
+                categorical_column_with_vocabulary_file categorical_column_with_vocabulary_list crossed_column
+                weighted_categorical_column""",
+            "headwater.feature_columns.dense": """
+                bucketized_column embedding_column indicator_column input_layer linear_model make_parse_example_spec
+                numeric_column shared_embedding_columns""",
+        },
+    ),
+    "tf.image": Area(
+        "``tf.image``: images and their formats.",
+        names={
+            "headwater.functional.images": """
+                adjust_brightness adjust_contrast adjust_hue adjust_saturation central_crop convert_image_dtype
+                crop_to_bounding_box flip_left_right flip_up_down grayscale_to_rgb hsv_to_rgb pad_to_bounding_box
+                per_image_standardization per_image_whitening=per_image_standardization random_brightness
+                random_contrast random_flip_left_right random_flip_up_down random_hue random_saturation
+                resize_image_with_crop_or_pad resize_with_crop_or_pad=resize_image_with_crop_or_pad rgb_to_grayscale
+                rgb_to_hsv rot90 transpose=transpose_image transpose_image""",
+            "headwater.functional.resizing": """
+                ResizeMethod resize=resize_images resize_area resize_bicubic resize_bilinear resize_images
+                resize_nearest_neighbor""",
+            "headwater.functional.image_files": """
+                decode_and_crop_jpeg decode_bmp decode_gif decode_image decode_jpeg decode_png encode_jpeg encode_png
+                extract_jpeg_shape is_jpeg""",
+        },
+    ),
+    "tf.initializers": Area(
+        "``tf.initializers``: first values of variables.",
+        names={
+            "headwater.variables.initializers": """
+                constant=Constant glorot_normal=GlorotNormal glorot_uniform=GlorotUniform he_normal he_uniform
+                identity=Identity lecun_normal lecun_uniform ones=Ones orthogonal=Orthogonal random_normal=RandomNormal
+                random_uniform=RandomUniform truncated_normal=TruncatedNormal uniform_unit_scaling=UniformUnitScaling
+                variance_scaling=VarianceScaling zeros=Zeros""",
+            "headwater.variables.variable_lists": """
+                global_variables=global_variables_initializer local_variables=local_variables_initializer
+                variables=variables_initializer""",
+        },
+    ),
+    "tf.io": Area(
+        "``tf.io``: files, records, and what is in them.",
+        names={
+            "headwater.input.readers": "matching_files read_file write_file",
+            "headwater.input.parsing": """
+                FixedLenFeature FixedLenSequenceFeature SparseFeature VarLenFeature decode_compressed decode_csv
+                parse_example parse_single_example parse_tensor serialize_tensor""",
+            "headwater.functional.image_files": """
+                decode_and_crop_jpeg decode_bmp decode_gif decode_image decode_jpeg decode_png encode_jpeg encode_png
+                extract_jpeg_shape is_jpeg""",
+            "headwater.input.queues": "PaddingFIFOQueue PriorityQueue QueueBase RandomShuffleQueue",
+            "headwater.functional.strings": "decode_base64 decode_raw encode_base64",
+            "headwater.io.tfrecord": "TFRecordCompressionType TFRecordOptions TFRecordWriter tf_record_iterator",
+            "headwater.training.input_producers": "match_filenames_once",
+            "headwater.training.training_util": "write_graph",
+        },
+        modules={
+            "gfile": "headwater.compat.gfile",
+        },
+    ),
+    "tf.layers": Area(
+        "``tf.layers``: layers with variables of their own.",
+        names={
+            "headwater.layers.base": "InputSpec Layer",
+            "headwater.layers.core": "Dense Dropout Flatten dense dropout flatten",
+            "headwater.layers.convolution": """
+                Conv1D Conv2D Conv2DTranspose Conv3D Conv3DTranspose SeparableConv1D SeparableConv2D conv1d conv2d
+                conv2d_transpose conv3d conv3d_transpose separable_conv1d separable_conv2d""",
+            "headwater.layers.pooling": """
+                AveragePooling1D AveragePooling2D AveragePooling3D MaxPooling1D MaxPooling2D MaxPooling3D
+                average_pooling1d average_pooling2d average_pooling3d max_pooling1d max_pooling2d max_pooling3d""",
+            "headwater.layers.normalization": "BatchNormalization batch_normalization",
+        },
+    ),
+    "tf.linalg": Area(
+        "``tf.linalg``: matrices.",
+        names={
+            "headwater.functional.factorisations": """
+                cholesky cholesky_solve det=matrix_determinant eigh=self_adjoint_eig eigvalsh=self_adjoint_eigvals expm
+                inv=matrix_inverse logdet lstsq=matrix_solve_ls qr slogdet solve=matrix_solve sqrtm=matrix_square_root
+                svd triangular_solve=matrix_triangular_solve""",
+            "headwater.functional.linalg": """
+                adjoint band_part=matrix_band_part cross diag=matrix_diag diag_part=matrix_diag_part einsum eye matmul
+                matvec norm set_diag=matrix_set_diag tensor_diag=diag tensor_diag_part=diag_part tensordot trace""",
+            "headwater.functional.arrays": "matrix_transpose transpose=matrix_transpose",
+            "headwater.functional.nn": "l2_normalize",
+            "headwater.functional.clip": "global_norm",
+        },
+    ),
+    "tf.lookup": Area(
+        "``tf.lookup``: lookup tables.",
+        names={
+            "headwater.functional.tables": """
+                KeyValueTensorInitializer StaticHashTable StaticVocabularyTable TextFileIndex TextFileInitializer""",
+        },
+    ),
+    "tf.losses": Area(
+        "``tf.losses``: losses of models, weighted and collected.",
+        names={
+            "headwater.functional.weighted_losses": """
+                Reduction absolute_difference add_loss compute_weighted_loss cosine_distance get_losses
+                get_regularization_loss get_regularization_losses get_total_loss hinge_loss huber_loss log_loss
+                mean_pairwise_squared_error mean_squared_error sigmoid_cross_entropy softmax_cross_entropy
+                sparse_softmax_cross_entropy""",
+        },
+    ),
+    "tf.manip": Area(
+        "``tf.manip``: tensors in other shapes and orders.",
+        names={
+            "headwater.functional.arrays": "reshape reverse roll tile",
+            "headwater.functional.blocks": "batch_to_space_nd space_to_batch_nd",
+            "headwater.functional.indexing": "gather_nd scatter_nd",
+        },
+    ),
+    "tf.math": Area(
+        "``tf.math``: functions of numbers.",
+        names={
+            "headwater.functional.special": """
+                bessel_i0e bessel_i1e betainc digamma erf erfc igamma igammac lbeta lgamma polygamma polyval zeta""",
+            "headwater.functional.math": """
+                abs accumulate_n acos acosh add add_n angle asin asinh atan atan2 atanh ceil conj cos cosh divide
+                divide_no_nan=div_no_nan equal exp expm1 floor floordiv floormod greater greater_equal imag is_finite
+                is_inf is_nan is_non_decreasing is_strictly_increasing less less_equal log log1p log_sigmoid logical_and
+                logical_not logical_or logical_xor maximum minimum mod=floormod multiply multiply_no_nan negative
+                not_equal pow real reciprocal reciprocal_no_nan rint round rsqrt scalar_mul sigmoid sign sin sinh sqrt
+                square squared_difference subtract tan tanh truediv xdivy xlogy""",
+            "headwater.functional.reductions": """
+                argmax argmin bincount count_nonzero cumprod cumsum reduce_all reduce_any reduce_euclidean_norm
+                reduce_logsumexp reduce_max reduce_mean reduce_min reduce_prod reduce_std reduce_sum reduce_variance
+                segment_max segment_mean segment_min segment_prod segment_sum unsorted_segment_max unsorted_segment_mean
+                unsorted_segment_min unsorted_segment_prod unsorted_segment_sqrt_n unsorted_segment_sum""",
+            "headwater.functional.losses": "confusion_matrix",
+            "headwater.functional.grids": "invert_permutation",
+            "headwater.functional.nn": """
+                in_top_k l2_normalize log_softmax softmax softplus softsign top_k zero_fraction""",
+        },
+    ),
+    "tf.metrics": Area(
+        "``tf.metrics``: metrics over many steps.",
+        names={
+            "headwater.metrics.means": """
+                accuracy mean mean_absolute_error mean_cosine_distance mean_iou mean_per_class_accuracy
+                mean_relative_error mean_squared_error mean_tensor percentage_below root_mean_squared_error""",
+            "headwater.metrics.counts": """
+                false_negatives false_positives precision recall true_negatives true_positives""",
+            "headwater.metrics.thresholds": """
+                auc false_negatives_at_thresholds false_positives_at_thresholds precision_at_thresholds
+                recall_at_thresholds sensitivity_at_specificity specificity_at_sensitivity true_negatives_at_thresholds
+                true_positives_at_thresholds""",
+            "headwater.metrics.ranking": """
+                precision_at_k precision_at_top_k recall_at_k recall_at_top_k sparse_precision_at_k=precision_at_k""",
+        },
+    ),
+    "tf.nn": Area(
+        "``tf.nn``: neural networks.",
+        names={
+            "headwater.functional.nn": """
+                batch_normalization bias_add crelu dropout elu fused_batch_norm in_top_k l2_loss l2_normalize leaky_relu
+                local_response_normalization log_softmax lrn=local_response_normalization moments normalize_moments relu
+                relu6 relu_layer selu softmax softplus softsign sufficient_statistics swish top_k weighted_moments
+                xw_plus_b zero_fraction""",
+            "headwater.functional.losses": """
+                log_poisson_loss softmax_cross_entropy_with_logits_v2 weighted_cross_entropy_with_logits""",
+            "headwater.compat.old": """
+                sigmoid_cross_entropy_with_logits softmax_cross_entropy_with_logits
+                sparse_softmax_cross_entropy_with_logits""",
+            "headwater.functional.convolution": """
+                avg_pool avg_pool2d=avg_pool avg_pool3d avg_pool_v2=avg_pool conv1d conv2d conv2d_backprop_filter
+                conv2d_backprop_input conv2d_transpose conv3d conv3d_transpose depthwise_conv2d
+                depthwise_conv2d_native=depthwise_conv2d max_pool max_pool2d=max_pool max_pool3d max_pool_v2=max_pool
+                separable_conv2d""",
+            "headwater.functional.blocks": """
+                atrous_conv2d avg_pool1d convolution=convolution_ depth_to_space max_pool1d pool space_to_batch
+                space_to_depth""",
+            "headwater.variables.embedding": "embedding_lookup embedding_lookup_sparse safe_embedding_lookup_sparse",
+            "headwater.functional.math": "log_sigmoid sigmoid tanh",
+            "headwater.rnn.networks": """
+                bidirectional_dynamic_rnn bidirectional_rnn=static_bidirectional_rnn dynamic_rnn rnn=static_rnn
+                static_bidirectional_rnn static_rnn""",
+        },
+        modules={
+            "rnn_cell": "headwater.compat.tf.rnn_cell",
+        },
+    ),
+    "tf.python_io": Area(
+        "``tf.python_io``: TFRecord files.",
+        names={
+            "headwater.io.tfrecord": "TFRecordCompressionType TFRecordOptions TFRecordWriter tf_record_iterator",
+        },
+    ),
+    "tf.random": Area(
+        "``tf.random``: random numbers.",
+        names={
+            "headwater.functional.random": """
+                categorical gamma=random_gamma get_seed multinomial normal=random_normal poisson=random_poisson
+                set_random_seed shuffle=random_shuffle stateless_normal=stateless_random_normal
+                stateless_truncated_normal stateless_uniform=stateless_random_uniform truncated_normal
+                uniform=random_uniform""",
+        },
+    ),
+    "tf.rnn_cell": Area(
+        "``tf.nn.rnn_cell``: cells of recurrent networks.",
+        names={
+            "headwater.rnn.cells": "BasicRNNCell GRUCell RNNCell",
+            "headwater.rnn.lstm": "BasicLSTMCell LSTMCell LSTMStateTuple",
+            "headwater.rnn.wrappers": "DeviceWrapper DropoutWrapper MultiRNNCell ResidualWrapper",
+        },
+    ),
+    "tf.saved_model": Area(
+        "``tf.saved_model``: models with their values and signatures in a folder.",
+        names={
+            "headwater.training.saved_model": """
+                Builder=SavedModelBuilder build_tensor_info get_tensor_from_tensor_info load maybe_saved_model_directory
+                simple_save build_signature_def classification_signature_def predict_signature_def
+                regression_signature_def DEFAULT_SERVING_SIGNATURE_DEF_KEY PREDICT_INPUTS PREDICT_METHOD_NAME
+                PREDICT_OUTPUTS CLASSIFY_INPUTS CLASSIFY_METHOD_NAME CLASSIFY_OUTPUT_CLASSES CLASSIFY_OUTPUT_SCORES
+                REGRESS_INPUTS REGRESS_METHOD_NAME REGRESS_OUTPUTS SERVING TRAINING GPU TPU""",
+        },
+        modules={
+            "builder": "headwater.compat.tf.saved_model_parts",
+            "constants": "headwater.compat.tf.saved_model_parts",
+            "loader": "headwater.compat.tf.saved_model_parts",
+            "main_op": "headwater.compat.tf.saved_model_parts",
+            "signature_constants": "headwater.compat.tf.saved_model_parts",
+            "signature_def_utils": "headwater.compat.tf.saved_model_parts",
+            "tag_constants": "headwater.compat.tf.saved_model_parts",
+            "utils": "headwater.compat.tf.saved_model_parts",
+        },
+    ),
+    "tf.saved_model_parts": Area(
+        "The parts of ``tf.saved_model``: ``builder``, ``loader``, ``utils``, ``signature_constants`` and the "
+        "others. No two of them share a name, so one module stands for all. ",
+        names={
+            "headwater.training.saved_model": """
+                SavedModelBuilder load main_op maybe_saved_model_directory build_signature_def build_tensor_info
+                classification_signature_def get_tensor_from_tensor_info predict_signature_def regression_signature_def
+                DEFAULT_SERVING_SIGNATURE_DEF_KEY PREDICT_INPUTS PREDICT_METHOD_NAME PREDICT_OUTPUTS CLASSIFY_INPUTS
+                CLASSIFY_METHOD_NAME CLASSIFY_OUTPUT_CLASSES CLASSIFY_OUTPUT_SCORES REGRESS_INPUTS REGRESS_METHOD_NAME
+                REGRESS_OUTPUTS SERVING TRAINING EVAL GPU TPU""",
+            "headwater.io.saved_model": "SAVED_MODEL_FILENAME_PB=FILE_NAME ASSETS_DIRECTORY=ASSETS",
+        },
+    ),
+    "tf.signal": Area(
+        "``tf.signal``: Fourier transforms.",
+        names={
+            "headwater.functional.fourier": """
+                fft fft2d fft3d ifft ifft2d ifft3d irfft irfft2d irfft3d rfft rfft2d rfft3d""",
+        },
+    ),
+    "tf.sparse": Area(
+        "``tf.sparse``: sparse tensors.",
+        names={
+            "headwater.functional.sparse": """
+                SparseTensor matmul=sparse_tensor_dense_matmul placeholder=sparse_placeholder
+                sparse_dense_matmul=sparse_tensor_dense_matmul to_dense=sparse_tensor_to_dense""",
+        },
+    ),
+    "tf.spectral": Area(
+        "``tf.spectral``: Fourier transforms, under their name before ``tf.signal``.",
+        names={
+            "headwater.functional.fourier": """
+                fft fft2d fft3d ifft ifft2d ifft3d irfft irfft2d irfft3d rfft rfft2d rfft3d""",
+        },
+    ),
+    "tf.strings": Area(
+        "``tf.strings``: text.",
+        names={
+            "headwater.functional.strings": """
+                as_string format join=string_join length=string_length lower=string_lower reduce_join regex_full_match
+                regex_replace split=string_split_v2 strip=string_strip substr to_number=string_to_number
+                upper=string_upper""",
+        },
+    ),
+    "tf.summary": Area(
+        "``tf.summary``: what TensorBoard shows.",
+        names={
+            "headwater.functional.summary": "audio histogram image merge merge_all scalar tensor_summary text",
+            "headwater.training.file_writer": "FileWriter FileWriterCache",
+            "tensorboard.compat.proto.event_pb2": "Event SessionLog TaggedRunMetadata",
+            "tensorboard.compat.proto.summary_pb2": "Summary SummaryDescription SummaryMetadata",
+        },
+    ),
+    "tf.test": Area(
+        "``tf.test``: test cases, checks of gradients, clusters for tests.",
+        names={
+            "headwater.testing.benchmark": "Benchmark benchmark_config",
+            "headwater.testing.test_case": "TestCase get_temp_dir",
+            "headwater.testing.gradient_checker": "compute_gradient compute_gradient_error",
+            "headwater.testing.devices": """
+                gpu_device_name is_built_with_cuda is_built_with_gpu_support is_built_with_rocm is_gpu_available""",
+            "headwater.testing.running": "assert_equal_graph_def create_local_cluster main test_src_dir_path",
+        },
+        modules={
+            "mock": "unittest.mock",
+        },
+    ),
+    "tf.train": Area(
+        "``tf.train``: servers, optimizers, checkpoints, and what carries a training loop.",
+        names={
+            "headwater.cluster.spec": "ClusterSpec",
+            "headwater.cluster.server_def": "ServerDef",
+            "headwater.server.server": "Server",
+            "headwater.training.device_setter": "replica_device_setter",
+            "headwater.training.optimizer": "Optimizer",
+            "headwater.training.optimizers.adadelta": "AdadeltaOptimizer",
+            "headwater.training.optimizers.adagrad": "AdagradDAOptimizer AdagradOptimizer ProximalAdagradOptimizer",
+            "headwater.training.optimizers.adam": "AdamOptimizer",
+            "headwater.training.optimizers.descent": """
+                GradientDescentOptimizer MomentumOptimizer ProximalGradientDescentOptimizer""",
+            "headwater.training.optimizers.ftrl": "FtrlOptimizer",
+            "headwater.training.optimizers.rmsprop": "RMSPropOptimizer",
+            "headwater.training.loops": "basic_train_loop checkpoints_iterator",
+            "headwater.training.learning_rate": """
+                cosine_decay cosine_decay_restarts exponential_decay inverse_time_decay linear_cosine_decay
+                natural_exp_decay noisy_linear_cosine_decay piecewise_constant
+                piecewise_constant_decay=piecewise_constant polynomial_decay""",
+            "headwater.training.moving_averages": "ExponentialMovingAverage",
+            "headwater.training.warm_start": "init_from_checkpoint warm_start",
+            "headwater.training.saver": "Saver import_meta_graph",
+            "headwater.training.meta_graph": "export_meta_graph",
+            "headwater.training.checkpoint_reader": """
+                NewCheckpointReader=CheckpointReader list_variables load_checkpoint load_variable""",
+            "headwater.training.checkpoint_state": """
+                checkpoint_exists generate_checkpoint_state_proto get_checkpoint_mtimes get_checkpoint_state
+                latest_checkpoint remove_checkpoint update_checkpoint_state""",
+            "headwater.io.protos.checkpoint_state_pb2": "CheckpointState",
+            "headwater.training.basic_session_run_hooks": """
+                CheckpointSaverHook CheckpointSaverListener FeedFnHook FinalOpsHook GlobalStepWaiterHook
+                LoggingTensorHook NanLossDuringTrainingError NanTensorHook ProfilerHook SecondOrStepTimer
+                StepCounterHook StopAtStepHook SummarySaverHook""",
+            "headwater.training.coordinator": "Coordinator LooperThread",
+            "headwater.training.monitored_session": """
+                ChiefSessionCreator MonitoredSession MonitoredTrainingSession SessionCreator SingularMonitoredSession
+                WorkerSessionCreator""",
+            "headwater.training.queue_runner": "QueueRunner add_queue_runner start_queue_runners",
+            "headwater.training.scaffold": "Scaffold",
+            "headwater.training.input_producers": """
+                input_producer limit_epochs match_filenames_once range_input_producer slice_input_producer
+                string_input_producer""",
+            "headwater.training.batching": """
+                batch batch_join maybe_batch maybe_batch_join maybe_shuffle_batch maybe_shuffle_batch_join shuffle_batch
+                shuffle_batch_join""",
+            "headwater.training.session_manager": "SessionManager",
+            "headwater.training.session_run_hook": "SessionRunArgs SessionRunContext SessionRunHook SessionRunValues",
+            "headwater.training.supervisor": "Supervisor",
+            "headwater.training.supervisor_services": "SVStepCounterThread SVSummaryThread SVTimerCheckpointThread",
+            "tensorboard.compat.proto.cluster_pb2": "ClusterDef JobDef",
+            "tensorboard.compat.proto.saver_pb2": "SaverDef",
+            "headwater.training.sync_replicas_optimizer": """
+                SyncReplicasOptimizer SyncReplicasOptimizerV2=SyncReplicasOptimizer""",
+            "headwater.training.training_util": """
+                assert_global_step create_global_step get_global_step get_or_create_global_step global_step
+                write_graph""",
+            "headwater.training.file_writer": "SummaryWriter=FileWriter SummaryWriterCache=FileWriterCache",
+            "headwater.io.protos.example_pb2": "Example SequenceExample",
+            "headwater.io.protos.feature_pb2": """
+                BytesList Feature FeatureList FeatureLists Features FloatList Int64List""",
+        },
+    ),
+    "tf.version": Area(
+        "``tf.version``: which TensorFlow this stands for.",
+        names={
+            "headwater.compat.tf": """
+                COMPILER_VERSION GIT_VERSION GRAPH_DEF_VERSION GRAPH_DEF_VERSION_MIN_CONSUMER
+                GRAPH_DEF_VERSION_MIN_PRODUCER VERSION""",
+        },
+    ),
+}

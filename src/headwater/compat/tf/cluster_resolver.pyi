@@ -1,0 +1,16 @@
+# Written by tools/stubs.py from headwater.compat.tables: change those, then `make stubs`.
+# The messages that TensorBoard carries have no types.
+# pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
+from headwater.cluster.resolvers import ClusterResolver as ClusterResolver
+from headwater.cluster.resolvers import KubernetesClusterResolver as KubernetesClusterResolver
+from headwater.cluster.resolvers import SimpleClusterResolver as SimpleClusterResolver
+from headwater.cluster.resolvers import SlurmClusterResolver as SlurmClusterResolver
+from headwater.cluster.resolvers import TFConfigClusterResolver as TFConfigClusterResolver
+
+__all__ = [
+    "ClusterResolver",
+    "KubernetesClusterResolver",
+    "SimpleClusterResolver",
+    "SlurmClusterResolver",
+    "TFConfigClusterResolver",
+]

@@ -1,0 +1,22 @@
+# Written by tools/stubs.py from headwater.compat.tables: change those, then `make stubs`.
+# The messages that TensorBoard carries have no types.
+# pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
+from headwater.compat.tf import config_experimental as experimental
+from headwater.compat.tf import config_threading as threading
+from headwater.runtime.device_settings import LogicalDevice as LogicalDevice
+from headwater.runtime.device_settings import PhysicalDevice as PhysicalDevice
+from headwater.runtime.device_settings import get_visible_devices as get_visible_devices
+from headwater.runtime.device_settings import list_logical_devices as list_logical_devices
+from headwater.runtime.device_settings import list_physical_devices as list_physical_devices
+from headwater.runtime.device_settings import set_visible_devices as set_visible_devices
+
+__all__ = [
+    "LogicalDevice",
+    "PhysicalDevice",
+    "experimental",
+    "get_visible_devices",
+    "list_logical_devices",
+    "list_physical_devices",
+    "set_visible_devices",
+    "threading",
+]

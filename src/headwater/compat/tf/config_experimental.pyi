@@ -1,0 +1,18 @@
+# Written by tools/stubs.py from headwater.compat.tables: change those, then `make stubs`.
+# The messages that TensorBoard carries have no types.
+# pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
+from headwater.runtime.device_settings import get_memory_growth as get_memory_growth
+from headwater.runtime.device_settings import get_visible_devices as get_visible_devices
+from headwater.runtime.device_settings import list_logical_devices as list_logical_devices
+from headwater.runtime.device_settings import list_physical_devices as list_physical_devices
+from headwater.runtime.device_settings import set_memory_growth as set_memory_growth
+from headwater.runtime.device_settings import set_visible_devices as set_visible_devices
+
+__all__ = [
+    "get_memory_growth",
+    "get_visible_devices",
+    "list_logical_devices",
+    "list_physical_devices",
+    "set_memory_growth",
+    "set_visible_devices",
+]

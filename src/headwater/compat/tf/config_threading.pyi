@@ -1,0 +1,10 @@
+# Written by tools/stubs.py from headwater.compat.tables: change those, then `make stubs`.
+# The messages that TensorBoard carries have no types.
+# pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
+from headwater.runtime.device_settings import get_intra_op_parallelism_threads as get_intra_op_parallelism_threads
+from headwater.runtime.device_settings import set_intra_op_parallelism_threads as set_intra_op_parallelism_threads
+
+__all__ = [
+    "get_intra_op_parallelism_threads",
+    "set_intra_op_parallelism_threads",
+]

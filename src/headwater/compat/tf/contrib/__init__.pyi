@@ -1,0 +1,34 @@
+# Written by tools/stubs.py from headwater.compat.tables: change those, then `make stubs`.
+# The messages that TensorBoard carries have no types.
+# pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
+from headwater.compat import contrib_lookup as lookup
+from headwater.compat import contrib_metrics as metrics
+from headwater.compat.tf.contrib import data as data
+from headwater.compat.tf.contrib import deprecated as deprecated
+from headwater.compat.tf.contrib import distribute as distribute
+from headwater.compat.tf.contrib import framework as framework
+from headwater.compat.tf.contrib import image as image
+from headwater.compat.tf.contrib import layers as layers
+from headwater.compat.tf.contrib import learn as learn
+from headwater.compat.tf.contrib import rnn as rnn
+from headwater.compat.tf.contrib import slim as slim
+from headwater.compat.tf.contrib import staging as staging
+from headwater.compat.tf.contrib import tfprof as tfprof
+from headwater.compat.tf.contrib import training as training
+
+__all__ = [
+    "data",
+    "deprecated",
+    "distribute",
+    "framework",
+    "image",
+    "layers",
+    "learn",
+    "lookup",
+    "metrics",
+    "rnn",
+    "slim",
+    "staging",
+    "tfprof",
+    "training",
+]

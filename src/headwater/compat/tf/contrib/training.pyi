@@ -1,0 +1,14 @@
+# Written by tools/stubs.py from headwater.compat.tables: change those, then `make stubs`.
+# The messages that TensorBoard carries have no types.
+# pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
+from headwater.training.device_setter import GreedyLoadBalancingStrategy as GreedyLoadBalancingStrategy
+from headwater.training.device_setter import RandomStrategy as RandomStrategy
+from headwater.training.device_setter import byte_size_load_fn as byte_size_load_fn
+from headwater.training.training_util import get_or_create_global_step as get_or_create_global_step
+
+__all__ = [
+    "GreedyLoadBalancingStrategy",
+    "RandomStrategy",
+    "byte_size_load_fn",
+    "get_or_create_global_step",
+]

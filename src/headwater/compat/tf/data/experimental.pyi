@@ -1,0 +1,54 @@
+# Written by tools/stubs.py from headwater.compat.tables: change those, then `make stubs`.
+# The messages that TensorBoard carries have no types.
+# pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
+from headwater.data.experimental import INFINITE_CARDINALITY as INFINITE_CARDINALITY
+from headwater.data.experimental import UNKNOWN_CARDINALITY as UNKNOWN_CARDINALITY
+from headwater.data.experimental import choose_from_datasets as choose_from_datasets
+from headwater.data.experimental import copy_to_device as copy_to_device
+from headwater.data.experimental import enumerate_dataset as enumerate_dataset
+from headwater.data.experimental import ignore_errors as ignore_errors
+from headwater.data.experimental import map_and_batch as map_and_batch
+from headwater.data.experimental import parallel_interleave as parallel_interleave
+from headwater.data.experimental import prefetch_to_device as prefetch_to_device
+from headwater.data.experimental import sample_from_datasets as sample_from_datasets
+from headwater.data.experimental import scan as scan
+from headwater.data.experimental import shuffle_and_repeat as shuffle_and_repeat
+from headwater.data.experimental import take_while as take_while
+from headwater.data.experimental import unbatch as unbatch
+from headwater.data.options import AutoShardPolicy as AutoShardPolicy
+from headwater.data.options import DistributeOptions as DistributeOptions
+from headwater.data.options import ExternalStatePolicy as ExternalStatePolicy
+from headwater.data.options import OptimizationOptions as OptimizationOptions
+from headwater.data.options import ThreadingOptions as ThreadingOptions
+from headwater.data.prefetch import AUTOTUNE as AUTOTUNE
+from headwater.input.dataset import cardinality as cardinality
+from headwater.input.dataset import get_single_element as get_single_element
+from headwater.input.dataset_groups import bucket_by_sequence_length as bucket_by_sequence_length
+from headwater.input.dataset_groups import group_by_window as group_by_window
+
+__all__ = [
+    "AUTOTUNE",
+    "AutoShardPolicy",
+    "DistributeOptions",
+    "ExternalStatePolicy",
+    "INFINITE_CARDINALITY",
+    "OptimizationOptions",
+    "ThreadingOptions",
+    "UNKNOWN_CARDINALITY",
+    "bucket_by_sequence_length",
+    "cardinality",
+    "choose_from_datasets",
+    "copy_to_device",
+    "enumerate_dataset",
+    "get_single_element",
+    "group_by_window",
+    "ignore_errors",
+    "map_and_batch",
+    "parallel_interleave",
+    "prefetch_to_device",
+    "sample_from_datasets",
+    "scan",
+    "shuffle_and_repeat",
+    "take_while",
+    "unbatch",
+]

@@ -1,0 +1,80 @@
+# Written by tools/stubs.py from headwater.compat.tables: change those, then `make stubs`.
+# The messages that TensorBoard carries have no types.
+# pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
+from headwater.compat.tf import estimator_export as export
+from headwater.compat.tf import estimator_inputs as inputs
+from headwater.training.basic_session_run_hooks import CheckpointSaverHook as CheckpointSaverHook
+from headwater.training.basic_session_run_hooks import CheckpointSaverListener as CheckpointSaverListener
+from headwater.training.basic_session_run_hooks import FeedFnHook as FeedFnHook
+from headwater.training.basic_session_run_hooks import FinalOpsHook as FinalOpsHook
+from headwater.training.basic_session_run_hooks import GlobalStepWaiterHook as GlobalStepWaiterHook
+from headwater.training.basic_session_run_hooks import LoggingTensorHook as LoggingTensorHook
+from headwater.training.basic_session_run_hooks import NanLossDuringTrainingError as NanLossDuringTrainingError
+from headwater.training.basic_session_run_hooks import NanTensorHook as NanTensorHook
+from headwater.training.basic_session_run_hooks import ProfilerHook as ProfilerHook
+from headwater.training.basic_session_run_hooks import SecondOrStepTimer as SecondOrStepTimer
+from headwater.training.basic_session_run_hooks import StepCounterHook as StepCounterHook
+from headwater.training.basic_session_run_hooks import StopAtStepHook as StopAtStepHook
+from headwater.training.basic_session_run_hooks import SummarySaverHook as SummarySaverHook
+from headwater.training.estimator.canned import DNNClassifier as DNNClassifier
+from headwater.training.estimator.canned import DNNLinearCombinedClassifier as DNNLinearCombinedClassifier
+from headwater.training.estimator.canned import DNNLinearCombinedRegressor as DNNLinearCombinedRegressor
+from headwater.training.estimator.canned import DNNRegressor as DNNRegressor
+from headwater.training.estimator.canned import LinearClassifier as LinearClassifier
+from headwater.training.estimator.canned import LinearRegressor as LinearRegressor
+from headwater.training.estimator.estimator import Estimator as Estimator
+from headwater.training.estimator.export import BestExporter as BestExporter
+from headwater.training.estimator.export import Exporter as Exporter
+from headwater.training.estimator.export import FinalExporter as FinalExporter
+from headwater.training.estimator.export import LatestExporter as LatestExporter
+from headwater.training.estimator.run_config import RunConfig as RunConfig
+from headwater.training.estimator.specs import EstimatorSpec as EstimatorSpec
+from headwater.training.estimator.specs import EvalSpec as EvalSpec
+from headwater.training.estimator.specs import ModeKeys as ModeKeys
+from headwater.training.estimator.specs import TrainSpec as TrainSpec
+from headwater.training.estimator.train_and_evaluate import train_and_evaluate as train_and_evaluate
+from headwater.training.estimator.warm_start_settings import WarmStartSettings as WarmStartSettings
+from headwater.training.session_run_hook import SessionRunArgs as SessionRunArgs
+from headwater.training.session_run_hook import SessionRunContext as SessionRunContext
+from headwater.training.session_run_hook import SessionRunHook as SessionRunHook
+from headwater.training.session_run_hook import SessionRunValues as SessionRunValues
+
+__all__ = [
+    "BestExporter",
+    "CheckpointSaverHook",
+    "CheckpointSaverListener",
+    "DNNClassifier",
+    "DNNLinearCombinedClassifier",
+    "DNNLinearCombinedRegressor",
+    "DNNRegressor",
+    "Estimator",
+    "EstimatorSpec",
+    "EvalSpec",
+    "Exporter",
+    "FeedFnHook",
+    "FinalExporter",
+    "FinalOpsHook",
+    "GlobalStepWaiterHook",
+    "LatestExporter",
+    "LinearClassifier",
+    "LinearRegressor",
+    "LoggingTensorHook",
+    "ModeKeys",
+    "NanLossDuringTrainingError",
+    "NanTensorHook",
+    "ProfilerHook",
+    "RunConfig",
+    "SecondOrStepTimer",
+    "SessionRunArgs",
+    "SessionRunContext",
+    "SessionRunHook",
+    "SessionRunValues",
+    "StepCounterHook",
+    "StopAtStepHook",
+    "SummarySaverHook",
+    "TrainSpec",
+    "WarmStartSettings",
+    "export",
+    "inputs",
+    "train_and_evaluate",
+]

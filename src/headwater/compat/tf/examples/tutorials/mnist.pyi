@@ -1,0 +1,10 @@
+# Written by tools/stubs.py from headwater.compat.tables: change those, then `make stubs`.
+# The messages that TensorBoard carries have no types.
+# pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
+from headwater.training import mnist_data as input_data
+from headwater.training import mnist_model as mnist
+
+__all__ = [
+    "input_data",
+    "mnist",
+]

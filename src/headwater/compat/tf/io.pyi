@@ -1,0 +1,80 @@
+# Written by tools/stubs.py from headwater.compat.tables: change those, then `make stubs`.
+# The messages that TensorBoard carries have no types.
+# pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
+from headwater.compat import gfile as gfile
+from headwater.functional.image_files import decode_and_crop_jpeg as decode_and_crop_jpeg
+from headwater.functional.image_files import decode_bmp as decode_bmp
+from headwater.functional.image_files import decode_gif as decode_gif
+from headwater.functional.image_files import decode_image as decode_image
+from headwater.functional.image_files import decode_jpeg as decode_jpeg
+from headwater.functional.image_files import decode_png as decode_png
+from headwater.functional.image_files import encode_jpeg as encode_jpeg
+from headwater.functional.image_files import encode_png as encode_png
+from headwater.functional.image_files import extract_jpeg_shape as extract_jpeg_shape
+from headwater.functional.image_files import is_jpeg as is_jpeg
+from headwater.functional.strings import decode_base64 as decode_base64
+from headwater.functional.strings import decode_raw as decode_raw
+from headwater.functional.strings import encode_base64 as encode_base64
+from headwater.input.parsing import FixedLenFeature as FixedLenFeature
+from headwater.input.parsing import FixedLenSequenceFeature as FixedLenSequenceFeature
+from headwater.input.parsing import SparseFeature as SparseFeature
+from headwater.input.parsing import VarLenFeature as VarLenFeature
+from headwater.input.parsing import decode_compressed as decode_compressed
+from headwater.input.parsing import decode_csv as decode_csv
+from headwater.input.parsing import parse_example as parse_example
+from headwater.input.parsing import parse_single_example as parse_single_example
+from headwater.input.parsing import parse_tensor as parse_tensor
+from headwater.input.parsing import serialize_tensor as serialize_tensor
+from headwater.input.queues import PaddingFIFOQueue as PaddingFIFOQueue
+from headwater.input.queues import PriorityQueue as PriorityQueue
+from headwater.input.queues import QueueBase as QueueBase
+from headwater.input.queues import RandomShuffleQueue as RandomShuffleQueue
+from headwater.input.readers import matching_files as matching_files
+from headwater.input.readers import read_file as read_file
+from headwater.input.readers import write_file as write_file
+from headwater.io.tfrecord import TFRecordCompressionType as TFRecordCompressionType
+from headwater.io.tfrecord import TFRecordOptions as TFRecordOptions
+from headwater.io.tfrecord import TFRecordWriter as TFRecordWriter
+from headwater.io.tfrecord import tf_record_iterator as tf_record_iterator
+from headwater.training.input_producers import match_filenames_once as match_filenames_once
+from headwater.training.training_util import write_graph as write_graph
+
+__all__ = [
+    "FixedLenFeature",
+    "FixedLenSequenceFeature",
+    "PaddingFIFOQueue",
+    "PriorityQueue",
+    "QueueBase",
+    "RandomShuffleQueue",
+    "SparseFeature",
+    "TFRecordCompressionType",
+    "TFRecordOptions",
+    "TFRecordWriter",
+    "VarLenFeature",
+    "decode_and_crop_jpeg",
+    "decode_base64",
+    "decode_bmp",
+    "decode_compressed",
+    "decode_csv",
+    "decode_gif",
+    "decode_image",
+    "decode_jpeg",
+    "decode_png",
+    "decode_raw",
+    "encode_base64",
+    "encode_jpeg",
+    "encode_png",
+    "extract_jpeg_shape",
+    "gfile",
+    "is_jpeg",
+    "match_filenames_once",
+    "matching_files",
+    "parse_example",
+    "parse_single_example",
+    "parse_tensor",
+    "read_file",
+    "serialize_tensor",
+    "tf_record_iterator",
+    "write_file",
+    "write_graph",
+]

@@ -1,0 +1,74 @@
+# Written by tools/stubs.py from headwater.compat.tables: change those, then `make stubs`.
+# The messages that TensorBoard carries have no types.
+# pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
+from headwater.functional.arrays import matrix_transpose as matrix_transpose
+from headwater.functional.arrays import matrix_transpose as transpose
+from headwater.functional.clip import global_norm as global_norm
+from headwater.functional.factorisations import cholesky as cholesky
+from headwater.functional.factorisations import cholesky_solve as cholesky_solve
+from headwater.functional.factorisations import expm as expm
+from headwater.functional.factorisations import logdet as logdet
+from headwater.functional.factorisations import matrix_determinant as det
+from headwater.functional.factorisations import matrix_inverse as inv
+from headwater.functional.factorisations import matrix_solve as solve
+from headwater.functional.factorisations import matrix_solve_ls as lstsq
+from headwater.functional.factorisations import matrix_square_root as sqrtm
+from headwater.functional.factorisations import matrix_triangular_solve as triangular_solve
+from headwater.functional.factorisations import qr as qr
+from headwater.functional.factorisations import self_adjoint_eig as eigh
+from headwater.functional.factorisations import self_adjoint_eigvals as eigvalsh
+from headwater.functional.factorisations import slogdet as slogdet
+from headwater.functional.factorisations import svd as svd
+from headwater.functional.linalg import adjoint as adjoint
+from headwater.functional.linalg import cross as cross
+from headwater.functional.linalg import diag as tensor_diag
+from headwater.functional.linalg import diag_part as tensor_diag_part
+from headwater.functional.linalg import einsum as einsum
+from headwater.functional.linalg import eye as eye
+from headwater.functional.linalg import matmul as matmul
+from headwater.functional.linalg import matrix_band_part as band_part
+from headwater.functional.linalg import matrix_diag as diag
+from headwater.functional.linalg import matrix_diag_part as diag_part
+from headwater.functional.linalg import matrix_set_diag as set_diag
+from headwater.functional.linalg import matvec as matvec
+from headwater.functional.linalg import norm as norm
+from headwater.functional.linalg import tensordot as tensordot
+from headwater.functional.linalg import trace as trace
+from headwater.functional.nn import l2_normalize as l2_normalize
+
+__all__ = [
+    "adjoint",
+    "band_part",
+    "cholesky",
+    "cholesky_solve",
+    "cross",
+    "det",
+    "diag",
+    "diag_part",
+    "eigh",
+    "eigvalsh",
+    "einsum",
+    "expm",
+    "eye",
+    "global_norm",
+    "inv",
+    "l2_normalize",
+    "logdet",
+    "lstsq",
+    "matmul",
+    "matrix_transpose",
+    "matvec",
+    "norm",
+    "qr",
+    "set_diag",
+    "slogdet",
+    "solve",
+    "sqrtm",
+    "svd",
+    "tensor_diag",
+    "tensor_diag_part",
+    "tensordot",
+    "trace",
+    "transpose",
+    "triangular_solve",
+]

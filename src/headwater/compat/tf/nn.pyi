@@ -1,0 +1,152 @@
+# Written by tools/stubs.py from headwater.compat.tables: change those, then `make stubs`.
+# The messages that TensorBoard carries have no types.
+# pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
+from headwater.compat.old import sigmoid_cross_entropy_with_logits as sigmoid_cross_entropy_with_logits
+from headwater.compat.old import softmax_cross_entropy_with_logits as softmax_cross_entropy_with_logits
+from headwater.compat.old import sparse_softmax_cross_entropy_with_logits as sparse_softmax_cross_entropy_with_logits
+from headwater.compat.tf import rnn_cell as rnn_cell
+from headwater.functional.blocks import atrous_conv2d as atrous_conv2d
+from headwater.functional.blocks import avg_pool1d as avg_pool1d
+from headwater.functional.blocks import convolution_ as convolution
+from headwater.functional.blocks import depth_to_space as depth_to_space
+from headwater.functional.blocks import max_pool1d as max_pool1d
+from headwater.functional.blocks import pool as pool
+from headwater.functional.blocks import space_to_batch as space_to_batch
+from headwater.functional.blocks import space_to_depth as space_to_depth
+from headwater.functional.convolution import avg_pool as avg_pool
+from headwater.functional.convolution import avg_pool as avg_pool2d
+from headwater.functional.convolution import avg_pool as avg_pool_v2
+from headwater.functional.convolution import avg_pool3d as avg_pool3d
+from headwater.functional.convolution import conv1d as conv1d
+from headwater.functional.convolution import conv2d as conv2d
+from headwater.functional.convolution import conv2d_backprop_filter as conv2d_backprop_filter
+from headwater.functional.convolution import conv2d_backprop_input as conv2d_backprop_input
+from headwater.functional.convolution import conv2d_transpose as conv2d_transpose
+from headwater.functional.convolution import conv3d as conv3d
+from headwater.functional.convolution import conv3d_transpose as conv3d_transpose
+from headwater.functional.convolution import depthwise_conv2d as depthwise_conv2d
+from headwater.functional.convolution import depthwise_conv2d as depthwise_conv2d_native
+from headwater.functional.convolution import max_pool as max_pool
+from headwater.functional.convolution import max_pool as max_pool2d
+from headwater.functional.convolution import max_pool as max_pool_v2
+from headwater.functional.convolution import max_pool3d as max_pool3d
+from headwater.functional.convolution import separable_conv2d as separable_conv2d
+from headwater.functional.losses import log_poisson_loss as log_poisson_loss
+from headwater.functional.losses import softmax_cross_entropy_with_logits_v2 as softmax_cross_entropy_with_logits_v2
+from headwater.functional.losses import weighted_cross_entropy_with_logits as weighted_cross_entropy_with_logits
+from headwater.functional.math import log_sigmoid as log_sigmoid
+from headwater.functional.math import sigmoid as sigmoid
+from headwater.functional.math import tanh as tanh
+from headwater.functional.nn import batch_normalization as batch_normalization
+from headwater.functional.nn import bias_add as bias_add
+from headwater.functional.nn import crelu as crelu
+from headwater.functional.nn import dropout as dropout
+from headwater.functional.nn import elu as elu
+from headwater.functional.nn import fused_batch_norm as fused_batch_norm
+from headwater.functional.nn import in_top_k as in_top_k
+from headwater.functional.nn import l2_loss as l2_loss
+from headwater.functional.nn import l2_normalize as l2_normalize
+from headwater.functional.nn import leaky_relu as leaky_relu
+from headwater.functional.nn import local_response_normalization as local_response_normalization
+from headwater.functional.nn import local_response_normalization as lrn
+from headwater.functional.nn import log_softmax as log_softmax
+from headwater.functional.nn import moments as moments
+from headwater.functional.nn import normalize_moments as normalize_moments
+from headwater.functional.nn import relu as relu
+from headwater.functional.nn import relu6 as relu6
+from headwater.functional.nn import relu_layer as relu_layer
+from headwater.functional.nn import selu as selu
+from headwater.functional.nn import softmax as softmax
+from headwater.functional.nn import softplus as softplus
+from headwater.functional.nn import softsign as softsign
+from headwater.functional.nn import sufficient_statistics as sufficient_statistics
+from headwater.functional.nn import swish as swish
+from headwater.functional.nn import top_k as top_k
+from headwater.functional.nn import weighted_moments as weighted_moments
+from headwater.functional.nn import xw_plus_b as xw_plus_b
+from headwater.functional.nn import zero_fraction as zero_fraction
+from headwater.rnn.networks import bidirectional_dynamic_rnn as bidirectional_dynamic_rnn
+from headwater.rnn.networks import dynamic_rnn as dynamic_rnn
+from headwater.rnn.networks import static_bidirectional_rnn as bidirectional_rnn
+from headwater.rnn.networks import static_bidirectional_rnn as static_bidirectional_rnn
+from headwater.rnn.networks import static_rnn as rnn
+from headwater.rnn.networks import static_rnn as static_rnn
+from headwater.variables.embedding import embedding_lookup as embedding_lookup
+from headwater.variables.embedding import embedding_lookup_sparse as embedding_lookup_sparse
+from headwater.variables.embedding import safe_embedding_lookup_sparse as safe_embedding_lookup_sparse
+
+__all__ = [
+    "atrous_conv2d",
+    "avg_pool",
+    "avg_pool1d",
+    "avg_pool2d",
+    "avg_pool3d",
+    "avg_pool_v2",
+    "batch_normalization",
+    "bias_add",
+    "bidirectional_dynamic_rnn",
+    "bidirectional_rnn",
+    "conv1d",
+    "conv2d",
+    "conv2d_backprop_filter",
+    "conv2d_backprop_input",
+    "conv2d_transpose",
+    "conv3d",
+    "conv3d_transpose",
+    "convolution",
+    "crelu",
+    "depth_to_space",
+    "depthwise_conv2d",
+    "depthwise_conv2d_native",
+    "dropout",
+    "dynamic_rnn",
+    "elu",
+    "embedding_lookup",
+    "embedding_lookup_sparse",
+    "fused_batch_norm",
+    "in_top_k",
+    "l2_loss",
+    "l2_normalize",
+    "leaky_relu",
+    "local_response_normalization",
+    "log_poisson_loss",
+    "log_sigmoid",
+    "log_softmax",
+    "lrn",
+    "max_pool",
+    "max_pool1d",
+    "max_pool2d",
+    "max_pool3d",
+    "max_pool_v2",
+    "moments",
+    "normalize_moments",
+    "pool",
+    "relu",
+    "relu6",
+    "relu_layer",
+    "rnn",
+    "rnn_cell",
+    "safe_embedding_lookup_sparse",
+    "selu",
+    "separable_conv2d",
+    "sigmoid",
+    "sigmoid_cross_entropy_with_logits",
+    "softmax",
+    "softmax_cross_entropy_with_logits",
+    "softmax_cross_entropy_with_logits_v2",
+    "softplus",
+    "softsign",
+    "space_to_batch",
+    "space_to_depth",
+    "sparse_softmax_cross_entropy_with_logits",
+    "static_bidirectional_rnn",
+    "static_rnn",
+    "sufficient_statistics",
+    "swish",
+    "tanh",
+    "top_k",
+    "weighted_cross_entropy_with_logits",
+    "weighted_moments",
+    "xw_plus_b",
+    "zero_fraction",
+]

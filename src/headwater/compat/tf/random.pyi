@@ -1,0 +1,32 @@
+# Written by tools/stubs.py from headwater.compat.tables: change those, then `make stubs`.
+# The messages that TensorBoard carries have no types.
+# pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
+from headwater.functional.random import categorical as categorical
+from headwater.functional.random import get_seed as get_seed
+from headwater.functional.random import multinomial as multinomial
+from headwater.functional.random import random_gamma as gamma
+from headwater.functional.random import random_normal as normal
+from headwater.functional.random import random_poisson as poisson
+from headwater.functional.random import random_shuffle as shuffle
+from headwater.functional.random import random_uniform as uniform
+from headwater.functional.random import set_random_seed as set_random_seed
+from headwater.functional.random import stateless_random_normal as stateless_normal
+from headwater.functional.random import stateless_random_uniform as stateless_uniform
+from headwater.functional.random import stateless_truncated_normal as stateless_truncated_normal
+from headwater.functional.random import truncated_normal as truncated_normal
+
+__all__ = [
+    "categorical",
+    "gamma",
+    "get_seed",
+    "multinomial",
+    "normal",
+    "poisson",
+    "set_random_seed",
+    "shuffle",
+    "stateless_normal",
+    "stateless_truncated_normal",
+    "stateless_uniform",
+    "truncated_normal",
+    "uniform",
+]

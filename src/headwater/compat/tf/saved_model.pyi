@@ -1,0 +1,72 @@
+# Written by tools/stubs.py from headwater.compat.tables: change those, then `make stubs`.
+# The messages that TensorBoard carries have no types.
+# pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
+from headwater.compat.tf import saved_model_parts as builder
+from headwater.compat.tf import saved_model_parts as constants
+from headwater.compat.tf import saved_model_parts as loader
+from headwater.compat.tf import saved_model_parts as main_op
+from headwater.compat.tf import saved_model_parts as signature_constants
+from headwater.compat.tf import saved_model_parts as signature_def_utils
+from headwater.compat.tf import saved_model_parts as tag_constants
+from headwater.compat.tf import saved_model_parts as utils
+from headwater.training.saved_model import CLASSIFY_INPUTS as CLASSIFY_INPUTS
+from headwater.training.saved_model import CLASSIFY_METHOD_NAME as CLASSIFY_METHOD_NAME
+from headwater.training.saved_model import CLASSIFY_OUTPUT_CLASSES as CLASSIFY_OUTPUT_CLASSES
+from headwater.training.saved_model import CLASSIFY_OUTPUT_SCORES as CLASSIFY_OUTPUT_SCORES
+from headwater.training.saved_model import DEFAULT_SERVING_SIGNATURE_DEF_KEY as DEFAULT_SERVING_SIGNATURE_DEF_KEY
+from headwater.training.saved_model import GPU as GPU
+from headwater.training.saved_model import PREDICT_INPUTS as PREDICT_INPUTS
+from headwater.training.saved_model import PREDICT_METHOD_NAME as PREDICT_METHOD_NAME
+from headwater.training.saved_model import PREDICT_OUTPUTS as PREDICT_OUTPUTS
+from headwater.training.saved_model import REGRESS_INPUTS as REGRESS_INPUTS
+from headwater.training.saved_model import REGRESS_METHOD_NAME as REGRESS_METHOD_NAME
+from headwater.training.saved_model import REGRESS_OUTPUTS as REGRESS_OUTPUTS
+from headwater.training.saved_model import SERVING as SERVING
+from headwater.training.saved_model import SavedModelBuilder as Builder
+from headwater.training.saved_model import TPU as TPU
+from headwater.training.saved_model import TRAINING as TRAINING
+from headwater.training.saved_model import build_signature_def as build_signature_def
+from headwater.training.saved_model import build_tensor_info as build_tensor_info
+from headwater.training.saved_model import classification_signature_def as classification_signature_def
+from headwater.training.saved_model import get_tensor_from_tensor_info as get_tensor_from_tensor_info
+from headwater.training.saved_model import load as load
+from headwater.training.saved_model import maybe_saved_model_directory as maybe_saved_model_directory
+from headwater.training.saved_model import predict_signature_def as predict_signature_def
+from headwater.training.saved_model import regression_signature_def as regression_signature_def
+from headwater.training.saved_model import simple_save as simple_save
+
+__all__ = [
+    "Builder",
+    "CLASSIFY_INPUTS",
+    "CLASSIFY_METHOD_NAME",
+    "CLASSIFY_OUTPUT_CLASSES",
+    "CLASSIFY_OUTPUT_SCORES",
+    "DEFAULT_SERVING_SIGNATURE_DEF_KEY",
+    "GPU",
+    "PREDICT_INPUTS",
+    "PREDICT_METHOD_NAME",
+    "PREDICT_OUTPUTS",
+    "REGRESS_INPUTS",
+    "REGRESS_METHOD_NAME",
+    "REGRESS_OUTPUTS",
+    "SERVING",
+    "TPU",
+    "TRAINING",
+    "build_signature_def",
+    "build_tensor_info",
+    "builder",
+    "classification_signature_def",
+    "constants",
+    "get_tensor_from_tensor_info",
+    "load",
+    "loader",
+    "main_op",
+    "maybe_saved_model_directory",
+    "predict_signature_def",
+    "regression_signature_def",
+    "signature_constants",
+    "signature_def_utils",
+    "simple_save",
+    "tag_constants",
+    "utils",
+]

@@ -1,0 +1,38 @@
+# Written by tools/stubs.py from headwater.compat.tables: change those, then `make stubs`.
+# The messages that TensorBoard carries have no types.
+# pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
+from headwater.functional.summary import audio as audio
+from headwater.functional.summary import histogram as histogram
+from headwater.functional.summary import image as image
+from headwater.functional.summary import merge as merge
+from headwater.functional.summary import merge_all as merge_all
+from headwater.functional.summary import scalar as scalar
+from headwater.functional.summary import tensor_summary as tensor_summary
+from headwater.functional.summary import text as text
+from headwater.training.file_writer import FileWriter as FileWriter
+from headwater.training.file_writer import FileWriterCache as FileWriterCache
+from tensorboard.compat.proto.event_pb2 import Event as Event
+from tensorboard.compat.proto.event_pb2 import SessionLog as SessionLog
+from tensorboard.compat.proto.event_pb2 import TaggedRunMetadata as TaggedRunMetadata
+from tensorboard.compat.proto.summary_pb2 import Summary as Summary
+from tensorboard.compat.proto.summary_pb2 import SummaryDescription as SummaryDescription
+from tensorboard.compat.proto.summary_pb2 import SummaryMetadata as SummaryMetadata
+
+__all__ = [
+    "Event",
+    "FileWriter",
+    "FileWriterCache",
+    "SessionLog",
+    "Summary",
+    "SummaryDescription",
+    "SummaryMetadata",
+    "TaggedRunMetadata",
+    "audio",
+    "histogram",
+    "image",
+    "merge",
+    "merge_all",
+    "scalar",
+    "tensor_summary",
+    "text",
+]

@@ -1,0 +1,78 @@
+"""Writes the ``.pyi`` files of the namespace ``tf``, from the same tables that make the namespace.
+
+Editors and type checkers read them: ``tf.train.Supervisor(`` shows arguments and documentation.
+
+``python tools/stubs.py`` writes the files; with ``--check`` it fails where one is out of date.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from headwater.compat import tf
+from headwater.compat.names import Area
+from headwater.compat.tables.areas import AREAS
+from headwater.compat.tables.contrib import CONTRIB
+from headwater.compat.tables.core import CORE
+
+FOLDER = Path(__file__).resolve().parent.parent / "src" / "headwater" / "compat" / "tf"
+HEADER = """\
+# Written by tools/stubs.py from headwater.compat.tables: change those, then `make stubs`.
+# The messages that TensorBoard carries have no types.
+# pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
+"""
+
+
+def stub_of(area: Area) -> str:
+    """The text of the stub of an area: an import for each name, under the name that programs use."""
+    places = {name: module.rpartition(".")[::2] for name, module in area.modules.items()} | area.table()
+    imports = sorted(f"from {source} import {there} as {name}\n" for name, (source, there) in places.items())
+    # A stub exports a name under another one only where it says so.
+    exported = "".join(f'    "{name}",\n' for name in sorted(places))
+    return f"{''.join(imports)}\n__all__ = [\n{exported}]\n"
+
+
+def constants() -> Iterator[str]:
+    """The versions that ``tf`` itself says."""
+    for name, value in vars(tf).items():
+        if isinstance(value, str | int) and (name.isupper() or name.endswith(("_version__", "flag__"))):
+            yield f"{name}: {type(value).__name__}"
+
+
+def stubs() -> Mapping[Path, str]:
+    """The text of each stub by its path."""
+    areas = {**AREAS, **CONTRIB}
+    found = {FOLDER / "__init__.pyi": stub_of(CORE) + "\n" + "\n".join(constants()) + "\n"}
+    for name, area in areas.items():
+        parts = name.split(".")[1:]
+        is_package = any(other.startswith(f"{name}.") for other in areas)
+        path = FOLDER.joinpath(*parts, "__init__.pyi") if is_package else FOLDER.joinpath(*parts).with_suffix(".pyi")
+        found[path] = stub_of(area)
+    return {path: HEADER + text for path, text in found.items()}
+
+
+def main() -> int:
+    """Writes or checks the stubs; 1 where one is out of date."""
+    parser = argparse.ArgumentParser(description="Writes the .pyi files of the namespace tf.")
+    parser.add_argument("--check", action="store_true", help="write nothing; fail where a file is out of date")
+    check: bool = parser.parse_args().check
+    wanted = stubs()
+    stale = [path for path in FOLDER.rglob("*.pyi") if path not in wanted]
+    stale += [path for path, text in wanted.items() if not path.exists() or path.read_text() != text]
+    if check:
+        for path in stale:
+            print(f"{path} is out of date: run make stubs")
+        return 1 if stale else 0
+    for path in stale:
+        path.unlink(missing_ok=True)
+    for path, text in wanted.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
