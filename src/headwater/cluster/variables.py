@@ -8,3 +8,6 @@ LISTEN_FDS = "HEADWATER_LISTEN_FDS"
 MAX_WORKERS = "HEADWATER_MAX_WORKERS"
 #: ``1`` lets a server start that anybody who reaches it can use.
 INSECURE = "HEADWATER_INSECURE"
+#: A secret that a launcher made for the tasks that it starts. Unlike ``HEADWATER_TOKEN``, it counts on loopback only,
+#: and other programs of the same user are let in as well.
+LAUNCH_TOKEN = "HEADWATER_LAUNCH_TOKEN"

@@ -126,8 +126,8 @@ class TaskServer:
         self.address = self._listener.address
         self._target = f"grpc://{self.address}"
         self._control = ControlServer(
-            control_path, me=wiring.me, security=wiring.security, task=self, master=self._master,
-            on_channel=self._serve, options=wiring.options,
+            control_path, me=wiring.me, security=self._listener.security, task=self, master=self._master,
+            on_channel=self._serve, options=wiring.options, on_trusted=self._listener.trust,
         )  # fmt: skip
         self._control.start()
         self._listener.start()

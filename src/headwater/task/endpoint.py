@@ -177,8 +177,8 @@ class Endpoint:
                 workplace=workplace, control_path=control_path,
             )  # fmt: skip
             self._control = ControlServer(
-                control_path, me=wiring.me, security=wiring.security, task=self, master=None,
-                on_channel=self._serve, options=wiring.options,
+                control_path, me=wiring.me, security=self._listener.security, task=self, master=None,
+                on_channel=self._serve, options=wiring.options, on_trusted=self._listener.trust,
             )  # fmt: skip
             self._control.start()
             self._listener.start()

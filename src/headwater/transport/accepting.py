@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import secrets
-import socket
 import ssl
 from collections.abc import Callable
 from typing import NoReturn
@@ -23,11 +23,12 @@ from headwater.transport.handshake import (
     Nonsense,
     Offer,
     Talk,
+    of_user,
     prove,
-    proves,
+    proven,
 )
 from headwater.transport.problems import Problem, tls_reason
-from headwater.transport.security import TOKEN, Security
+from headwater.transport.security import TOKEN, Security, Tokens
 from headwater.transport.shared import receive_lane
 
 _MAX_NAME = 256
@@ -48,25 +49,23 @@ class Refusal(Exception):
 
 
 def receive_greeting(
-    sock: socket.socket,
+    talk: Talk,
     *,
     me: Identity,
     security: Security,
     tls: ssl.SSLContext | None,
     make_offer: Callable[[Identity], Offer | None],
     redeem: Callable[[bytes], Identity | None],
-    timeout_s: float,
 ) -> Met | None:
     """Finds out who is there, after the preamble was read.
 
     Args:
-      sock: the next byte is the one after the preamble.
+      talk: the next byte is the one after the preamble.
       me: this end.
       security: this end's.
       tls: the context for TLS, None where this end does not speak it.
       make_offer: what to offer to an end that has proved who it is.
       redeem: who was given this ticket, None when nobody was.
-      timeout_s: for all of it, in seconds.
 
     Returns:
       Who is there, or None when the other end took the offer and left. Without a `Met`, the connection is closed.
@@ -75,7 +74,6 @@ def receive_greeting(
       Refusal: the other end was told why, where it could understand.
       OSError, EOFError: the connection broke.
     """
-    talk = Talk(sock, timeout_s)
     with contextlib.ExitStack() as closing:
         closing.callback(lambda: talk.sock.close())  # which may have become a TLS socket by then
         try:
@@ -140,11 +138,10 @@ def _receive_identity(
     if not (task.isprintable() and wanted.isprintable() and max(len(task), len(wanted)) <= _MAX_NAME):
         raise Nonsense("sent an impossible name")
     said = (theirs, nonce, task, generation, wanted, wanted_generation)
-    if len(theirs) != NONCE_BYTES or not proves(security, proof, DIALLING, *said):
-        if security.token is None:
-            _refuse(talk, Problem.TOKEN, "it has a token, this task has none", f"{TOKEN} is not set there")
-        problem = "another token" if proof else "no token"
-        _refuse(talk, Problem.TOKEN, f"it has {problem}", f"it asks for a token, and this task has {problem}")
+    tokens = security.tokens()
+    known = proven(tokens, proof, DIALLING, *said) if len(theirs) == NONCE_BYTES else None
+    if known is None:
+        _refuse(talk, Problem.TOKEN, *_token_problem(tokens, proof))
     if wanted and wanted != me.task:
         _refuse(talk, Problem.OTHER_TASK, f"it looked for {wanted} here", f"it is {me.task}, not {wanted}")
     if wanted_generation not in (0, me.generation):
@@ -152,7 +149,7 @@ def _receive_identity(
         _refuse(talk, Problem.GENERATION, detail, detail)
     peer = Identity(task=task, generation=generation)
     offer = make_offer(peer)
-    proof = prove(security, ACCEPTING, *said, me.task, me.generation)
+    proof = prove(known, ACCEPTING, *said, me.task, me.generation)
     talk.send_message(me.task, me.generation, proof, offer)
     if offer is not None:
         try:
@@ -160,6 +157,20 @@ def _receive_identity(
         except EOFError:
             return None
     return peer
+
+
+def _token_problem(tokens: Tokens, proof: bytes) -> tuple[str, str]:
+    """What to say of a proof that is not accepted: at this end, and at the other."""
+    if not tokens.values:
+        return "it has a token, this task has none", f"{TOKEN} is not set there"
+    if tokens.of_user:
+        shown = "no token" if not proof else "another user's token" if of_user(proof) else f"a {TOKEN}, this task none"
+        return (
+            f"it has {shown}",
+            f"it has no {TOKEN}, and so lets in programs of user {os.geteuid()} on its machine only",
+        )
+    problem = "another token" if proof and not of_user(proof) else "no token"
+    return f"it has {problem}", f"it asks for a token, and this task has {problem}"
 
 
 def _refuse(talk: Talk, problem: Problem, detail: str, told: str) -> NoReturn:

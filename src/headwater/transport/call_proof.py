@@ -1,21 +1,22 @@
 """How a call to the control plane shows that the caller knows the token.
 
 A call carries, as metadata, the time, a random number, and the HMAC-SHA256 of both and of the call's name, keyed with
-the token. The server takes each number once, and only while the time is near its own. So the token never travels, and a
-proof is of no use to whoever sees it, except to change what this one call says while it is on its way: where that can
-happen, use TLS.
+the token, or one for each token that the caller has. The server takes each number once, and only while the time is near
+its own. So the token never travels, and a proof is of no use to others who see it, except to change what this one call
+says while it is on its way: where that can happen, use TLS.
 """
 
 from __future__ import annotations
 
 import hashlib
 import hmac
+import os
 import secrets
 import threading
 import time
 from collections.abc import Callable
 
-from headwater.transport.security import TOKEN
+from headwater.transport.security import TOKEN, Tokens
 
 #: The metadata's key.
 PROOF = "headwater-proof"
@@ -23,6 +24,9 @@ PROOF = "headwater-proof"
 MAX_SKEW_S = 300.0
 #: Proofs remembered at most; beyond that, calls are refused until the oldest may be forgotten.
 _MAX_REMEMBERED = 1 << 17
+#: Ends proofs of tokens that are not from ``HEADWATER_TOKEN``.
+_OF_USER = "u"
+_MAX_MACS = 4
 
 
 def _mac(token: str, method: str, stamp: str, nonce: str) -> str:
@@ -30,36 +34,45 @@ def _mac(token: str, method: str, stamp: str, nonce: str) -> str:
     return hmac.digest(token.encode(), said, hashlib.sha256).hex()
 
 
-def make_proof(token: str, method: str, *, now: float | None = None) -> str:
+def make_proof(tokens: Tokens, method: str, *, now: float | None = None) -> str:
     """A proof for one call of ``method``, such as ``/headwater.Task/GetStatus``."""
     stamp = f"{time.time() if now is None else now:.3f}"
     nonce = secrets.token_hex(16)
-    return f"{stamp} {nonce} {_mac(token, method, stamp, nonce)}"
+    macs = [_mac(token, method, stamp, nonce) for token in tokens.values]
+    return " ".join([stamp, nonce, *macs, *[_OF_USER] * tokens.of_user])
 
 
 class ProofChecker:
     """The server's side. Any thread may use it.
 
     Args:
-      token: the server's; None lets everybody in.
+      tokens: gives the server's; where there are none, everybody is let in.
       clock: seconds since 1970.
     """
 
-    def __init__(self, token: str | None, *, clock: Callable[[], float] = time.time) -> None:
-        self._token = token
+    def __init__(self, tokens: Callable[[], Tokens], *, clock: Callable[[], float] = time.time) -> None:
+        self._tokens = tokens
         self._clock = clock
         self._lock = threading.Lock()
         self._seen: dict[str, float] = {}
 
     def problem_with(self, method: str, proof: str | None) -> str | None:
         """What is wrong with ``proof`` for a call of ``method``; None when it is good, which it is once."""
-        if self._token is None:
+        tokens = self._tokens()
+        if not tokens.values:
             return None
-        if proof is None:
+        words = (proof or "").split(" ")
+        stamp, nonce, macs = words[0], "".join(words[1:2]), words[2 : 2 + _MAX_MACS]
+        of_user = macs[-1:] == [_OF_USER]
+        if proof is None or (of_user and not tokens.of_user):
             return f"the call brings no proof that the caller knows the token; set {TOKEN} for the caller too"
-        stamp, _, rest = proof.partition(" ")
-        nonce, _, mac = rest.partition(" ")
-        if not hmac.compare_digest(_mac(self._token, method, stamp, nonce).encode(), mac.encode()):
+        expected = [_mac(token, method, stamp, nonce).encode() for token in tokens.values]
+        if not any(hmac.compare_digest(mac.encode(), right) for mac in macs for right in expected):
+            if tokens.of_user:
+                return (
+                    f"there is no {TOKEN} here, so that only programs of user {os.geteuid()} on this machine are let "
+                    f"in; set {TOKEN} to the same value for all tasks, or for none"
+                )
             return f"the caller has another token; set {TOKEN} to the same value for all tasks"
         # From here on, whoever wrote the proof knows the token.
         now = self._clock()

@@ -59,6 +59,10 @@ def _introduce(
     options: TransportOptions,
     timeout_s: float,
 ) -> Channel:
+    with contextlib.ExitStack() as on_failure:
+        on_failure.callback(sock.close)
+        security = security.at(sock.getpeername()[0])
+        on_failure.pop_all()
     met = greet(sock, me=me, wanted=wanted, host=address.host, security=security, timeout_s=timeout_s)
     with contextlib.ExitStack() as closing:
         closing.callback(met.sock.close)

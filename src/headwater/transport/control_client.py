@@ -78,7 +78,7 @@ class ControlClient:
     ) -> None:
         self._address = address
         self._peer = peer
-        self._token = security.token
+        self._security = security
         self._channel = _open(address, security)
         self._on_lost = on_lost
         self._changed = threading.Condition()
@@ -290,9 +290,8 @@ class ControlClient:
             raise self._is_closed() from error
 
     def _metadata(self, service: str, method: str) -> tuple[tuple[str, str], ...]:
-        if self._token is None:
-            return ()
-        return ((PROOF, make_proof(self._token, f"/headwater.{service}/{method}")),)
+        tokens = self._security.at(self._address.host).tokens()
+        return ((PROOF, make_proof(tokens, f"/headwater.{service}/{method}")),) if tokens.values else ()
 
     def _is_closed(self) -> OpError:
         return CancelledError(None, None, f"the connection to {self._peer} was closed at this end")

@@ -24,12 +24,14 @@ from headwater.transport.grpc_settings import COMMON_OPTIONS, OURS
 from headwater.transport.handlers import MasterHandler, TaskHandler
 from headwater.transport.handshake import Identity
 from headwater.transport.options import TransportOptions
-from headwater.transport.security import Security
+from headwater.transport.security import Security, Tokens
 
 _log = logging.getLogger("headwater")
 
 # One thread for each call at the same time, made when needed; channels inside gRPC are calls that last.
 _MAX_THREADS = 512
+#: Calls on one connection at the same time.
+_MAX_STREAMS = 1024
 _SERVICES = ("headwater.Task", "headwater.Master", "headwater.Channels")
 _HEALTH = "/grpc.health.v1.Health/"
 #: A status message travels in a header, and headers have limits.
@@ -39,6 +41,7 @@ _CODES = {code.value[0]: code for code in grpc.StatusCode}
 _SERVER_OPTIONS = (
     *COMMON_OPTIONS,
     ("grpc.so_reuseport", 0),
+    ("grpc.max_concurrent_streams", _MAX_STREAMS),
     ("grpc.http2.min_ping_interval_without_data_ms", 500),
     ("grpc.http2.max_ping_strikes", 0),
 )
@@ -50,7 +53,8 @@ class ControlServer:
     Args:
       path: the Unix socket to listen at; the task's `Listener` passes on to it what comes for it.
       me: this task.
-      security: who is let in.
+      security: who is let in, at the address of the listener.
+      on_trusted: called for each call that was let in with what gRPC calls the caller's end of the connection.
       task: what the task answers.
       master: what it answers to clients; None when it has no master.
       on_channel: called with each channel inside gRPC, in a thread of its own.
@@ -67,16 +71,18 @@ class ControlServer:
         master: MasterHandler | None,
         on_channel: Callable[[Channel], None],
         options: TransportOptions,
+        on_trusted: Callable[[str], None],
     ) -> None:
+        self._path = path
         self._threads = ThreadPoolExecutor(_MAX_THREADS, thread_name_prefix=f"{me.task} control")
         self._server: Any = grpc.server(
-            self._threads, interceptors=[_Guard(me.task, security.token)], options=_SERVER_OPTIONS
+            self._threads, interceptors=[_Guard(me.task, security.tokens)], options=_SERVER_OPTIONS
         )
         generated = cast(Any, control_pb2_grpc)
-        generated.add_TaskServicer_to_server(_Task(me, task), self._server)
+        generated.add_TaskServicer_to_server(_Task(me, on_trusted, task), self._server)
         if master is not None:
-            generated.add_MasterServicer_to_server(_Master(me, master), self._server)
-        generated.add_ChannelsServicer_to_server(_Channels(me, on_channel, options), self._server)
+            generated.add_MasterServicer_to_server(_Master(me, on_trusted, master), self._server)
+        generated.add_ChannelsServicer_to_server(_Channels(me, on_trusted, on_channel, options), self._server)
         servicer: Any = health.HealthServicer()
         cast(Any, health_pb2_grpc).add_HealthServicer_to_server(servicer, self._server)
         for service in _SERVICES:
@@ -90,6 +96,7 @@ class ControlServer:
 
     def start(self) -> None:
         """Begins to answer."""
+        os.chmod(self._path, 0o600)
         self._server.start()
 
     def stop(self, grace_s: float = 0.5) -> None:
@@ -114,9 +121,9 @@ def _credentials(security: Security) -> Any:
 class _Guard(grpc.ServerInterceptor):
     """Lets in who knows the token. Health may be asked by everybody, as probes cannot know it."""
 
-    def __init__(self, task: str, token: str | None) -> None:
+    def __init__(self, task: str, tokens: Callable[[], Tokens]) -> None:
         self._task = task
-        self._checker = ProofChecker(token)
+        self._checker = ProofChecker(tokens)
 
     def intercept_service(self, continuation: Any, handler_call_details: Any) -> Any:
         method = str(handler_call_details.method)
@@ -141,10 +148,12 @@ class _Guard(grpc.ServerInterceptor):
 class _Answers:
     """What all services share: errors go to the caller with their class."""
 
-    def __init__(self, me: Identity) -> None:
+    def __init__(self, me: Identity, on_trusted: Callable[[str], None]) -> None:
         self._me = me
+        self._on_trusted = on_trusted
 
     def _answer(self, context: Any, call: Callable[[], Any]) -> Any:
+        self._on_trusted(context.peer())
         try:
             return call()
         except OpError as error:
@@ -161,8 +170,8 @@ class _Answers:
 
 
 class _Task(_Answers):
-    def __init__(self, me: Identity, handler: TaskHandler) -> None:
-        super().__init__(me)
+    def __init__(self, me: Identity, on_trusted: Callable[[str], None], handler: TaskHandler) -> None:
+        super().__init__(me, on_trusted)
         self._handler = handler
         self._started = time.time()
 
@@ -230,8 +239,8 @@ class _Task(_Answers):
 
 
 class _Master(_Answers):
-    def __init__(self, me: Identity, handler: MasterHandler) -> None:
-        super().__init__(me)
+    def __init__(self, me: Identity, on_trusted: Callable[[str], None], handler: MasterHandler) -> None:
+        super().__init__(me, on_trusted)
         self._handler = handler
 
     def CreateSession(self, request: Any, context: Any) -> Any:
@@ -274,8 +283,14 @@ class _Master(_Answers):
 
 
 class _Channels(_Answers):
-    def __init__(self, me: Identity, on_channel: Callable[[Channel], None], options: TransportOptions) -> None:
-        super().__init__(me)
+    def __init__(
+        self,
+        me: Identity,
+        on_trusted: Callable[[str], None],
+        on_channel: Callable[[Channel], None],
+        options: TransportOptions,
+    ) -> None:
+        super().__init__(me, on_trusted)
         self._on_channel = on_channel
         self._options = options
 

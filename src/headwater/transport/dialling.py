@@ -23,7 +23,7 @@ from headwater.transport.handshake import (
     Offer,
     Talk,
     prove,
-    proves,
+    proven,
 )
 from headwater.transport.problems import ConnectFailure, Problem, tls_reason
 from headwater.transport.security import Security
@@ -83,7 +83,8 @@ def _greet(talk: Talk, me: Identity, wanted: Identity, host: str, security: Secu
             raise Nonsense("sent an unknown greeting")
     nonce = secrets.token_bytes(NONCE_BYTES)
     said = (nonce, their_nonce, me.task, me.generation, wanted.task, wanted.generation)
-    proof = prove(security, DIALLING, *said)
+    tokens = security.tokens()
+    proof = prove(tokens, DIALLING, *said)
     talk.send_message(VERSION, nonce, me.task, me.generation, wanted.task, wanted.generation, proof)
     try:
         answer = talk.receive_message()
@@ -100,8 +101,8 @@ def _greet(talk: Talk, me: Identity, wanted: Identity, host: str, security: Secu
             raise ConnectFailure(_known_problem(problem), detail)
         case _:
             raise Nonsense("sent an unknown answer")
-    if not proves(security, proof, ACCEPTING, *said, task, generation):
-        detail = "it does not know this task's token" if security.token else "it has a token, this task has none"
+    if proven(tokens, proof, ACCEPTING, *said, task, generation) is None:
+        detail = "it does not know this task's token" if tokens.values else "it has a token, this task has none"
         raise ConnectFailure(Problem.TOKEN, detail)
     return Met(talk.sock, Identity(task=task, generation=generation), _read_offer(offer))
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 #: Trailing metadata that marks a status as ours, and not one that gRPC made up on the way.
 OURS = ("headwater-error", "1")
 
+#: The largest message, in bytes: a graph with its constants, such as a whole training set of images. Tensors of steps
+#: go over channels, which have a bound of their own.
+MAX_MESSAGE_BYTES = 512 << 20
+
 #: gRPC's own limits and habits, at both ends.
 COMMON_OPTIONS: tuple[tuple[str, int], ...] = (
-    ("grpc.max_send_message_length", (1 << 31) - 1),
-    ("grpc.max_receive_message_length", (1 << 31) - 1),
+    ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
+    ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
     ("grpc.max_metadata_size", 1 << 16),
     ("grpc.absolute_max_metadata_size", 1 << 17),
     ("grpc.keepalive_permit_without_calls", 1),

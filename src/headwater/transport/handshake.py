@@ -15,7 +15,9 @@
 
 Messages are msgpack arrays after their length (u32, little-endian), at most 16 KiB. A proof is the HMAC-SHA256 of a
 label and all that both ends said, keyed with the token; empty where no token is set. The dialling end proves first,
-so that a stranger learns nothing from an accepting end, not even a proof to try guesses on.
+so that a stranger learns nothing from an accepting end, not even a proof to try guesses on. An end that has no
+``HEADWATER_TOKEN`` but its user's token, and perhaps one of its launch, sends a "u" and a proof for each; the accepting
+end answers with a proof for the one that both know.
 
 An offer is the path of a Unix socket, for a dialling end on the same machine, and a ticket: a random number that is
 good for one connection to that socket. There the dialling end shows the ticket instead of all of the above.
@@ -26,6 +28,7 @@ This module holds what both ends have in common; their parts are `headwater.tran
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import hmac
 import secrets
@@ -38,7 +41,7 @@ from typing import Any, NamedTuple
 
 from headwater.errors import InvalidArgumentError
 from headwater.transport import frames
-from headwater.transport.security import Security
+from headwater.transport.security import Tokens
 
 #: The first bytes of a channel. No TLS record and no HTTP/2 connection starts like that.
 PREAMBLE = b"\x89HWCHAN\n"
@@ -54,6 +57,10 @@ ACCEPTING = b"headwater channel, accepting end\0"
 ACCEPTED = ""
 
 _MAX_MESSAGE_BYTES = 1 << 14
+_SHORTEST_S = 0.001
+_PROOF_BYTES = hashlib.sha256().digest_size
+#: Begins proofs of tokens that are not from ``HEADWATER_TOKEN``.
+_OF_USER = b"u"
 _LENGTH = struct.Struct("<I")
 
 
@@ -122,13 +129,21 @@ class Talk:
     def __init__(self, sock: socket.socket, timeout_s: float) -> None:
         self.sock = sock
         self._deadline = time.monotonic() + timeout_s
+        self._broken_off = False
 
     def arm(self) -> None:
-        """Makes the next call on the socket end at the deadline."""
-        remaining = self._deadline - time.monotonic()
-        if remaining <= 0:
-            raise TimeoutError
-        self.sock.settimeout(remaining)
+        """Makes the next call on the socket end at the deadline. After it, the call takes what is there already: this
+        process may be the one that was late."""
+        if self._broken_off:
+            raise EOFError
+        self.sock.settimeout(max(_SHORTEST_S, self._deadline - time.monotonic()))
+
+    def break_off(self) -> None:
+        """Ends it; another thread, which is at one of the methods, gets EOFError or OSError."""
+        self._broken_off = True
+        with contextlib.suppress(OSError):
+            # Not the method of an SSLSocket, which would change its state under the other thread.
+            socket.socket.shutdown(self.sock, socket.SHUT_RDWR)
 
     def send(self, data: bytes) -> None:
         """Sends bytes."""
@@ -163,17 +178,38 @@ class Talk:
 
     def start_tls(self, context: ssl.SSLContext, *, server_hostname: str | None) -> None:
         """Goes on with TLS: as a client of ``server_hostname``, or as a server where that is None."""
+        self.sock = tls = context.wrap_socket(
+            self.sock,
+            server_side=server_hostname is None,
+            server_hostname=server_hostname,
+            do_handshake_on_connect=False,
+        )
         self.arm()
-        self.sock = context.wrap_socket(self.sock, server_side=server_hostname is None, server_hostname=server_hostname)
+        tls.do_handshake()
 
 
-def prove(security: Security, label: bytes, *said: Any) -> bytes:
-    """That ``security``'s token is known to whoever said all that; empty without a token."""
-    if security.token is None:
-        return b""
-    return hmac.digest(security.token.encode(), label + frames.pack(said), hashlib.sha256)
+def prove(tokens: Tokens, label: bytes, *said: Any) -> bytes:
+    """That each of ``tokens`` is known to whoever said all that; empty without any."""
+    message = label + frames.pack(said)
+    proofs = b"".join(hmac.digest(token.encode(), message, hashlib.sha256) for token in tokens.values)
+    return _OF_USER + proofs if tokens.of_user else proofs
 
 
-def proves(security: Security, proof: bytes, label: bytes, *said: Any) -> bool:
-    """Whether ``proof`` is what `prove` gives."""
-    return hmac.compare_digest(prove(security, label, *said), proof)
+def proven(tokens: Tokens, proof: bytes, label: bytes, *said: Any) -> Tokens | None:
+    """That one of ``tokens`` which ``proof`` is for, or no token if both ends have none; None if it is for another."""
+    if not tokens.values:
+        return None if proof else tokens
+    shown = proof.removeprefix(_OF_USER) if of_user(proof) else proof
+    for token in tokens.values:
+        one = Tokens(values=(token,))
+        expected = prove(one, label, *said)
+        if any(
+            hmac.compare_digest(expected, shown[at : at + _PROOF_BYTES]) for at in range(0, len(shown), _PROOF_BYTES)
+        ):
+            return one
+    return None
+
+
+def of_user(proof: bytes) -> bool:
+    """Whether whoever made ``proof`` has no ``HEADWATER_TOKEN``, only what all programs of its user have."""
+    return len(proof) % _PROOF_BYTES == len(_OF_USER) and proof.startswith(_OF_USER)

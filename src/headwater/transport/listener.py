@@ -3,17 +3,22 @@
 The first bytes of a connection tell which it is: a channel's preamble leads to a handshake and then to a thread of its
 own; everything else goes on, byte for byte, to the task's gRPC server, which listens on a Unix socket that nobody else
 can reach. One thread does all that until the handshake, so that a stranger who says nothing costs a descriptor and no
-more. A bound on strangers and on their time sees to it that they do not add up.
+more. Until it has proved who it is, by a handshake or by a call to the control plane, a connection is one of a bounded
+number of `Strangers`, which sees to it that they do not add up.
 """
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import logging
+import math
+import os
 import secrets
 import selectors
 import socket
 import ssl
+import struct
 import threading
 import time
 from collections.abc import Callable, MutableMapping
@@ -24,13 +29,14 @@ from headwater.cluster.addresses import Address
 from headwater.errors import CancelledError, OpError, UnavailableError
 from headwater.transport.accepting import Refusal, receive_greeting
 from headwater.transport.channel import Channel
-from headwater.transport.handshake import PREAMBLE, Identity, Met, Offer
+from headwater.transport.handshake import PREAMBLE, Identity, Met, Offer, Talk
 from headwater.transport.options import TransportOptions
 from headwater.transport.ports import listen
 from headwater.transport.security import Security
 from headwater.transport.shared import SharedMemoryChannel
 from headwater.transport.sockets import SocketChannel, TlsChannel
 from headwater.transport.splice import Splice
+from headwater.transport.strangers import Strangers
 from headwater.transport.workplace import Workplace
 
 _log = logging.getLogger("headwater")
@@ -39,6 +45,14 @@ _log = logging.getLogger("headwater")
 _PAUSE_S = 0.5
 #: Tickets that were given and not shown yet; the oldest is forgotten beyond that.
 _MAX_TICKETS = 1024
+#: The accepting thread looks for connections that are overdue at most this often, in seconds.
+_SHORTEST_S = 0.02
+#: When the accepting thread was kept from running for so long, in seconds, strangers get that time back.
+_STOOD_STILL_S = 1.0
+#: How often the log says at most that strangers were dropped for others, in seconds.
+_REPORT_DROPPED_S = 1.0
+#: How the kernel gives the process at the other end of a Unix socket: pid, user, group.
+_CREDENTIALS = struct.Struct("3i")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,9 +60,9 @@ class ListenerStatistics:
     """What a listener has to do with at the moment, and what it has refused.
 
     Attributes:
-      strangers: connections that have not said who they are yet.
+      strangers: connections that have not proved who they are yet.
       channels: open channels.
-      control: connections passed on to the control plane.
+      control: connections passed on to the control plane, proved or not.
       refused: connections sent away so far.
     """
 
@@ -97,34 +111,42 @@ class Listener:
         environ: MutableMapping[str, str] | None = None,
     ) -> None:
         self._me = me
-        self._security = security
         self._tls = security.server_context() if security.certificate_file is not None else None
         self._on_channel = on_channel
         self._options = options
         self._control_path = control_path
         self._listening = listen(address, environ=environ)
         try:
-            security.check_may_listen(self._listening.getsockname()[0])
+            bound = self._listening.getsockname()
+            security.check_may_listen(bound[0])
+            #: What guards this address.
+            self.security = security.at(bound[0])
+            self.security.tokens()  # a secret that cannot be had is this task's problem, not that of who connects
         except OpError:
             self._listening.close()
             raise
-        self.address = Address(address.host, self._listening.getsockname()[1])
+        self.address = Address(address.host, bound[1])
         self._machine = machine_id() if options.local_sockets else ""
         self._local_path = str(workplace.path / "channels")
         self._local: socket.socket | None = None
         if self._machine:
             self._local = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             self._local.bind(self._local_path)
+            os.chmod(self._local_path, 0o600)
             self._local.listen(_MAX_TICKETS)
         self._selector = selectors.DefaultSelector()
         self._woken, self._waker = socket.socketpair()
         self._waker.setblocking(False)
         self._stopping = False
-        self._unread: dict[socket.socket, _Stranger] = {}
+        self._strangers: Strangers[_Stranger] = Strangers(options.max_strangers, options.handshake_s, time.monotonic)
         self._splices: set[Splice] = set()
+        # By the names of their sockets at the control plane.
+        self._callers: dict[str, _Stranger] = {}
+        self._numbers = itertools.count()
         self._lock = threading.Lock()
-        self._greeting = 0
         self._refused = 0
+        self._dropped = 0
+        self._reported_dropped_at = -math.inf
         self._channels: set[Channel] = set()
         self._tickets: dict[bytes, Identity] = {}
         self._thread = threading.Thread(target=self._run, name=f"{me.task} accepts", daemon=True)
@@ -155,11 +177,23 @@ class Listener:
         """What is going on now."""
         with self._lock:
             return ListenerStatistics(
-                strangers=len(self._unread) + self._greeting,
+                strangers=len(self._strangers),
                 channels=len(self._channels),
                 control=len(self._splices),
                 refused=self._refused,
             )
+
+    def trust(self, caller: str) -> None:
+        """A call to the control plane was let in: its connection may stay.
+
+        Args:
+          caller: what gRPC calls the connection's other end.
+        """
+        with self._lock:
+            stranger = self._callers.pop(caller, None)
+        if stranger is not None:
+            self._strangers.remove(stranger)
+            self._wake()
 
     # --- in the accepting thread
 
@@ -171,8 +205,9 @@ class Listener:
         open_again_at = 0.0
         watching = False
         while not self._stopping:
-            room = len(self._unread) + self._greeting < self._options.max_strangers
-            wanted = room and time.monotonic() >= open_again_at
+            full = self._strangers.to_drop()
+            now = time.monotonic()
+            wanted = now >= open_again_at and (full is None or full[1] == 0)
             if wanted != watching:
                 for sock in accepting:
                     if wanted:
@@ -180,22 +215,26 @@ class Listener:
                     else:
                         self._selector.unregister(sock)
                 watching = wanted
-            for key, _ in self._selector.select(self._pause(open_again_at)):
+            pause = self._pause(open_again_at, full[1] if full is not None else 0.0)
+            for key, _ in self._selector.select(pause):
                 if isinstance(key.data, socket.socket):
                     if not self._accept(key.data):
                         open_again_at = time.monotonic() + _PAUSE_S
                 elif self._selector.get_map().get(key.fd) == key:  # nothing before it in the row has closed it
                     key.data()
-            self._drop_the_silent()
+            stood_still = time.monotonic() - now - (pause or 0.0)
+            if stood_still > _STOOD_STILL_S and pause is not None:
+                self._strangers.forgive(stood_still)
+            for stranger in self._strangers.overdue():
+                self._send_away(stranger)
         self._close_all()
 
-    def _pause(self, open_again_at: float) -> float | None:
+    def _pause(self, open_again_at: float, room_in_s: float) -> float | None:
         """How long the thread may sleep, in seconds; None for ever."""
-        now = time.monotonic()
-        times = [stranger.deadline for stranger in self._unread.values()]
-        if open_again_at > now:
-            times.append(open_again_at)
-        return max(0.0, min(times) - now) if times else None
+        left = open_again_at - time.monotonic()
+        deadline = self._strangers.next_deadline_s()
+        times = [seconds for seconds in (left, room_in_s) if seconds > 0]
+        return min(times if deadline is None else [*times, max(_SHORTEST_S, deadline)], default=None)
 
     def _accept(self, listening: socket.socket) -> bool:
         try:
@@ -206,8 +245,14 @@ class Listener:
             _log.error("%s cannot accept a connection: %s", self._me.task, error)
             return False
         sock.setblocking(False)
-        stranger = _Stranger(sock, _from(sock), time.monotonic() + self._options.handshake_s)
-        self._unread[sock] = stranger
+        stranger = _Stranger(sock)
+        if listening is self._local and (user := _user_of(sock)) not in (0, os.geteuid()):
+            self._refuse(stranger, f"it is a process of user {user}")
+            return True
+        full = self._strangers.to_drop()
+        if full is not None:
+            self._drop(full[0])
+        self._strangers.add(stranger)
         self._selector.register(sock, selectors.EVENT_READ, lambda: self._read(stranger))
         return True
 
@@ -220,45 +265,86 @@ class Listener:
             more = b""
         stranger.seen += more
         if not more:
-            self._forget(stranger)
+            self._selector.unregister(stranger.sock)
+            self._strangers.remove(stranger)
             stranger.sock.close()
         elif stranger.seen == PREAMBLE:
-            self._forget(stranger)
+            self._selector.unregister(stranger.sock)
             self._meet(stranger)
         elif not PREAMBLE.startswith(stranger.seen):
-            self._forget(stranger)
+            self._selector.unregister(stranger.sock)
             self._pass_on(stranger)
 
-    def _forget(self, stranger: _Stranger) -> None:
-        self._selector.unregister(stranger.sock)
-        del self._unread[stranger.sock]
+    def _send_away(self, stranger: _Stranger) -> None:
+        """Ends a connection whose time is over. One that greets ends by itself."""
+        if stranger.talk is None and self._strangers.remove(stranger):
+            self._end(stranger)
+            what = "what it wants" if stranger.splice is None else "who it is"
+            self._refuse(stranger, f"it did not say {what} in time")
 
-    def _drop_the_silent(self) -> None:
-        now = time.monotonic()
-        for stranger in [stranger for stranger in self._unread.values() if stranger.deadline <= now]:
-            self._forget(stranger)
-            self._refuse(stranger, "it did not say what it wants in time")
+    def _drop(self, stranger: _Stranger) -> None:
+        """Ends a connection to make room."""
+        if self._strangers.remove(stranger):
+            self._end(stranger)
+            with self._lock:
+                self._refused += 1
+                self._dropped += 1
+            now = time.monotonic()
+            if now - self._reported_dropped_at >= _REPORT_DROPPED_S:
+                self._reported_dropped_at = now
+                _log.warning(
+                    "%s dropped a connection from %s for others (%d so far): too many at once do not say who they are",
+                    self._me.task, stranger.place, self._dropped,
+                )  # fmt: skip
+
+    def _end(self, stranger: _Stranger) -> None:
+        if stranger.talk is not None:
+            stranger.talk.break_off()
+        elif stranger.splice is not None:
+            stranger.splice.close()
+        else:
+            self._selector.unregister(stranger.sock)
+            stranger.sock.close()
 
     def _pass_on(self, stranger: _Stranger) -> None:
-        if self._control_path is None or len(self._splices) >= self._options.max_control:
+        if self._control_path is None or len(self._splices) >= self._options.max_control + self._options.max_strangers:
+            self._strangers.remove(stranger)
             self._refuse(stranger, "there is no control plane here" if self._control_path is None else "too many")
             return
         server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         server.setblocking(False)
+        name = f"{self._control_path}-{next(self._numbers)}"
         try:
+            # With a name, the control plane can tell whose call it has let in.
+            server.bind(name)
+            os.unlink(name)
             server.connect(self._control_path)
         except OSError as error:
             server.close()
+            self._strangers.remove(stranger)
             self._refuse(stranger, f"the control plane does not answer: {error}")
             return
         if stranger.sock.family != socket.AF_UNIX:
             stranger.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._splices.add(Splice(self._selector, stranger.sock, server, stranger.seen, self._splices.discard))
+        caller = f"unix:{name}"
+        with self._lock:
+            self._callers[caller] = stranger
+
+        def ended(splice: Splice) -> None:
+            self._splices.discard(splice)
+            self._strangers.remove(stranger)
+            with self._lock:
+                self._callers.pop(caller, None)
+
+        stranger.splice = Splice(self._selector, stranger.sock, server, stranger.seen, ended)
+        if not stranger.splice.closed:
+            self._splices.add(stranger.splice)
 
     def _meet(self, stranger: _Stranger) -> None:
-        with self._lock:
-            self._greeting += 1
-        threading.Thread(target=self._greet, args=(stranger,), name=f"{self._me.task} channel", daemon=True).start()
+        stranger.talk = Talk(stranger.sock, max(0.001, self._strangers.remaining_s(stranger)))
+        threading.Thread(
+            target=self._greet, args=(stranger, stranger.talk), name=f"{self._me.task} channel", daemon=True
+        ).start()
 
     def _refuse(self, stranger: _Stranger, reason: str) -> None:
         with self._lock:
@@ -274,9 +360,9 @@ class Listener:
         self._listening.close()
         if self._local is not None:
             self._local.close()
-        for stranger in list(self._unread.values()):
-            self._forget(stranger)
-            stranger.sock.close()
+        for stranger in self._strangers.all():
+            if stranger.splice is None and self._strangers.remove(stranger):
+                self._end(stranger)
         for splice in list(self._splices):
             splice.close()
         self._selector.close()
@@ -285,14 +371,14 @@ class Listener:
 
     # --- in a channel's thread
 
-    def _greet(self, stranger: _Stranger) -> None:
+    def _greet(self, stranger: _Stranger, talk: Talk) -> None:
         channel: Channel | None = None
         try:
-            channel = self._handshake(stranger)
+            channel = self._handshake(stranger, talk)
         finally:
-            with self._lock:
-                self._greeting -= 1
-                if channel is not None:
+            self._strangers.remove(stranger)
+            if channel is not None:
+                with self._lock:
                     self._channels.add(channel)
             self._wake()
         if channel is None:
@@ -310,19 +396,18 @@ class Listener:
             with self._lock:
                 self._channels.discard(channel)
 
-    def _handshake(self, stranger: _Stranger) -> Channel | None:
+    def _handshake(self, stranger: _Stranger, talk: Talk) -> Channel | None:
         try:
             met = receive_greeting(
-                stranger.sock,
+                talk,
                 me=self._me,
-                security=self._security,
+                security=self.security,
                 tls=self._tls,
-                make_offer=self._make_offer,
+                make_offer=lambda peer: self._let_in(stranger, peer),
                 redeem=self._redeem,
-                timeout_s=max(0.001, stranger.deadline - time.monotonic()),
             )
-        except Refusal as refusal:
-            self._refuse(stranger, refusal.detail)
+        except (Refusal, OpError) as refusal:
+            self._refuse(stranger, refusal.detail if isinstance(refusal, Refusal) else refusal.message)
             return None
         except TimeoutError:
             self._refuse(stranger, "it did not say who it is in time")
@@ -332,6 +417,11 @@ class Listener:
             stranger.sock.close()
             return None
         return make_channel(met, options=self._options) if met is not None else None
+
+    def _let_in(self, stranger: _Stranger, peer: Identity) -> Offer | None:
+        """What to offer to ``peer``, which has proved who it is."""
+        self._strangers.remove(stranger)
+        return self._make_offer(peer)
 
     def _make_offer(self, peer: Identity) -> Offer | None:
         if not self._machine:
@@ -349,13 +439,32 @@ class Listener:
 
 
 class _Stranger:
-    """A connection that has not said what it is."""
+    """A connection that has not proved who is at its other end.
 
-    def __init__(self, sock: socket.socket, place: str, deadline: float) -> None:
+    Attributes:
+      sock: the connection.
+      place: the other end's address, for people.
+      host: its host.
+      seen: what was read of it.
+      talk: its handshake, once that has begun.
+      splice: its way to the control plane, once it has one.
+    """
+
+    def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
-        self.place = place
-        self.deadline = deadline
+        self.place = _from(sock)
+        self.host = self.place.rpartition(":")[0]
         self.seen = b""
+        self.talk: Talk | None = None
+        self.splice: Splice | None = None
+
+
+def _user_of(sock: socket.socket) -> int:
+    """The id of the user whose process is at the other end of a Unix socket; this process's own where the system does
+    not tell: the folder of the socket keeps others out."""
+    if not hasattr(socket, "SO_PEERCRED"):
+        return os.geteuid()
+    return _CREDENTIALS.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))[1]
 
 
 def make_channel(met: Met, *, options: TransportOptions) -> Channel:

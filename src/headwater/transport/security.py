@@ -12,6 +12,10 @@ A shared token (``HEADWATER_TOKEN``), TLS certificates (``HEADWATER_TLS_CERT``, 
 
 A server that others than this machine can reach does not start without a token or a CA, unless told that this is meant
 (``HEADWATER_INSECURE=1``).
+
+On loopback, where no token is set and no CA, tasks let in programs of their own user only. Those know a token that all
+programs of the user find in a file (`headwater.transport.user_token`), and, where one launcher has started them, one
+that they have inherited (``HEADWATER_LAUNCH_TOKEN``). Either will do.
 """
 
 from __future__ import annotations
@@ -21,16 +25,32 @@ import os
 import socket
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from headwater.cluster.variables import INSECURE
+from headwater.cluster.addresses import Address
+from headwater.cluster.variables import INSECURE, LAUNCH_TOKEN
 from headwater.errors import InvalidArgumentError, PermissionDeniedError
+from headwater.transport.ports import resolve
+from headwater.transport.user_token import user_token
 
 TOKEN = "HEADWATER_TOKEN"
 CERTIFICATE = "HEADWATER_TLS_CERT"
 KEY = "HEADWATER_TLS_KEY"
 AUTHORITY = "HEADWATER_TLS_CA"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Tokens:
+    """What one end of a connection can prove that it knows, and lets others in for.
+
+    Attributes:
+      values: any one of them will do; with none, everybody is let in.
+      of_user: they are this user's and this launch's, and not from ``HEADWATER_TOKEN``.
+    """
+
+    values: tuple[str, ...] = field(default=(), repr=False)
+    of_user: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,6 +63,8 @@ class Security:
       key_file: the certificate's private key, PEM.
       authority_file: the certificate of the CA that signs all certificates of the cluster, PEM.
       insecure: let a server start that anybody who reaches it can use.
+      users_only: where nothing of the above guards a task, ask for the tokens of this user and launch; see `at`.
+      launch_token: what the launcher of this task gave to all of its tasks.
 
     Raises:
       InvalidArgumentError: only one of certificate and key is given, or a file cannot be read.
@@ -53,6 +75,8 @@ class Security:
     key_file: Path | None = None
     authority_file: Path | None = None
     insecure: bool = False
+    users_only: bool = False
+    launch_token: str | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if self.token == "":
@@ -87,7 +111,35 @@ class Security:
             key_file=file(KEY),
             authority_file=file(AUTHORITY),
             insecure=insecure or environ.get(INSECURE, "").strip().lower() in ("1", "true", "yes"),
+            users_only=True,
+            launch_token=environ.get(LAUNCH_TOKEN) or None,
         )
+
+    def at(self, host: str) -> Security:
+        """The same for connections from or to ``host`` alone: `users_only` holds there only on loopback, and only where
+        no token, no CA and nothing insecure was asked for."""
+        if not self.users_only:
+            return self
+        set_by_hand = self.token is not None or self.insecure or (self.certificate_file and self.authority_file)
+        return self if not set_by_hand and _reached_by_loopback(host) else replace(self, users_only=False)
+
+    def tokens(self) -> Tokens:
+        """What this end can prove that it knows, now: the user's token is read from its file each time.
+
+        Raises:
+          PermissionDeniedError: the user's token cannot be had, and no launcher gave another one.
+        """
+        if self.token is not None:
+            return Tokens(values=(self.token,))
+        if not self.users_only:
+            return Tokens()
+        inherited = () if self.launch_token is None else (self.launch_token,)
+        try:
+            return Tokens(values=(*inherited, user_token()), of_user=True)
+        except PermissionDeniedError:
+            if not inherited:
+                raise
+            return Tokens(values=inherited, of_user=True)
 
     @property
     def tls(self) -> bool:
@@ -143,6 +195,15 @@ class Security:
             raise InvalidArgumentError(
                 None, None, f"{AUTHORITY} ({self.authority_file}) holds no certificate: {error}"
             ) from error
+
+
+def _reached_by_loopback(host: str) -> bool:
+    """Whether the address at which a server for ``host`` listens, and which clients try first, is a loopback one."""
+    try:
+        place = resolve(Address(host, 0))[0][1]
+    except OSError:
+        return False
+    return ipaddress.ip_address(str(place[0]).partition("%")[0]).is_loopback
 
 
 def is_loopback(host: str) -> bool:

@@ -204,6 +204,7 @@ class SharedMemoryChannel(SocketChannel):
 
 def _new_memory(nbytes: int) -> tuple[int, mmap.mmap]:
     descriptor = os.memfd_create("headwater", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    os.fchmod(descriptor, 0o600)
     os.ftruncate(descriptor, nbytes)
     fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
     try:

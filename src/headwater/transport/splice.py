@@ -51,6 +51,9 @@ class Splice:
       server: a connection to where it shall go.
       first: what was read from ``stranger`` already.
       on_end: called once, when both connections are closed.
+
+    Attributes:
+      closed: whether they are.
     """
 
     def __init__(
@@ -65,7 +68,7 @@ class Splice:
         self._sockets = (stranger, server)
         self._directions = (_Direction(stranger, server, first), _Direction(server, stranger))
         self._on_end = on_end
-        self._closed = False
+        self.closed = False
         for sock in self._sockets:
             sock.setblocking(False)
             selector.register(sock, selectors.EVENT_READ, self.move)
@@ -73,7 +76,7 @@ class Splice:
 
     def move(self) -> None:
         """Moves what can be moved, and asks the selector for the rest."""
-        if self._closed:
+        if self.closed:
             return
         try:
             finished = [direction.move() for direction in self._directions]
@@ -103,9 +106,9 @@ class Splice:
 
     def close(self) -> None:
         """Ends both connections. May be called again."""
-        if self._closed:
+        if self.closed:
             return
-        self._closed = True
+        self.closed = True
         for sock in self._sockets:
             if sock.fileno() in self._selector.get_map():
                 self._selector.unregister(sock)

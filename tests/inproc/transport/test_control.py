@@ -116,9 +116,6 @@ class Server:
         workplace = Workplace()
         stack.callback(workplace.close)
         path = str(workplace.path / "control")
-        self.control = ControlServer(
-            path, me=PS, security=security, task=self.recorder, master=self.recorder, on_channel=echo, options=OPTIONS
-        )
         self.listener = Listener(
             Address("127.0.0.1", 0),
             me=PS,
@@ -127,6 +124,16 @@ class Server:
             options=OPTIONS,
             workplace=workplace,
             control_path=path,
+        )
+        self.control = ControlServer(
+            path,
+            me=PS,
+            security=self.listener.security,
+            task=self.recorder,
+            master=self.recorder,
+            on_channel=echo,
+            options=OPTIONS,
+            on_trusted=self.listener.trust,
         )
         self.address = self.listener.address
         stack.callback(self.stop)

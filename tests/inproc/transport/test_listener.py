@@ -252,7 +252,7 @@ def test_tokens_that_differ(
     assert told in failure.detail
     assert logged in message
     assert "HEADWATER_TOKEN" in failure.hint
-    assert "secret" not in str(failure) + message + repr(listener._security)
+    assert "secret" not in str(failure) + message + repr(listener.security)
 
 
 def test_certificates_that_do_not_fit(

@@ -32,7 +32,9 @@ class Asked:
     """What a task says of itself."""
 
     def __init__(self, address: str) -> None:
-        self._client = ControlClient(parse_address(address), peer="/job:ps/task:0", security=Security())
+        self._client = ControlClient(
+            parse_address(address), peer="/job:ps/task:0", security=Security.from_environment()
+        )
 
     def __call__(self, detail: str) -> int:
         return int(self._client.status().details[detail])

@@ -47,7 +47,7 @@ class Trap:
 def open_channel(address: Address, *, local: bool = True) -> Channel:
     return connect(
         address, me=Identity(task="a stranger", generation=0), wanted=Identity(task="", generation=0),
-        security=Security(), options=TransportOptions(local_sockets=local),
+        security=Security.from_environment(), options=TransportOptions(local_sockets=local),
     )  # fmt: skip
 
 
@@ -151,7 +151,7 @@ def test_what_strangers_send(tmp_path: Path) -> None:
                 until_closed(channel)
         steps_on(worker)
 
-        control = ControlClient(address, peer="the ps", security=Security())
+        control = ControlClient(address, peer="the ps", security=Security.from_environment())
         try:
             for send in (
                 lambda: control.add_plan("session", 1, trap),

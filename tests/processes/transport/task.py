@@ -46,9 +46,6 @@ def main() -> None:
     security = Security.from_environment()
     with contextlib.closing(Workplace()) as workplace:
         path = str(workplace.path / "control")
-        control = ControlServer(
-            path, me=ME, security=security, task=Nothing(), master=None, on_channel=echo, options=TransportOptions()
-        )
         listener = Listener(
             Address("127.0.0.1", 0),
             me=ME,
@@ -58,6 +55,10 @@ def main() -> None:
             workplace=workplace,
             control_path=path,
         )
+        control = ControlServer(
+            path, me=ME, security=listener.security, task=Nothing(), master=None, on_channel=echo,
+            options=TransportOptions(), on_trusted=listener.trust,
+        )  # fmt: skip
         control.start()
         listener.start()
         print(listener.address.port, flush=True)

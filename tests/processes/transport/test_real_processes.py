@@ -34,6 +34,7 @@ from headwater.transport.workplace import Workplace
 
 PS = Identity(task="/job:ps/task:0", generation=0)
 WORKER = Identity(task="/job:worker/task:0", generation=7)
+OURS = Security.from_environment()
 TASK = Path(__file__).with_name("task.py")
 
 Start = Callable[..., tuple[subprocess.Popen[str], Address]]
@@ -93,7 +94,7 @@ def test_a_free_port_has_no_holder() -> None:
 @pytest.mark.slow
 def test_a_task_in_another_process(start: Start) -> None:
     _, address = start(str(TASK))
-    channel = connect(address, me=WORKER, wanted=PS, security=Security(), options=TransportOptions())
+    channel = connect(address, me=WORKER, wanted=PS, security=OURS, options=TransportOptions())
     assert type(channel) is SharedMemoryChannel
     kept = []
     for number in range(12):
@@ -117,7 +118,7 @@ def test_a_task_in_another_process(start: Start) -> None:
 @pytest.mark.slow
 def test_a_task_that_is_killed(start: Start) -> None:
     process, address = start(str(TASK))
-    channel = connect(address, me=WORKER, wanted=PS, security=Security(), options=TransportOptions())
+    channel = connect(address, me=WORKER, wanted=PS, security=OURS, options=TransportOptions())
     assert not channel.peer_gone()
     process.kill()
     with pytest.raises(UnavailableError, match="/job:ps/task:0"):
@@ -128,9 +129,12 @@ def test_a_task_that_is_killed(start: Start) -> None:
 @pytest.mark.slow
 def test_a_task_that_is_stopped_is_noticed(start: Start) -> None:
     process, address = start(str(TASK))
-    channel = connect(address, me=WORKER, wanted=PS, security=Security(), options=TransportOptions())
+    channel = connect(address, me=WORKER, wanted=PS, security=OURS, options=TransportOptions())
     client = ControlClient(
-        address, peer=PS.task, security=Security(), on_lost=lambda: channel.break_off("it answers no more")
+        address,
+        peer=PS.task,
+        security=OURS,
+        on_lost=lambda: channel.break_off("it answers no more"),
     )
     client.status()
     assert not client.lost()
@@ -242,12 +246,12 @@ def test_a_parameter_server_does_not_grow_while_workers_come_and_go(start: Start
 
     def come_and_go(times: int) -> None:
         for _ in range(times):
-            channel = connect(address, me=WORKER, wanted=PS, security=Security(), options=TransportOptions())
+            channel = connect(address, me=WORKER, wanted=PS, security=OURS, options=TransportOptions())
             channel.send(Frame(1, (), [np.zeros(300_000)]))
             channel.recv()
             channel.close()
             with ExitStack() as stack:
-                client = ControlClient(address, peer=PS.task, security=Security())
+                client = ControlClient(address, peer=PS.task, security=OURS)
                 stack.callback(client.close)
                 client.status()
 

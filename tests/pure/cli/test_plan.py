@@ -30,7 +30,10 @@ def plan() -> Iterator[Any]:
             settings: LaunchSettings, env: dict[str, str] | None = None, gpus: Sequence[str] = ()
         ) -> dict[TaskName, TaskPlan]:
             sockets = {task: stack.enter_context(reserve_address()) for task in settings.tasks}
-            plans = plan_tasks(settings, sockets, job_id="j0b", status_address="/run/s", base_env=env or {}, gpus=gpus)
+            plans = plan_tasks(
+                settings, sockets, job_id="j0b", status_address="/run/s", launch_token="s3cret", base_env=env or {},
+                gpus=gpus,
+            )  # fmt: skip
             return {plan.task: plan for plan in plans}
 
         yield plan

@@ -14,15 +14,16 @@ from hypothesis import strategies as st
 from headwater.errors import AlreadyExistsError, InvalidArgumentError, PermissionDeniedError
 from headwater.transport.call_proof import MAX_SKEW_S, ProofChecker, make_proof
 from headwater.transport.certificates import make_certificates
-from headwater.transport.security import Security, is_loopback
+from headwater.transport.security import Security, Tokens, is_loopback
 
 METHOD = "/headwater.Task/GetStatus"
+SECRET = Tokens(values=("secret",))
 
 
 class TestSettings:
     def test_nothing_is_set(self) -> None:
         security = Security.from_environment({})
-        assert security == Security()
+        assert security == Security(users_only=True)
         assert not security.tls
 
     def test_all_is_set(self, tmp_path: Path) -> None:
@@ -126,17 +127,17 @@ class Clock:
 class TestProofs:
     def test_good_once(self) -> None:
         clock = Clock()
-        checker = ProofChecker("secret", clock=clock)
-        proof = make_proof("secret", METHOD, now=clock.now)
+        checker = ProofChecker(lambda: SECRET, clock=clock)
+        proof = make_proof(SECRET, METHOD, now=clock.now)
         assert checker.problem_with(METHOD, proof) is None
         assert checker.problem_with(METHOD, proof) == "the proof was used before"
-        assert checker.problem_with(METHOD, make_proof("secret", METHOD, now=clock.now)) is None
+        assert checker.problem_with(METHOD, make_proof(SECRET, METHOD, now=clock.now)) is None
         assert "secret" not in proof
 
     def test_for_another_call(self) -> None:
         clock = Clock()
-        problem = ProofChecker("secret", clock=clock).problem_with(
-            "/headwater.Task/Shutdown", make_proof("secret", METHOD, now=clock.now)
+        problem = ProofChecker(lambda: SECRET, clock=clock).problem_with(
+            "/headwater.Task/Shutdown", make_proof(SECRET, METHOD, now=clock.now)
         )
         assert problem is not None
         assert "HEADWATER_TOKEN" in problem
@@ -144,30 +145,30 @@ class TestProofs:
     @pytest.mark.parametrize("skew", [-MAX_SKEW_S - 1, MAX_SKEW_S + 1])
     def test_clocks_that_differ(self, skew: float) -> None:
         clock = Clock()
-        problem = ProofChecker("secret", clock=clock).problem_with(
-            METHOD, make_proof("secret", METHOD, now=clock.now + skew)
+        problem = ProofChecker(lambda: SECRET, clock=clock).problem_with(
+            METHOD, make_proof(SECRET, METHOD, now=clock.now + skew)
         )
         assert problem == "the clocks of the two machines are 301 s apart; 300 s are allowed"
 
     def test_no_proof_is_good_again_after_it_was_forgotten(self) -> None:
         clock = Clock()
-        checker = ProofChecker("secret", clock=clock)
-        early, late = (make_proof("secret", METHOD, now=clock.now + skew) for skew in (-MAX_SKEW_S, MAX_SKEW_S))
+        checker = ProofChecker(lambda: SECRET, clock=clock)
+        early, late = (make_proof(SECRET, METHOD, now=clock.now + skew) for skew in (-MAX_SKEW_S, MAX_SKEW_S))
         assert checker.problem_with(METHOD, early) is None
         assert checker.problem_with(METHOD, late) is None
         for _ in range(30):
             clock.now += MAX_SKEW_S / 10
             assert checker.problem_with(METHOD, early) is not None
             assert checker.problem_with(METHOD, late) is not None
-            assert checker.problem_with(METHOD, make_proof("secret", METHOD, now=clock.now)) is None
+            assert checker.problem_with(METHOD, make_proof(SECRET, METHOD, now=clock.now)) is None
         assert len(checker._seen) < 32
 
     def test_without_a_token_everybody_is_let_in(self) -> None:
-        assert ProofChecker(None).problem_with(METHOD, None) is None
-        assert ProofChecker(None).problem_with(METHOD, "whatever") is None
+        assert ProofChecker(Tokens).problem_with(METHOD, None) is None
+        assert ProofChecker(Tokens).problem_with(METHOD, "whatever") is None
 
     @given(st.text() | st.none())
     def test_anything_else_is_refused(self, proof: str | None) -> None:
-        problem = ProofChecker("secret", clock=Clock()).problem_with(METHOD, proof)
+        problem = ProofChecker(lambda: SECRET, clock=Clock()).problem_with(METHOD, proof)
         assert problem is not None
         assert "secret" not in problem

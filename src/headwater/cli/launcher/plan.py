@@ -14,7 +14,7 @@ from headwater.cli.child import PARENT
 from headwater.cli.execute import interpreter_command
 from headwater.cli.launcher.job import PS
 from headwater.cluster.names import TaskName
-from headwater.cluster.variables import LISTEN_FDS, MAX_WORKERS
+from headwater.cluster.variables import LAUNCH_TOKEN, LISTEN_FDS, MAX_WORKERS
 from headwater.platform.host.gpus import CPU_ONLY, VISIBLE
 from headwater.platform.host.guard import JOB, marked
 from headwater.telemetry.progress import STATUS_VARIABLE
@@ -116,6 +116,7 @@ def plan_tasks(
     *,
     job_id: str,
     status_address: str,
+    launch_token: str,
     base_env: Mapping[str, str],
     gpus: Sequence[str],
 ) -> tuple[TaskPlan, ...]:
@@ -126,6 +127,7 @@ def plan_tasks(
       sockets: for each task the socket that listens at its address.
       job_id: marks the processes of this job.
       status_address: the path of the socket that takes the tasks' progress.
+      launch_token: a secret of this job's tasks.
       base_env: the environment of the launcher.
       gpus: the names of the GPUs that workers may use, as ``CUDA_VISIBLE_DEVICES`` writes them.
     """
@@ -139,6 +141,7 @@ def plan_tasks(
         JOB: marked(base_env, job_id),
         PARENT: str(os.getpid()),
         STATUS_VARIABLE: status_address,
+        LAUNCH_TOKEN: launch_token,
     }
     workers = [task for task in settings.tasks if task.job != PS]
     plans: list[TaskPlan] = []

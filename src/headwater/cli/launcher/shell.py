@@ -108,6 +108,8 @@ def _prepare(settings: LaunchSettings, logs: Mapping[TaskName, TaskLog], outlet:
         status_socket = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
         status_socket.setblocking(False)
         status_socket.bind(status_address)
+        os.chmod(status_address, 0o600)
+        launch_token = secrets.token_hex(32)
 
         def prepare_tasks() -> tuple[Sequence[TaskPlan], Mapping[TaskName, socket.socket]]:
             sockets = {task: stack.enter_context(reserve_address()) for task in settings.tasks}
@@ -116,6 +118,7 @@ def _prepare(settings: LaunchSettings, logs: Mapping[TaskName, TaskLog], outlet:
                 sockets,
                 job_id=job_id,
                 status_address=status_address,
+                launch_token=launch_token,
                 base_env=os.environ,
                 gpus=find_gpus(os.environ),
             )

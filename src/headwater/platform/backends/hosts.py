@@ -81,16 +81,22 @@ class HostsBackend(TaskBackend):
     Args:
       connections: one for each host.
       lost_after_s: how long a host may be silent before its tasks count as lost, in seconds.
-      state_dir: a folder of the server for a secret from which each job's token is made, where tasks listen at
-        addresses that others reach; None where they do not.
+      state_dir: a folder of the server for a secret from which each job's token is made.
+      token_variable: how tasks get the token: ``HEADWATER_TOKEN`` where they listen at addresses that others reach.
     """
 
     def __init__(
-        self, connections: Sequence[HostConnection], *, lost_after_s: float, state_dir: Path | None = None
+        self,
+        connections: Sequence[HostConnection],
+        *,
+        lost_after_s: float,
+        state_dir: Path,
+        token_variable: str = _TOKEN,
     ) -> None:
         self._connections = {connection.host: connection for connection in connections}
         self._lost_after_s = lost_after_s
-        self._secret = None if state_dir is None else _secret(state_dir / "secret")
+        self._secret = _secret(state_dir / "secret")
+        self._token_variable = token_variable
         self._lock = threading.Lock()
         self._ledger = Ledger()
         self._known: set[str] = set()
@@ -205,9 +211,7 @@ class HostsBackend(TaskBackend):
 
     def _environment(self, job_id: str) -> dict[str, str]:
         """Variables for all tasks of a job, besides those of its orders: the same after every restart."""
-        if self._secret is None:
-            return {}
-        return {_TOKEN: hmac.new(self._secret, job_id.encode(), hashlib.sha256).hexdigest()}
+        return {self._token_variable: hmac.new(self._secret, job_id.encode(), hashlib.sha256).hexdigest()}
 
     def _state_without_answer(self, connection: HostConnection, error: BackendError) -> TaskState:
         """What is to be thought of a task whose host did not answer."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from headwater.cluster.variables import LAUNCH_TOKEN
 from headwater.errors import OpError
 from headwater.platform.backends.base import BackendError
 from headwater.platform.backends.hosts import HostsBackend
@@ -94,4 +95,6 @@ class LocalBackend(HostsBackend):
     name = "local"
 
     def __init__(self, settings: LocalSettings) -> None:
-        super().__init__([_ThisMachine(settings)], lost_after_s=0.0)
+        super().__init__(
+            [_ThisMachine(settings)], lost_after_s=0.0, state_dir=settings.state_dir, token_variable=LAUNCH_TOKEN
+        )

@@ -305,6 +305,7 @@ def _status_socket(folder: Path) -> Any:
         path.unlink(missing_ok=True)
         status = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
         status.bind(str(path))
+        path.chmod(0o600)
         stack.callback(path.unlink, missing_ok=True)
         yield status
 

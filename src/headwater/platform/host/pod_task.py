@@ -105,6 +105,7 @@ def run(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="headwater-")))
         status = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
         status.bind(str(folder / "status"))
+        (folder / "status").chmod(0o600)
         try:
             task = subprocess.Popen(
                 argv,
