@@ -32,7 +32,7 @@ uv=$(command -v "$dir/bin/uv" || command -v uv || true)
 if [ -z "$uv" ] && "$dir/bin/python" -m pip install --quiet --disable-pip-version-check uv; then
     uv=$dir/bin/uv
 fi
-if [ -n "$uv" ] && "$uv" pip install --quiet --python "$dir/bin/python" --editable '.[dev,keras]'; then
+if [ -n "$uv" ] && "$uv" pip install --quiet --python "$dir/bin/python" --editable '.[dev,keras,platform]'; then
     exit 0
 fi
-"$dir/bin/python" -m pip install --quiet --disable-pip-version-check --editable '.[dev,keras]'
+"$dir/bin/python" -m pip install --quiet --disable-pip-version-check --editable '.[dev,keras,platform]'

@@ -43,6 +43,10 @@ _PROGRAM_FOLLOWS = {
 _WrongArguments: Any = typer.BadParameter.__base__
 
 
+# What the extra `platform` installs, as it is imported.
+_OF_PLATFORM = frozenset({"alembic", "fastapi", "httpx", "jinja2", "sqlalchemy", "sse_starlette", "uvicorn", "yaml"})
+
+
 def run_app() -> int:
     """Runs the command that ``sys.argv`` names, and returns its exit code."""
     try:
@@ -55,6 +59,14 @@ def run_app() -> int:
         return 2
     except typer.Abort:  # an interrupt outside of a command's own handling
         return 130
+    except ModuleNotFoundError as error:
+        if error.name not in _OF_PLATFORM:
+            raise
+        print(
+            f"headwater {sys.argv[1]} needs {error.name}, which is not installed: pip install 'headwater[platform]'",
+            file=sys.stderr,
+        )
+        return 2
 
 
 @app.command(name="exec", context_settings=_PROGRAM_FOLLOWS)

@@ -7,6 +7,7 @@ when it is first imported; Headwater's is JAX, and importing this package says s
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
     from headwater.parameters.layout import MinSizePartitioner as MinSizePartitioner
 
 _BACKEND = "KERAS_BACKEND"
+
+if importlib.util.find_spec("keras") is None:
+    raise ImportError("headwater.keras needs Keras 3, which is not installed: pip install 'headwater[keras]'")
 
 if os.environ.setdefault(_BACKEND, "jax") != "jax":
     raise ImportError(f"{_BACKEND} is {os.environ[_BACKEND]!r}, but Headwater runs Keras on JAX: set it to 'jax'")
