@@ -1,8 +1,8 @@
 """Headwater: training on a cluster of parameter servers and workers, with TensorFlow's API on JAX.
 
 ``from headwater import tf`` is the namespace that programs written for TensorFlow expect. `ParameterServer` keeps the
-parameters of a JAX program on the ``ps`` tasks of a cluster. Both are loaded at first use, so that importing the
-package costs next to nothing.
+parameters of a JAX program on the ``ps`` tasks of a cluster. `report` tells the platform how far a program is. All are
+loaded at first use, so that importing the package costs next to nothing.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from headwater.compat import tf as tf
     from headwater.parameters.pytrees import ParameterServer as ParameterServer
+    from headwater.training.progress import report as report
 
 __version__ = "0.1.0"
 
 #: The public names that are loaded at first use, and the modules that hold them.
-_LAZY = {"ParameterServer": "headwater.parameters.pytrees"}
+_LAZY = {"ParameterServer": "headwater.parameters.pytrees", "report": "headwater.training.progress"}
 
 
 def __getattr__(name: str) -> Any:

@@ -105,6 +105,9 @@ def run(
     restarts: Annotated[
         int, typer.Option(help="How often all tasks start again when one of a mirrored job is lost.")
     ] = 3,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="With --job: print JSON, one line for each that a task prints.")
+    ] = False,
 ) -> None:
     """Starts a whole cluster on this machine and runs a program in every task of it.
 
@@ -120,7 +123,9 @@ def run(
     if job is not None:
         if program:
             _usage_error("run", "--job: the job file names the program; give no other")
-        raise typer.Exit(_run_job(job, least or None))
+        raise typer.Exit(_run_job(job, least or None, as_json=as_json))
+    if as_json:
+        _usage_error("run", "--json: is for --job alone: without it, what tasks print is shown as it is")
     try:
         invocation = parse_arguments(program or ())
         if invocation.kind == "stdin":
@@ -324,11 +329,11 @@ for _command in (
 app.add_typer(serve.token, name="token")
 
 
-def _run_job(path: Path, workers: int | None) -> int:
+def _run_job(path: Path, workers: int | None, *, as_json: bool) -> int:
     from headwater.cli.run_job import CannotRun, run_job  # noqa: PLC0415  a database takes half a second
 
     try:
-        return run_job(jobs.read_spec(path), workers=workers)
+        return run_job(jobs.read_spec(path), workers=workers, as_json=as_json)
     except CannotRun as error:
         _fail("run", f"{path}: {error}")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import logging
 import shutil
 import signal
@@ -12,15 +13,16 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from types import FrameType
 
-from headwater.cli.launcher.output import Outlet, make_view
+from headwater.cli.launcher.output import Outlet, PlainView, make_view
+from headwater.cluster.names import TaskName
 from headwater.platform.backends.local import LocalBackend, LocalSettings
 from headwater.platform.host.signals import handling
-from headwater.platform.logfiles import Follower
+from headwater.platform.logfiles import Follower, LogLine, in_order
 from headwater.platform.manager import Manager, ManagerSettings
 from headwater.platform.policy import NotPossible
 from headwater.platform.records import JobRecord
 from headwater.platform.spec import JobSpec
-from headwater.platform.states import AskStop, JobPhase
+from headwater.platform.states import AskStop, JobPhase, label
 from headwater.platform.store import Store
 
 _TURN_S = 0.2
@@ -31,7 +33,17 @@ class CannotRun(Exception):
     """The job cannot be run here; the message says why."""
 
 
-def run_job(spec: JobSpec, *, workers: int | None = None) -> int:
+class JsonView(PlainView):
+    """Lines for programs, each a JSON object: ``{"task": ..., "line": ...}`` or ``{"event": ...}``."""
+
+    def line(self, task: TaskName, stream: str, text: str) -> None:
+        print(json.dumps({"task": label(task), "line": text}))
+
+    def note(self, text: str) -> None:
+        print(json.dumps({"event": text}))
+
+
+def run_job(spec: JobSpec, *, workers: int | None = None, as_json: bool = False) -> int:
     """Runs a job until it is over, with what its tasks print shown, and returns the exit code of the command.
 
     That is 0 for a job that succeeded, the first failed task's own for one that failed, 128 + n after signal n. However
@@ -61,7 +73,7 @@ def run_job(spec: JobSpec, *, workers: int | None = None) -> int:
                     record = manager.submit(spec, owner="headwater run", archive=archive, workers=workers)
                 except NotPossible as error:
                     raise CannotRun(str(error)) from error
-                return _watch(manager, record)
+                return _watch(manager, record, as_json=as_json)
 
 
 def _archive(spec: JobSpec, settings: ManagerSettings) -> str | None:
@@ -77,9 +89,9 @@ def _archive(spec: JobSpec, settings: ManagerSettings) -> str | None:
     return digest
 
 
-def _watch(manager: Manager, record: JobRecord) -> int:
+def _watch(manager: Manager, record: JobRecord, *, as_json: bool) -> int:
     """Shows what the tasks print and what happens to them, until the job is over."""
-    outlet = Outlet(make_view(tuple(record.state.tasks)))
+    outlet = Outlet(JsonView() if as_json else make_view(tuple(record.state.tasks)))
     followers: dict[str, Follower] = {}
     seen = change = 0
     signals: list[int] = []
@@ -107,17 +119,17 @@ def _watch(manager: Manager, record: JobRecord) -> int:
 
 
 def _show_lines(manager: Manager, record: JobRecord, followers: dict[str, Follower], outlet: Outlet) -> bool:
-    more = False
-    for name, task in record.state.tasks.items():
-        if task.label not in followers:
-            followers[task.label] = Follower(manager.settings.log_path(record.id, task.label))
-        lines = followers[task.label].lines()
-        if record.state.phase.over and not lines:
-            lines = followers[task.label].close()
-        for line in lines:
-            outlet.line(name, "stdout", line)
-        more = more or bool(lines)
-    return more
+    labels = {task.label: name for name, task in record.state.tasks.items()}
+    found: dict[str, list[LogLine]] = {}
+    for task in labels:
+        if task not in followers:
+            followers[task] = Follower(manager.settings.log_path(record.id, task))
+        found[task] = followers[task].lines()
+        if record.state.phase.over and not found[task]:
+            found[task] = followers[task].close()
+    for task, line in in_order(found):
+        outlet.line(labels[task], "stdout", line.text)
+    return any(found.values())
 
 
 def _exit_code(record: JobRecord, signals: list[int]) -> int:

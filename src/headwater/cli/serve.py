@@ -29,6 +29,10 @@ def serve(
     backends: Annotated[
         Path | None, typer.Option(help="A file with its backends; this machine alone unless given.")
     ] = None,
+    trusted_proxy: Annotated[
+        list[str] | None,
+        typer.Option(help="A proxy's address, whose X-Forwarded-For and X-Forwarded-Proto are believed; repeatable."),
+    ] = None,
     max_running: Annotated[int, typer.Option(min=0, help="At most so many jobs run at once; 0: no bound.")] = 0,
     keep_days: Annotated[
         float, typer.Option(min=0, help="Jobs that are over are forgotten after so many days, logs and all; 0: never.")
@@ -64,6 +68,7 @@ def serve(
             certificate=certificate,
             key=key,
             auth=not no_auth,
+            trusted_proxies=tuple(trusted_proxy or ()),
             max_running=max_running,
             keep_days=keep_days,
             keep_jobs=keep_jobs,

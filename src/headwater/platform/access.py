@@ -40,15 +40,15 @@ def identify(
     Raises:
       Refused: nobody that is known, or too often.
     """
-    client = request.client.host if request.client is not None else "?"
-    _check_rate(platform.failures.take(client, cost=0), "too many wrong tokens")
+    client = client_of(request)
+    # A token that is right is never refused for what others at the same address, such as a proxy's, have tried.
     identity = _known(request, platform, credentials)
     if identity is None:
         if credentials is not None or SESSION_COOKIE in request.cookies:
-            platform.failures.take(client)
-            raise _unknown("this token does not hold, or no longer")
+            check_rate(platform.failures.take(client), "too many wrong tokens")
+            raise _unknown("this token is not valid, or no longer")
         raise _unknown("a token is needed: send it as 'Authorization: Bearer TOKEN'")
-    _check_rate(platform.rate.take(identity.token_id or client), "too many requests")
+    check_rate(platform.rate.take(identity.token_id or client), "too many requests")
     return identity
 
 
@@ -80,7 +80,13 @@ MayRun = Annotated[Identity, Depends(_may("run"))]
 MayAdmin = Annotated[Identity, Depends(_may("admin"))]
 
 
-def _check_rate(wait_s: float, message: str) -> None:
+def client_of(request: Request) -> str:
+    """The address of whoever sends a request, as a proxy that is trusted says it."""
+    return request.client.host if request.client is not None else "?"
+
+
+def check_rate(wait_s: float, message: str) -> None:
+    """Raises `Refused` where a client has to wait."""
     if wait_s > 0:
         seconds = max(1, math.ceil(wait_s))
         raise Refused(429, f"{message}: wait for {seconds} s", headers={"Retry-After": str(seconds)})

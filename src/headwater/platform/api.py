@@ -10,20 +10,24 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Body, Depends, Path, Query, Request, Response
+from fastapi.responses import PlainTextResponse, StreamingResponse
 
 import headwater
 from headwater.platform.access import MayAdmin, MayRun, MayView, PlatformOf
-from headwater.platform.backends.base import BackendError
+from headwater.platform.backends.base import BackendError, HostCapacity, Resources
 from headwater.platform.errors import Refused
+from headwater.platform.finding import CURSOR, find_lines, whole_log
 from headwater.platform.job_file import JobSpecError, read_job_file
-from headwater.platform.logfiles import MAX_PART, read_part
+from headwater.platform.logfiles import MAX_PART, plain, read_part
 from headwater.platform.records import JobRecord
+from headwater.platform.service import HOSTS_S
 from headwater.platform.spec import JobSpec, job_of, job_schema
 from headwater.platform.states import AskRestart, AskScale, AskStop, JobPhase
 from headwater.platform.views import (
     AttemptView,
     ErrorView,
     EventView,
+    FoundView,
     HostView,
     JobList,
     JobSummary,
@@ -50,6 +54,9 @@ router = APIRouter(responses=_REFUSALS)
 
 JobId = Annotated[str, Path(pattern=r"^[a-z0-9-]{1,64}$", description="The job's id.")]
 TaskPart = Annotated[str, Path(pattern=r"^(ps|chief|worker|evaluator)-\d{1,6}$", description="E.g. worker-0.")]
+TaskQuery = Annotated[
+    str | None, Query(pattern=r"^(ps|chief|worker|evaluator)-\d{1,6}$", description="Only this task, e.g. worker-0.")
+]
 _BYTES = {"type": "string", "format": "binary"}
 _ARCHIVE_BODY = {"requestBody": {"required": True, "content": {"application/octet-stream": {"schema": _BYTES}}}}
 _JOB_SCHEMA = JobSpec.model_json_schema(ref_template="#/components/schemas/{model}")
@@ -142,13 +149,14 @@ def schema(identity: MayView) -> dict[str, Any]:
 
 @router.get("/hosts", tags=["server"])
 def hosts(platform: PlatformOf, identity: MayView) -> list[HostView]:
-    """All machines, and what is free on them."""
+    """All machines, and what is free on them. A backend that does not tell is one entry without a host."""
     found: list[HostView] = []
-    for name, backend in platform.manager.backends.items():
+    for name, lane in platform.manager.lanes.items():
         try:
-            found += [HostView.of(name, host) for host in backend.capacity().hosts]
+            found += [HostView.of(name, host) for host in lane.capacity(HOSTS_S).hosts]
         except BackendError as error:
-            raise Refused(503, str(error)) from error
+            nothing = Resources()
+            found.append(HostView.of(name, HostCapacity(host="", total=nothing, free=nothing, problem=str(error))))
     return found
 
 
@@ -282,14 +290,56 @@ def log(
     offset: Annotated[int, Query(ge=-(2**53), lt=2**53, description="In bytes; negative from the end.")] = 0,
     tail: Annotated[int | None, Query(ge=0, le=100_000, description="Instead, the last so many lines.")] = None,
     limit: Annotated[int, Query(ge=1, le=MAX_PART, description="At most so many bytes.")] = MAX_PART,
+    times: Annotated[bool, Query(description="With the time before each line.")] = False,
 ) -> LogView:
-    """A part of what a task printed."""
-    known = task_names(platform.manager.job(job_id))
-    if task not in known:
-        raise Refused(404, f"job {job_id} has no task {task}; it has {', '.join(known[:20])}")
+    """A part of what a task printed. Offsets and sizes are those of the log, which has a time before each line."""
+    check_task(platform.manager.job(job_id), task)
     part = read_part(platform.settings.log_path(job_id, task), offset=offset, tail=tail, limit=limit)
-    text = part.data.decode("utf-8", "replace")
+    text = plain(part.data, times=times)
     return LogView(task=task, text=text, offset=part.offset, next_offset=part.offset + len(part.data), size=part.size)
+
+
+@router.get("/jobs/{job_id}/search", tags=["jobs"])
+def search_logs(
+    job_id: JobId,
+    platform: PlatformOf,
+    identity: MayView,
+    text: Annotated[str, Query(min_length=1, max_length=200, description="Part of a line, whatever its case.")],
+    task: TaskQuery = None,
+    cursor: Annotated[
+        str | None, Query(max_length=40, pattern=CURSOR, description="Where the last answer ended.")
+    ] = None,
+    limit: Annotated[int, Query(ge=1, le=1000, description="At most so many lines.")] = 200,
+) -> FoundView:
+    """The lines of all that a job's tasks printed which hold a text, task after task."""
+    record = platform.manager.job(job_id)
+    if task is not None:
+        check_task(record, task)
+    names = task_names(record) if task is None else [task]
+    return find_lines(platform.settings, job_id, names, text, cursor=cursor, limit=limit)
+
+
+@router.get(
+    "/jobs/{job_id}/download",
+    tags=["jobs"],
+    response_class=PlainTextResponse,
+    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
+)
+def download_logs(
+    job_id: JobId,
+    platform: PlatformOf,
+    identity: MayView,
+    task: TaskQuery = None,
+    times: Annotated[bool, Query(description="With the time before each line.")] = True,
+) -> StreamingResponse:
+    """All that a task printed, or all tasks in the order of time, as one file."""
+    record = platform.manager.job(job_id)
+    if task is not None:
+        check_task(record, task)
+    names = task_names(record) if task is None else [task]
+    headers = {"Content-Disposition": f'attachment; filename="{job_id}{f"-{task}" if task else ""}.log"'}
+    lines = whole_log(platform.settings, job_id, names, times=times)
+    return StreamingResponse(lines, media_type="text/plain; charset=utf-8", headers=headers)
 
 
 @router.get("/tokens", tags=["tokens"])
@@ -313,6 +363,13 @@ def take_token(
     if not platform.auth.take_back(token_id):
         raise Refused(404, f"there is no token {token_id}")
     return Response(status_code=204)
+
+
+def check_task(record: JobRecord, task: str) -> None:
+    """Raises `Refused` where a job has no such task."""
+    known = task_names(record)
+    if task not in known:
+        raise Refused(404, f"job {record.id} has no task {task}; it has {', '.join(known[:20])}")
 
 
 def task_names(record: JobRecord) -> Sequence[str]:

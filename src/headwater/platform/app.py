@@ -19,6 +19,7 @@ from headwater.platform import api, stream
 from headwater.platform.access import SAFE_METHODS
 from headwater.platform.archive_store import TooLarge
 from headwater.platform.archives import ArchiveError
+from headwater.platform.backends.base import BackendError
 from headwater.platform.errors import Refused
 from headwater.platform.job_file import JobSpecError, Problem, format_path
 from headwater.platform.manager import NoSuchJob
@@ -150,6 +151,7 @@ def _handle_errors(app: FastAPI) -> None:
     handler(JobSpecError, wrong_job)
     handler(NoSuchJob, lambda error: answer(404, str(error.args[0])))
     handler(NotPossible, lambda error: answer(409, str(error)))
+    handler(BackendError, lambda error: answer(503, str(error)))
     handler(TooLarge, lambda error: answer(413, str(error)))
     handler(ArchiveError, lambda error: answer(422, str(error)))
     handler(RequestValidationError, wrong_fields)

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 from headwater.platform.archives import ArchiveError
+from headwater.platform.host.folders import private_folder
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 # The first bytes of gzip, zip, bzip2, xz and zstandard; a plain tar has its name further on.
@@ -44,7 +45,7 @@ class ArchiveStore:
           TooLarge: it is larger than is taken.
           ArchiveError: it is no tar or zip file.
         """
-        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        private_folder(self._folder)
         digest, size, head = hashlib.sha256(), 0, b""
         path = self._folder / f".{secrets.token_hex(8)}"
         try:

@@ -21,6 +21,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from headwater.platform.backends.base import Backend, BackendError
 from headwater.platform.job_file import JobFile, JobSpecError, Problem, read_job_file
+from headwater.platform.lanes import BackendSource
 
 # By name: the module, its backend and its settings. Imported when asked for: most need what is not always installed.
 _BACKENDS = {
@@ -33,8 +34,8 @@ _BACKENDS = {
 _DEFAULT = "default"
 
 
-def load_backends(path: Path | None, data_dir: Path, *, local: dict[str, Any] | None = None) -> list[Backend]:
-    """The backends of a server, the default one first.
+def load_backends(path: Path | None, data_dir: Path, *, local: dict[str, Any] | None = None) -> list[BackendSource]:
+    """The backends of a server, the default one first. None of them is asked anything yet.
 
     Args:
       path: the file; None for this machine alone.
@@ -43,7 +44,7 @@ def load_backends(path: Path | None, data_dir: Path, *, local: dict[str, Any] | 
 
     Raises:
       JobSpecError: a field of the file is wrong; the message names it and its line.
-      BackendError: an engine cannot be used from here.
+      BackendError: what a backend needs is not installed.
       OSError: the file cannot be read.
     """
     if path is None:
@@ -60,7 +61,7 @@ def load_backends(path: Path | None, data_dir: Path, *, local: dict[str, Any] | 
     return [_backend(file, name, parts[name], data_dir, local if name == "local" else None) for name in names]
 
 
-def _backend(file: JobFile, name: str, fields: Any, data_dir: Path, defaults: dict[str, Any] | None) -> Backend:
+def _backend(file: JobFile, name: str, fields: Any, data_dir: Path, defaults: dict[str, Any] | None) -> BackendSource:
     if name not in _BACKENDS:
         raise JobSpecError([file.problem((name,), f"is no backend; there are {', '.join(_BACKENDS)}")], file.source)
     if fields is None:
@@ -85,8 +86,8 @@ def _backend(file: JobFile, name: str, fields: Any, data_dir: Path, defaults: di
         settings = TypeAdapter(settings_type).validate_python(given)
     except ValidationError as error:
         raise JobSpecError([_problem(file, name, entry) for entry in error.errors()], file.source) from error
-    backend: Backend = getattr(module, backend_name)(settings)
-    return backend
+    kind: type[Backend] = getattr(module, backend_name)
+    return BackendSource(name=name, kind=kind, connect=lambda: cast("Any", kind)(settings))
 
 
 def _problem(file: JobFile, name: str, entry: Any) -> Problem:

@@ -23,7 +23,7 @@ _STREAM_TIMEOUT = httpx.Timeout(30.0, read=60.0)
 
 
 class ClientError(Exception):
-    """The server refused, or cannot be reached; the message says why and what to do.
+    """The server refused or cannot be reached, or a file cannot be read; the message says why and what to do.
 
     Attributes:
       status: the HTTP status; 0 where there was no answer.
@@ -97,8 +97,11 @@ class Client:
 
     def upload(self, archive: Path) -> str:
         """Hands in an archive and returns its digest."""
-        with archive.open("rb") as file:
-            answer = self._call("PUT", "/archives", content=file, timeout=httpx.Timeout(600.0))
+        try:
+            with archive.open("rb") as file:
+                answer = self._call("PUT", "/archives", content=file, timeout=httpx.Timeout(600.0))
+        except OSError as error:
+            raise ClientError(f"archive: {archive} cannot be read: {error.strerror or error}") from error
         return str(answer["digest"])
 
     def job_id(self, job: str) -> str:

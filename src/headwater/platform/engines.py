@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from headwater.cluster.names import TaskName
 from headwater.platform import policy
 from headwater.platform.backends.base import (
     BackendError,
@@ -23,63 +24,136 @@ from headwater.platform.backends.base import (
 from headwater.platform.backends.base import (
     TaskState as Found,
 )
+from headwater.platform.live import JobIsGone, LiveJobs
 from headwater.platform.records import JobRecord
 from headwater.platform.spec import Count, JobSpec
 from headwater.platform.states import Decision, JobPhase, JobState, Note, TaskPhase, TaskState, Tick
+from headwater.telemetry.talk import Talk
 
 _GONE = ("succeeded", "failed", "lost", "preempted", "cancelled")
 
 
-def advance(
-    record: JobRecord,
-    backend: JobBackend,
-    *,
-    log_dir: Path,
-    archive: Path | None,
-    now: float,
-    store: Callable[[JobRecord, tuple[Note, ...]], None],
-) -> JobRecord:
-    """One turn of a job that an engine runs.
+class EngineJobs:
+    """The jobs of one engine.
 
     Args:
-      record: the job as it was.
+      jobs: all jobs.
       backend: the engine.
-      log_dir: a folder for what tasks print.
-      archive: what is unpacked into the tasks' working folder; None for nothing.
-      now: in seconds since 1970.
-      store: stores what was decided, before and after it is done.
-
-    Returns:
-      The job as it is.
+      log_dir: gives the folder for what a job's tasks print.
+      archive: gives what is unpacked into the tasks' working folder; None for nothing.
     """
-    record = _keep(record, policy.decide(record.state, Tick(), now), store)
-    state = record.state
-    if record.handle is None:
-        due = state.phase is JobPhase.RUNNING or (state.phase is JobPhase.QUEUED and now >= state.not_before)
-        return _submit(record, backend, log_dir=log_dir, archive=archive, now=now, store=store) if due else record
-    if state.phase.over:
-        return record
-    if state.phase is JobPhase.ENDING:
-        backend.stop_job(record.handle, grace_s=state.spec.deadlines.grace)
-    report = backend.poll_job(record.handle)
-    if report.phase in _GONE:
+
+    def __init__(
+        self,
+        jobs: LiveJobs,
+        backend: JobBackend,
+        *,
+        log_dir: Callable[[str], Path],
+        archive: Callable[[JobRecord], Path | None],
+    ) -> None:
+        self._jobs = jobs
+        self._backend = backend
+        self._log_dir = log_dir
+        self._archive = archive
+
+    def advance(self, record: JobRecord) -> None:
+        """One turn of a job.
+
+        Raises:
+          BackendError: the engine could not be asked, or did not do it.
+          JobIsGone: the job is not here any more.
+        """
+        record = self._jobs.follow(record, stalled)
+        record = self._jobs.decide(record, Tick())
+        state = record.state
+        if record.handle is not None and record.handle_attempt != state.attempt:
+            # Of an attempt that is over: the next one must find nothing of it.
+            record = self._take_back(record)
+        if record.handle is None:
+            due = state.phase is JobPhase.RUNNING or (
+                state.phase is JobPhase.QUEUED and self._jobs.clock() >= state.not_before
+            )
+            if due:
+                self._submit(record)
+            else:
+                self._jobs.drop_if_over(record)
+            return
+        if state.phase.over:
+            self._jobs.drop_if_over(record)
+            return
+        if state.phase is JobPhase.ENDING:
+            self._backend.stop_job(record.handle, grace_s=state.spec.deadlines.grace)
+        report = self._backend.poll_job(record.handle)
         # Deleted before it is stored that it may be submitted anew: a second deletion does no harm.
-        decision = reported(state, report, now)
-        if not decision.state.phase.over:
-            backend.delete_job(record.handle)
-            record = replace(record, handle=None)
-        return _keep(record, decision, store)
-    return _keep(record, reported(state, report, now), store)
+        again = report.phase in _GONE and not reported(state, report, self._jobs.clock()).state.phase.over
+        if again:
+            self._backend.delete_job(record.handle)
+        record = self._jobs.follow(
+            record,
+            lambda now, at: reported(now, report, at),
+            alter=lambda now: replace(now, handle=None if again else now.handle, talks=_talks(report)),
+        )
+        self._jobs.drop_if_over(record)
+
+    def _take_back(self, record: JobRecord) -> JobRecord:
+        assert record.handle is not None
+        self._backend.delete_job(record.handle)
+        return self._jobs.decide(record, alter=lambda now: replace(now, handle=None))
+
+    def _submit(self, record: JobRecord) -> None:
+        state = record.state
+        log_dir = self._log_dir(record.id)
+        log_dir.mkdir(parents=True, exist_ok=True)
+        order = JobOrder(
+            job_id=record.id,
+            attempt=state.attempt,
+            spec=with_count(state.spec, state.workers),
+            log_dir=log_dir,
+            archive=self._archive(record),
+        )
+        try:
+            handle = self._backend.submit_job(order)
+        except BackendError as error:
+            refusal = error
+            self._jobs.follow(record, lambda now, at: _not_taken(now, refusal, at))
+            return
+        try:
+            record = self._jobs.follow(
+                record,
+                lambda now, _: _handed_over(now, state.attempt, self._backend.name),
+                alter=lambda now: replace(now, handle=handle, handle_attempt=state.attempt),
+            )
+            if record.state.phase.over:  # somebody stopped it meanwhile
+                self._jobs.drop_if_over(self._take_back(record))
+        except JobIsGone:
+            self._backend.delete_job(handle)
+            raise
+
+
+def stalled(state: JobState, now: float) -> Decision:
+    """What follows where a task of a running job has made no progress for too long: all of it is started anew."""
+    if state.phase is not JobPhase.RUNNING:
+        return Decision(state)
+    for task in state.tasks.values():
+        verdict = policy.stall(state, task, now)
+        if verdict is not None:
+            note = Note("stalled", f"{task.label}: {verdict}", task.label)
+            decision = _again(state, f"{task.label}: {verdict}", now)
+            return Decision(decision.state, (note, *decision.notes))
+    return Decision(state)
 
 
 def reported(state: JobState, report: JobReport, now: float) -> Decision:
     """What an engine's report at ``now`` leads to."""
     notes: list[Note] = []
     for name, task in state.tasks.items():
-        restarts = report.restarts.get(name, task.attempt)
-        if restarts > task.attempt:
+        # The engine forgets what it has deleted: a number that was higher before is the right one.
+        further = max(0, report.restarts.get(name, 0) - task.restarts)
+        if further:
             notes.append(Note("restarting", f"{task.label} was started again by the engine", task.label))
-        moved = _task(replace(task, attempt=restarts), report.tasks.get(name), now)
+            attempt, restarts = task.attempt + further, task.restarts + further
+            task = replace(task, attempt=attempt, restarts=restarts, started_at=None, progress_at=None)
+        moved = _task(task, report.tasks.get(name), now)
         if moved.phase is not task.phase and moved.phase is TaskPhase.FAILED:
             notes.append(Note("failed", f"{task.label} failed: {moved.reason}", task.label))
         state = state.with_task(moved)
@@ -115,43 +189,45 @@ def with_count(spec: JobSpec, workers: int) -> JobSpec:
     return spec.model_copy(update={"workers": asked})
 
 
-def _submit(
-    record: JobRecord,
-    backend: JobBackend,
-    *,
-    log_dir: Path,
-    archive: Path | None,
-    now: float,
-    store: Callable[[JobRecord, tuple[Note, ...]], None],
-) -> JobRecord:
-    state = record.state
-    log_dir.mkdir(parents=True, exist_ok=True)
-    order = JobOrder(
-        job_id=record.id,
-        attempt=state.attempt,
-        spec=with_count(state.spec, state.workers),
-        log_dir=log_dir,
-        archive=archive,
-    )
-    try:
-        handle = backend.submit_job(order)
-    except BackendError as error:
-        if error.temporary:
-            if state.reason == str(error):
-                return record
-            waiting = replace(state, reason=str(error))
-            return _keep(record, Decision(waiting, (Note("pending", str(error)),)), store)
-        failed = replace(state, phase=JobPhase.ENDING, then=JobPhase.FAILED, reason=str(error))
-        return _keep(record, policy.decide(failed, Tick(), now), store)
-    tasks = {name: replace(task, phase=TaskPhase.STARTING) for name, task in state.tasks.items()}
-    state = replace(state, tasks=tasks, reason=f"handed to {backend.name}")
-    return _keep(replace(record, handle=handle), Decision(state, (Note("placed", state.reason),)), store)
+def _handed_over(state: JobState, attempt: int, engine: str) -> Decision:
+    if state.attempt != attempt or state.phase not in (JobPhase.QUEUED, JobPhase.RUNNING):
+        return Decision(state)
+    tasks = {name: replace(task, phase=TaskPhase.STARTING, restarts=0) for name, task in state.tasks.items()}
+    state = replace(state, tasks=tasks, reason=f"handed to {engine}")
+    return Decision(state, (Note("placed", state.reason),))
 
 
-def _keep(record: JobRecord, decision: Decision, store: Callable[[JobRecord, tuple[Note, ...]], None]) -> JobRecord:
-    moved = record.with_state(decision.state)
-    store(moved, decision.notes)
-    return moved
+def _not_taken(state: JobState, error: BackendError, now: float) -> Decision:
+    if state.phase not in (JobPhase.QUEUED, JobPhase.RUNNING):
+        return Decision(state)
+    if error.temporary:
+        if state.reason == str(error):
+            return Decision(state)
+        return Decision(replace(state, reason=str(error)), (Note("pending", str(error)),))
+    failed = replace(state, phase=JobPhase.ENDING, then=JobPhase.FAILED, reason=str(error))
+    return policy.decide(failed, Tick(), now)
+
+
+def _again(state: JobState, reason: str, now: float, *notes: Note) -> Decision:
+    """All tasks end, and the job is submitted anew, if its rules allow another restart."""
+    rules = state.spec.restart
+    if state.attempt_at is not None and now - state.attempt_at >= rules.reset_after:
+        state = replace(state, restarts=0)
+    if rules.policy == "never" or state.restarts >= rules.limit:
+        times = f" (after {state.restarts} restarts)" if state.restarts else ""
+        return Decision(replace(state, phase=JobPhase.ENDING, then=JobPhase.FAILED, reason=f"{reason}{times}"), notes)
+    pause = policy.pause(rules, state.restarts)
+    again = f"{reason}; restart {state.restarts + 1} of {rules.limit}, after {pause:g} s"
+    state = replace(state, restarts=state.restarts + 1, not_before=now + pause)
+    return Decision(replace(state, phase=JobPhase.ENDING, then=JobPhase.QUEUED, reason=again), notes)
+
+
+def _talks(report: JobReport) -> dict[TaskName, Talk]:
+    return {
+        name: found.progress.talk
+        for name, found in report.tasks.items()
+        if isinstance(found, Running) and found.progress is not None and found.progress.talk is not None
+    }
 
 
 def _conclusion(state: JobState, report: JobReport, now: float) -> Decision:
@@ -160,7 +236,6 @@ def _conclusion(state: JobState, report: JobReport, now: float) -> Decision:
     def ends(then: JobPhase, reason: str, *notes: Note) -> Decision:
         return Decision(replace(state, phase=JobPhase.ENDING, then=then, reason=reason), notes)
 
-    rules = state.spec.restart
     match report.phase:
         case "succeeded":
             return ends(JobPhase.SUCCEEDED, "all workers are done")
@@ -172,11 +247,10 @@ def _conclusion(state: JobState, report: JobReport, now: float) -> Decision:
                 return ends(JobPhase.FAILED, report.reason, note)
             state = replace(state, requeues=state.requeues + 1)
             return ends(JobPhase.QUEUED, f"{report.reason}; the job goes back to the queue", note)
-        case "lost" if rules.policy != "never" and state.restarts < rules.limit:
-            pause = policy.pause(rules, state.restarts)
-            again = f"restart {state.restarts + 1} of {rules.limit}, after {pause:g} s"
-            state = replace(state, restarts=state.restarts + 1, not_before=now + pause)
-            return ends(JobPhase.QUEUED, f"{report.reason}; {again}", Note("lost", report.reason))
+        case "lost":
+            return _again(state, report.reason, now, Note("lost", report.reason))
+        case "failed" if report.again:
+            return _again(state, report.reason, now)
         case _:
             return ends(JobPhase.FAILED, report.reason or "the engine reports a failure")
 
@@ -187,25 +261,41 @@ def _task(task: TaskState, found: Found | None, now: float) -> TaskState:
         case Running():
             phase = TaskPhase.STARTING if found.waiting else TaskPhase.RUNNING
             progress = found.progress
+            began = None if found.waiting else task.started_at or found.started_at or now
             task = replace(
                 task,
                 phase=TaskPhase.ENDING if ending else phase,
                 reason=found.waiting,
-                started_at=task.started_at or found.started_at or now,
+                started_at=began,
+                host=found.host or task.host,
+                progress_at=task.progress_at or (None if found.waiting else now),
             )
             if progress is None:
                 return task
+            moved = progress.step is not None and progress.step != task.step
             return replace(
                 task,
                 step=task.step if progress.step is None else progress.step,
                 steps_per_s=progress.steps_per_s,
                 loss=task.loss if progress.loss is None else progress.loss,
+                metrics=progress.metrics or task.metrics,
+                progress_at=now if moved else task.progress_at,
             )
         case Exited():
             stopped = TaskPhase.STOPPED if found.stopped or ending else TaskPhase.FAILED
             phase = TaskPhase.SUCCEEDED if found.code == 0 else stopped
+            last = found.progress
             return replace(
-                task, phase=phase, code=found.code, reason=found.reason, ended_at=found.at or now, steps_per_s=None
+                task,
+                phase=phase,
+                code=found.code,
+                reason=found.reason,
+                ended_at=task.ended_at or found.at or now,
+                steps_per_s=None,
+                host=found.host or task.host,
+                step=task.step if last is None or last.step is None else last.step,
+                loss=task.loss if last is None or last.loss is None else last.loss,
+                metrics=task.metrics if last is None else last.metrics or task.metrics,
             )
         case Lost():
             return replace(task, phase=TaskPhase.FAILED, reason=found.reason, ended_at=now, steps_per_s=None)

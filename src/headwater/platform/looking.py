@@ -8,6 +8,8 @@ from headwater.cluster.names import TaskName
 from headwater.platform.backends.base import Exited, Lost, Running, TaskBackend, Usage
 from headwater.platform.records import Attempt, JobRecord, Sample
 from headwater.platform.states import Ended, Event, Progressed, TaskPhase, TaskState
+from headwater.telemetry.progress import Progress
+from headwater.telemetry.talk import Talk
 
 # Of a task's progress about a thousand samples for each tenfold of its time are kept.
 _SAMPLES = 1000
@@ -20,10 +22,12 @@ class Seen:
     Attributes:
       events: what happened since the last look, in its order.
       usages: what each running task uses.
+      talks: what each running task says of itself beside its progress.
     """
 
     events: tuple[Event, ...]
     usages: dict[TaskName, Usage]
+    talks: dict[TaskName, Talk]
 
 
 def look(record: JobRecord, backend: TaskBackend, now: float) -> Seen:
@@ -31,6 +35,7 @@ def look(record: JobRecord, backend: TaskBackend, now: float) -> Seen:
     ends: list[tuple[float, Ended]] = []
     moves: list[Event] = []
     usages: dict[TaskName, Usage] = {}
+    talks: dict[TaskName, Talk] = {}
     for name, task in record.state.tasks.items():
         if not task.phase.alive or task.phase is TaskPhase.STARTING:
             continue
@@ -40,15 +45,17 @@ def look(record: JobRecord, backend: TaskBackend, now: float) -> Seen:
             continue
         found = backend.poll(handle)
         progress = None if isinstance(found, Lost) else found.progress
-        if progress is not None and _is_new(task, progress.step, progress.steps_per_s, progress.loss):
-            moves.append(Progressed(name, progress.step, progress.steps_per_s, progress.loss))
+        if progress is not None and _is_new(task, progress):
+            moves.append(Progressed(name, progress.step, progress.steps_per_s, progress.loss, progress.metrics))
+        if progress is not None and progress.talk is not None and isinstance(found, Running):
+            talks[name] = progress.talk
         if not isinstance(found, Running):
             ends.append((found.at if isinstance(found, Exited) else now, Ended(name, found)))
         elif found.usage is not None:
             usages[name] = found.usage
     # The first failure is the one that came first, not the one that was looked at first.
     ends.sort(key=lambda entry: entry[0])
-    return Seen(events=(*moves, *(end for _, end in ends)), usages=usages)
+    return Seen(events=(*moves, *(end for _, end in ends)), usages=usages, talks=talks)
 
 
 def ended_attempt(begun: Attempt, task: TaskState, how: Exited | Lost, now: float) -> Attempt:
@@ -89,6 +96,7 @@ class Sampler:
                         step=task.step,
                         steps_per_s=task.steps_per_s,
                         loss=task.loss,
+                        metrics=task.metrics,
                         usage=usage,
                     )
                 )
@@ -99,9 +107,10 @@ class Sampler:
         self._at = {key: at for key, at in self._at.items() if key[0] != job_id}
 
 
-def _is_new(task: TaskState, step: int | None, steps_per_s: float | None, loss: float | None) -> bool:
+def _is_new(task: TaskState, progress: Progress) -> bool:
     return (
-        (step is not None and step != task.step)
-        or steps_per_s != task.steps_per_s
-        or (loss is not None and loss != task.loss)
+        (progress.step is not None and progress.step != task.step)
+        or progress.steps_per_s != task.steps_per_s
+        or (progress.loss is not None and progress.loss != task.loss)
+        or (bool(progress.metrics) and progress.metrics != task.metrics)
     )

@@ -52,6 +52,7 @@ from headwater.platform.states import (
 
 #: The roles whose end ends the job; all other tasks serve them.
 WORKING = ("worker", "chief")
+# How a task ends whose program is not there, or cannot be run: another start would end in the same way.
 _CANNOT_RUN = 127
 # How a task ends that somebody else asked to end.
 _TERMINATED = (-signal.SIGTERM, 128 + signal.SIGTERM)
@@ -137,6 +138,8 @@ def _placed(state: JobState, event: Placed, now: float) -> Decision:
 
 
 def _not_placed(state: JobState, event: NotPlaced, now: float) -> Decision:
+    if state.phase is JobPhase.QUEUED and not event.ever:
+        return _end(state, JobPhase.FAILED, f"nothing that this server has can hold it: {event.reason}", now)
     if state.reason == event.reason or state.phase not in (JobPhase.QUEUED, JobPhase.RUNNING):
         return Decision(state)
     return Decision(replace(state, reason=event.reason), (Note("pending", event.reason),))
@@ -161,6 +164,7 @@ def _progressed(state: JobState, event: Progressed, now: float) -> Decision:
         step=task.step if event.step is None else event.step,
         steps_per_s=event.steps_per_s,
         loss=task.loss if event.loss is None else event.loss,
+        metrics=event.metrics or task.metrics,
         progress_at=now if moved else task.progress_at,
     )
     return Decision(state.with_task(task))
@@ -216,7 +220,8 @@ def _failed(state: JobState, task: TaskState, fault: Fault, now: float) -> Decis
     state = replace(state.with_task(task), first=first)
     note = Note("failed", str(fault), task.label)
     restarts = task.restarts if state.spec.restart_scope == "task" else state.restarts
-    if rules.policy == "never" or restarts >= rules.limit:
+    hopeless = fault.code == _CANNOT_RUN
+    if rules.policy == "never" or restarts >= rules.limit or hopeless:
         times = f" (after {restarts} restarts)" if restarts else ""
         decision = _end(state, JobPhase.FAILED, f"{first}{times}", now)
         return Decision(decision.state, (note, *decision.notes))
@@ -357,20 +362,22 @@ def _tick_running(state: JobState, now: float) -> Decision:
         return _end(state, JobPhase.FAILED, f"ran for longer than its deadline of {limit:g} s", now)
     notes: list[Note] = []
     for task in tuple(state.tasks.values()):
-        stalls_at = _stalls_at(state, task)
-        if stalls_at is not None and now >= stalls_at:
-            at = f"step {task.step}" if task.step is not None else "its start"
-            verdict = f"no progress since {at}, {state.spec.deadlines.progress:g} s ago"
+        verdict = stall(state, task, now)
+        if verdict is not None:
             state = state.with_task(replace(task, phase=TaskPhase.ENDING, verdict=verdict, reason=verdict))
             notes.append(Note("stalled", f"{task.label}: {verdict}; it is ended", task.label))
     return Decision(state, tuple(notes))
 
 
-def _stalls_at(state: JobState, task: TaskState) -> float | None:
+def stall(state: JobState, task: TaskState, now: float) -> str | None:
+    """Why a task counts as one that hangs; None where it does not."""
     limit = state.spec.deadlines.progress
     if limit is None or task.name.job not in WORKING or task.phase is not TaskPhase.RUNNING:
         return None
-    return None if task.progress_at is None else task.progress_at + limit
+    if task.progress_at is None or now < task.progress_at + limit:
+        return None
+    at = f"step {task.step}" if task.step is not None else "its start"
+    return f"no progress since {at}, {limit:g} s ago"
 
 
 def _settle(state: JobState, now: float) -> Decision:

@@ -9,6 +9,7 @@ from typing import Literal
 from headwater.cluster.names import TaskName
 from headwater.platform.backends.base import Place, Usage
 from headwater.platform.states import JobState, Note
+from headwater.telemetry.talk import Talk
 
 TokenRole = Literal["view", "run", "admin"]
 """What a token allows: to look, to run jobs, to give tokens. Each allows what those before it do."""
@@ -28,7 +29,11 @@ class JobRecord:
       places: where its tasks run, or are to run.
       handles: the backend's handle of each task that was started.
       usages: what each running task uses.
+      talks: what each running task says of itself beside its progress.
       handle: the engine's handle of the whole job, where one runs it as a whole.
+      handle_attempt: the job's attempt that ``handle`` is of.
+      sweep: what it is one of many jobs of; None for one of its own.
+      settings: which values it has of those that differ within its sweep.
     """
 
     id: str
@@ -40,7 +45,11 @@ class JobRecord:
     places: Mapping[TaskName, Place] = field(default_factory=dict[TaskName, Place])
     handles: Mapping[TaskName, str] = field(default_factory=dict[TaskName, str])
     usages: Mapping[TaskName, Usage] = field(default_factory=dict[TaskName, Usage])
+    talks: Mapping[TaskName, Talk] = field(default_factory=dict[TaskName, Talk])
     handle: str | None = None
+    handle_attempt: int = 0
+    sweep: str | None = None
+    settings: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def with_state(self, state: JobState) -> JobRecord:
         """This record with ``state`` in place of what it was."""
@@ -99,6 +108,7 @@ class Sample:
       step: the global step.
       steps_per_s: the task's own speed.
       loss: the latest loss.
+      metrics: further numbers that it reported, by name.
       usage: what it used.
     """
 
@@ -107,6 +117,7 @@ class Sample:
     step: int | None = None
     steps_per_s: float | None = None
     loss: float | None = None
+    metrics: Mapping[str, float] = field(default_factory=dict[str, float])
     usage: Usage | None = None
 
 

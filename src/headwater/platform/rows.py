@@ -17,7 +17,9 @@ from headwater.platform.tables import AttemptRow, EventRow, JobRow, SampleRow, T
 _JOB_FIELDS = tuple(
     field.name for field in fields(JobState) if field.name not in ("spec", "phase", "then", "first", "tasks")
 )
-_TASK_FIELDS = tuple(field.name for field in fields(TaskState) if field.name not in ("name", "phase", "first"))
+_TASK_FIELDS = tuple(
+    field.name for field in fields(TaskState) if field.name not in ("name", "phase", "first", "metrics")
+)
 _USAGE_FIELDS = tuple(field.name for field in fields(Usage))
 
 
@@ -32,6 +34,9 @@ def job_values(record: JobRecord) -> dict[str, Any]:
         "backend": record.backend,
         "archive": record.archive,
         "handle": record.handle,
+        "handle_attempt": record.handle_attempt,
+        "sweep": record.sweep,
+        "settings": dict(record.settings),
         "spec": state.spec.model_dump(mode="json", exclude_defaults=True),
         "phase": state.phase.value,
         "then": state.then.value if state.then is not None else None,
@@ -52,6 +57,7 @@ def task_values(record: JobRecord, task: TaskState) -> dict[str, Any]:
         "place": place.encode() if place is not None else None,
         "handle": record.handles.get(task.name),
         "usage": asdict(usage) if usage is not None else None,
+        "metrics": dict(task.metrics),
         **{name: getattr(task, name) for name in _TASK_FIELDS},
     }
 
@@ -70,6 +76,7 @@ def job_record(row: JobRow, tasks: Iterable[TaskRow]) -> JobRecord:
                 name=name,
                 phase=TaskPhase(task.phase),
                 first=_fault(task.first),
+                metrics=task.metrics,
                 **{field: getattr(task, field) for field in _TASK_FIELDS},
             )
             for name, task in named
@@ -83,6 +90,9 @@ def job_record(row: JobRow, tasks: Iterable[TaskRow]) -> JobRecord:
         backend=row.backend,
         archive=row.archive,
         handle=row.handle,
+        handle_attempt=row.handle_attempt,
+        sweep=row.sweep,
+        settings={name: str(value) for name, value in (row.settings or {}).items()},
         state=state,
         places={name: Place.decode(task.place) for name, task in named if task.place is not None},
         handles={name: task.handle for name, task in named if task.handle is not None},
@@ -118,6 +128,7 @@ def sample_values(job_id: str, sample: Sample) -> dict[str, Any]:
         "step": sample.step,
         "steps_per_s": sample.steps_per_s,
         "loss": sample.loss,
+        "metrics": dict(sample.metrics),
         **{name: usage.get(name) for name in _USAGE_FIELDS},
     }
 
@@ -128,8 +139,14 @@ def sample_record(row: SampleRow) -> Sample:
     if row.cpu_s is not None and row.memory_bytes is not None:
         usage = Usage(**{name: getattr(row, name) for name in _USAGE_FIELDS})
     return Sample(
-        task=row.task, at=row.at, step=row.step, steps_per_s=row.steps_per_s, loss=row.loss, usage=usage
-    )  # fmt: skip
+        task=row.task,
+        at=row.at,
+        step=row.step,
+        steps_per_s=row.steps_per_s,
+        loss=row.loss,
+        metrics=row.metrics,
+        usage=usage,
+    )
 
 
 def token_record(row: TokenRow) -> Token:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Literal
+from typing import Any, Literal
 
 import uvicorn
 from fastapi import APIRouter
@@ -18,7 +18,9 @@ from fastapi import APIRouter
 from headwater.platform.app import create_app
 from headwater.platform.auth import Auth
 from headwater.platform.backends.base import Backend
+from headwater.platform.host.folders import private_file, private_folder
 from headwater.platform.host.signals import handling
+from headwater.platform.lanes import BackendSource
 from headwater.platform.logging_setup import LogFormat, set_up_logging
 from headwater.platform.manager import Manager, ManagerSettings
 from headwater.platform.service import Platform
@@ -46,6 +48,7 @@ class ServerSettings:
       certificate: a PEM file with the server's certificate chain, for TLS.
       key: a PEM file with its private key.
       auth: whether clients have to show a token.
+      trusted_proxies: addresses of proxies whose ``X-Forwarded-For`` and ``X-Forwarded-Proto`` are believed.
       max_running: at most so many jobs run at once; 0 for no bound.
       max_archive_bytes: larger archives are refused.
       poll_s: seconds between two looks at all tasks.
@@ -61,6 +64,7 @@ class ServerSettings:
     certificate: Path | None = None
     key: Path | None = None
     auth: bool = True
+    trusted_proxies: tuple[str, ...] = ()
     max_running: int = 0
     max_archive_bytes: int = 1 << 30
     poll_s: float = 0.5
@@ -89,8 +93,21 @@ class ServerSettings:
 
 
 def open_store(settings: ServerSettings) -> Store:
-    """The server's database, ready for use; raises `StoreError`."""
-    settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    """The server's database, ready for use, in a folder that its user alone can read.
+
+    Raises:
+      StoreError: the database cannot be used.
+      ServerError: the folder is another user's.
+    """
+    try:
+        private_folder(settings.data_dir.absolute())
+    except PermissionError as error:
+        raise ServerError(f"--data-dir: {error}") from error
+    for name in ("headwater.db", "headwater.db-wal", "headwater.db-shm", TOKEN_FILE):
+        private_file(settings.data_dir / name)
+    for name in ("jobs", "archives"):
+        if (settings.data_dir / name).exists():
+            private_folder(settings.data_dir.absolute() / name)
     store = Store(settings.database or f"sqlite:///{settings.data_dir.absolute() / 'headwater.db'}")
     store.open()
     return store
@@ -98,7 +115,7 @@ def open_store(settings: ServerSettings) -> Store:
 
 def serve_forever(
     settings: ServerSettings,
-    backends: Sequence[Backend],
+    backends: Sequence[Backend | BackendSource],
     *,
     announce: Callable[[str], None],
     routers: Sequence[APIRouter] = (),
@@ -116,6 +133,8 @@ def serve_forever(
       ServerError: the address cannot be had, or the certificate cannot be read.
     """
     set_up_logging(settings.log_format)
+    # Jobs' files, what they print and the database may all hold secrets.
+    os.umask(0o077)
     store = open_store(settings)
     notifier = Notifier()
     manager = Manager(
@@ -148,6 +167,7 @@ def serve_forever(
                 ssl_keyfile=settings.key,
                 timeout_graceful_shutdown=_SHUTDOWN_S,
                 server_header=False,
+                **proxy_settings(settings.trusted_proxies),
             )
             try:
                 with handling({signal.SIGINT: _nothing, signal.SIGTERM: _nothing}):
@@ -158,6 +178,11 @@ def serve_forever(
         manager.close()
         notifier.close()
         store.close()
+
+
+def proxy_settings(trusted: Sequence[str]) -> dict[str, Any]:
+    """What uvicorn is told of proxies: only those that are named may say for whom they ask, not even this machine's."""
+    return {"proxy_headers": bool(trusted), "forwarded_allow_ips": list(trusted)}
 
 
 class _Server(uvicorn.Server):

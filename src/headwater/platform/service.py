@@ -17,6 +17,9 @@ from headwater.platform.spec import JobSpec
 from headwater.platform.states import JobPhase
 from headwater.platform.store import Store
 
+#: How long whoever asks for machines waits for one backend, in seconds.
+HOSTS_S = 5.0
+
 
 class Platform:
     """A server's parts.

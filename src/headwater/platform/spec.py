@@ -32,6 +32,7 @@ from pydantic import (
 
 from headwater.platform.job_file import JobFile, JobSpecError, Problem, read_job_file
 from headwater.platform.quantities import Duration, Size
+from headwater.telemetry.printed import compile_pattern
 
 Role = Literal["ps", "chief", "worker", "evaluator"]
 """What a task is for, as ``TF_CONFIG`` calls it."""
@@ -211,6 +212,22 @@ class DeadlineSpec(_Model):
     grace: Duration = 30.0
 
 
+def _progress_pattern(value: str) -> str:
+    compile_pattern(value)
+    return value
+
+
+class ProgressSpec(_Model):
+    """How the platform learns how far a task is, for programs that print it and report nothing.
+
+    Attributes:
+      pattern: a regular expression with a group ``(?P<step>...)``, ``(?P<loss>...)`` or both, which each line that a
+        task prints is held against. Unless given, lines such as ``Step: 1200, loss: 0.031`` are understood.
+    """
+
+    pattern: Annotated[Text, AfterValidator(_progress_pattern), Field(max_length=1000)] | None = None
+
+
 class NotifySpec(_Model):
     """Whom to tell when the job ends.
 
@@ -296,6 +313,7 @@ class JobSpec(_Model):
       evaluator: a task that evaluates beside the training.
       restart: what happens when a task fails.
       deadlines: how long things may take.
+      progress: how lines that tasks print tell their progress.
       priority: jobs with a higher one start first.
       requeue: whether a preempted job goes back to the queue; otherwise it has failed.
       checkpoint_dir: where the job keeps its checkpoints; tasks find it in ``HEADWATER_CHECKPOINT_DIR``.
@@ -322,6 +340,7 @@ class JobSpec(_Model):
     evaluator: OneTask = RoleSpec(count=Count(least=0, most=0))
     restart: RestartSpec = RestartSpec()
     deadlines: DeadlineSpec = DeadlineSpec()
+    progress: ProgressSpec = ProgressSpec()
     priority: int = Field(default=0, ge=-1000, le=1000)
     requeue: bool = True
     checkpoint_dir: Folder | None = None

@@ -94,6 +94,8 @@ class TaskState:
       step: the global step that it reported last.
       steps_per_s: its speed, as reported.
       loss: its loss, as reported.
+      metrics: further numbers that it reported, by name.
+      host: where an engine runs it, as far as that tells.
       progress_at: when its step last changed.
     """
 
@@ -112,6 +114,8 @@ class TaskState:
     step: int | None = None
     steps_per_s: float | None = None
     loss: float | None = None
+    metrics: Mapping[str, float] = field(default_factory=dict[str, float])
+    host: str = ""
     progress_at: float | None = None
 
     @property
@@ -175,9 +179,10 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class NotPlaced:
-    """There is no place for the tasks that need one, and why."""
+    """There is no place for the tasks that need one, and why; ``ever``: whether there may be one later."""
 
     reason: str
+    ever: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +208,7 @@ class Progressed:
     step: int | None
     steps_per_s: float | None = None
     loss: float | None = None
+    metrics: Mapping[str, float] = field(default_factory=dict[str, float])
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,8 @@ from sse_starlette import EventSourceResponse
 from starlette.concurrency import run_in_threadpool
 
 from headwater.platform.access import MayView, PlatformOf
-from headwater.platform.api import JobId, task_names
-from headwater.platform.errors import Refused
-from headwater.platform.logfiles import Follower
+from headwater.platform.api import JobId, check_task, task_names
+from headwater.platform.logfiles import Follower, in_order
 from headwater.platform.manager import NoSuchJob
 from headwater.platform.records import JobRecord
 from headwater.platform.service import Platform
@@ -67,10 +66,14 @@ async def stream_logs(
     tail: Annotated[int | None, Query(ge=0, le=100_000, description="Begin with the last so many lines.")] = None,
     follow: Annotated[bool, Query(description="Go on until the job is over.")] = True,
 ) -> EventSourceResponse:
-    """What a job's tasks print, a line an event: ``{"task": "worker-0", "line": "..."}``."""
+    """What a job's tasks print, in the order of time, a line an event: ``{"task": "ps-0", "at": ..., "line": "..."}``.
+
+    ``at`` is in seconds since 1970 by the clock of the task's host. Where ``tail`` is given, the stream begins with the
+    last so many lines of all tasks together.
+    """
     record = await run_in_threadpool(platform.manager.job, job_id)
-    if task is not None and task not in task_names(record):
-        raise Refused(404, f"job {job_id} has no task {task}; it has {', '.join(task_names(record)[:20])}")
+    if task is not None:
+        check_task(record, task)
     return EventSourceResponse(_lines(platform, job_id, task, tail, follow))
 
 
@@ -100,6 +103,7 @@ async def _lines(
     platform: Platform, job_id: str, only: str | None, tail: int | None, follow: bool
 ) -> AsyncGenerator[dict[str, str]]:
     followers: dict[str, Follower] = {}
+    first = True
     async with platform.feed.listen() as changed:
         while not platform.feed.closing:
             # Looked at before the logs are: what a job that is over has printed is all there.
@@ -107,28 +111,23 @@ async def _lines(
             if record is None:
                 return
             last = not follow or record.state.phase.over
-            more = False
-            for name in task_names(record):
-                if only is not None and name != only:
-                    continue
+            names = [name for name in task_names(record) if only in (None, name)]
+            for name in names:
                 if name not in followers:
                     path = platform.settings.log_path(job_id, name)
                     followers[name] = await run_in_threadpool(Follower, path, tail=tail)
-                lines = await run_in_threadpool(followers[name].lines)
-                more = more or bool(lines)
-                for line in lines:
-                    yield _line(name, line)
+            lines = {name: await run_in_threadpool(followers[name].lines) for name in names}
+            more = any(lines.values())
             if last and not more:
-                for name, follower in followers.items():
-                    for line in follower.close():
-                        yield _line(name, line)
+                lines = {name: followers[name].close() for name in names}
+            shown = list(in_order(lines))
+            for name, line in shown[-tail:] if first and tail else shown:
+                yield {"data": json.dumps({"task": name, "at": line.at, "line": line.text})}
+            first = False
+            if last and not more:
                 return
             if not more:
                 await platform.feed.wait(changed, _LOG_TURN_S)
-
-
-def _line(task: str, line: str) -> dict[str, str]:
-    return {"data": json.dumps({"task": task, "line": line})}
 
 
 async def _job(platform: Platform, job_id: str) -> JobRecord | None:

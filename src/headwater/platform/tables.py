@@ -54,6 +54,9 @@ class JobRow(Base):
     requeues: Mapped[int]
     attempt: Mapped[int]
     first: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+    handle_attempt: Mapped[int] = mapped_column(server_default="0")
+    sweep: Mapped[str | None] = mapped_column(String(64), index=True)
+    settings: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
 
 
 class TaskRow(Base):
@@ -82,6 +85,8 @@ class TaskRow(Base):
     place: Mapped[str | None] = mapped_column(Text)
     handle: Mapped[str | None] = mapped_column(Text)
     usage: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+    metrics: Mapped[dict[str, Any]] = mapped_column(server_default="{}")
+    host: Mapped[str] = mapped_column(Text, server_default="")
 
 
 class AttemptRow(Base):
@@ -128,6 +133,18 @@ class SampleRow(Base):
     memory_bytes: Mapped[int | None] = mapped_column(BigInteger)
     gpu_memory_bytes: Mapped[int | None] = mapped_column(BigInteger)
     gpu_utilization: Mapped[float | None]
+    metrics: Mapped[dict[str, Any]] = mapped_column(server_default="{}")
+
+
+class SecretRow(Base):
+    """A value that jobs name, and nobody reads: only its encrypted form is here."""
+
+    __tablename__ = "secrets"
+
+    name: Mapped[str] = mapped_column(String(60), primary_key=True)
+    owner: Mapped[str] = mapped_column(String(100))
+    changed_at: Mapped[float]
+    value: Mapped[str] = mapped_column(Text)
 
 
 class TokenRow(Base):

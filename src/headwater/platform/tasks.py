@@ -11,8 +11,10 @@ import headwater
 from headwater.cluster.config import EVALUATOR
 from headwater.cluster.names import TaskName
 from headwater.platform.backends.base import Resources, TaskOrder, TaskRequest
+from headwater.platform.host.programs import PROGRAM
 from headwater.platform.records import JobRecord
 from headwater.platform.spec import FOLDERS, JobSpec, Role
+from headwater.telemetry.printed import PATTERN_VARIABLE
 
 #: How this machine calls the command ``headwater`` of this very installation.
 HERE = (sys.executable, str(Path(headwater.__file__).with_name("__main__.py")))
@@ -77,6 +79,8 @@ def task_environment(
         "TF_CONFIG": json.dumps(config),
         "HEADWATER_JOB_ID": job_id,
         "HEADWATER_ATTEMPT": str(attempt),
+        **({PROGRAM: spec.program} if spec.program is not None else {}),
+        **({PATTERN_VARIABLE: spec.progress.pattern} if spec.progress.pattern is not None else {}),
         **folders,
         **spec.env,
         **spec.role(role).env,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
@@ -79,6 +80,7 @@ class TaskView(View):
     step: int | None
     steps_per_s: float | None
     loss: Loss
+    metrics: Mapping[str, Loss]
     usage: UsageView | None
 
     @classmethod
@@ -92,7 +94,7 @@ class TaskView(View):
             phase=task.phase,
             attempt=task.attempt,
             restarts=task.restarts,
-            host=place.host if place is not None else None,
+            host=place.host if place is not None else task.host or None,
             address=place.address if place is not None else None,
             started_at=task.started_at,
             ended_at=task.ended_at,
@@ -101,6 +103,7 @@ class TaskView(View):
             step=task.step,
             steps_per_s=task.steps_per_s,
             loss=task.loss,
+            metrics=task.metrics,
             usage=_usage(usage),
         )
 
@@ -217,6 +220,7 @@ class SampleView(View):
     step: int | None
     steps_per_s: float | None
     loss: Loss
+    metrics: Mapping[str, Loss]
     usage: UsageView | None
 
     @classmethod
@@ -239,6 +243,22 @@ class LogView(View):
     offset: int
     next_offset: int
     size: int
+
+
+class FoundLine(View):
+    """A line that was looked for; ``offset`` is where it begins in its task's log, in bytes."""
+
+    task: str
+    at: float | None
+    line: str
+    offset: int
+
+
+class FoundView(View):
+    """Lines that hold a text. ``cursor`` continues the search; None where all was looked through."""
+
+    lines: list[FoundLine]
+    cursor: str | None
 
 
 class ResourcesView(View):

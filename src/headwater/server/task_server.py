@@ -27,6 +27,7 @@ from headwater.server.steps import StepService
 from headwater.task.kinds import HOLD, RUN_CALLABLE
 from headwater.task.metrics import MetricsServer, metrics_address
 from headwater.task.progress_watch import ProgressWatch, behind_after_s
+from headwater.task.telling import Teller
 from headwater.telemetry.snapshot import SNAPSHOT_DETAIL, Snapshot
 from headwater.telemetry.watchdog import ProgressWatchdog
 from headwater.transport.channel import Channel
@@ -105,6 +106,7 @@ class TaskServer:
             self._workplace.close()
             raise
         self._metrics: MetricsServer | None = None
+        self._teller = Teller(str(task), self.snapshot)
         try:
             wanted = metrics_address()
             if wanted is not None:
@@ -188,6 +190,7 @@ class TaskServer:
             self._metrics.stop()
             self._metrics = None
         self._watch.stop()
+        self._teller.close()
         self._wiring.waiter.cancel()
         self._master.close()
         self._listener.stop()

@@ -3,11 +3,12 @@
 The protocol: the environment variable ``HEADWATER_STATUS`` holds the path of a Unix datagram socket. Each datagram is
 one JSON object of at most `MAX_DATAGRAM` bytes::
 
-    {"task": "/job:worker/task:0", "step": 1200, "steps_per_s": 812.5, "loss": 0.031}
+    {"task": "/job:worker/task:0", "step": 1200, "steps_per_s": 812.5, "loss": 0.031, "metrics": {"accuracy": 0.9}}
 
 ``step`` is the global step; ``steps_per_s`` counts the task's own steps. ``together`` is true from a task that cannot
-go on without the others, so that all of them are to be started again when one is lost. Every field but ``task`` may be
-missing.
+go on without the others, so that all of them are to be started again when one is lost. ``talk`` is who the task talks
+to and how stale its gradients were (`headwater.telemetry.talk`). Every field but ``task`` may be missing, and what is
+missing has not changed.
 Reporting never waits and never fails: where nobody listens, or too slowly, the report is dropped.
 """
 
@@ -18,12 +19,16 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
+from headwater.telemetry.talk import Talk
+
 STATUS_VARIABLE = "HEADWATER_STATUS"
-MAX_DATAGRAM = 1024
+MAX_DATAGRAM = 8192
+MAX_METRICS = 16
+_MAX_NAME = 40
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,6 +41,8 @@ class Progress:
       steps_per_s: steps of this task itself in a second, None where unknown.
       loss: the latest loss, None where unknown.
       together: True from a task that cannot go on without the others, None where nothing is said of it.
+      metrics: further numbers by name, such as ``accuracy``; at most `MAX_METRICS`.
+      talk: who the task talks to; None where nothing is said of it.
     """
 
     task: str
@@ -43,6 +50,8 @@ class Progress:
     steps_per_s: float | None = None
     loss: float | None = None
     together: bool | None = None
+    metrics: Mapping[str, float] = field(default_factory=dict[str, float])
+    talk: Talk | None = None
 
     def encode(self) -> bytes:
         """This report as a datagram."""
@@ -52,6 +61,8 @@ class Progress:
             "steps_per_s": self.steps_per_s,
             "loss": self.loss,
             "together": self.together,
+            "metrics": dict(self.metrics) or None,
+            "talk": self.talk.fields() if self.talk is not None else None,
         }
         return json.dumps({name: value for name, value in fields.items() if value is not None}).encode()
 
@@ -75,7 +86,28 @@ class Progress:
             steps_per_s=_number(values.get("steps_per_s")),
             loss=_number(values.get("loss")),
             together=True if values.get("together") is True else None,
+            metrics=_metrics(values.get("metrics")),
+            talk=Talk.of(values.get("talk")),
         )
+
+    def followed_by(self, later: Progress) -> Progress:
+        """What is known after a further report: what that does not say has not changed, but for the speed."""
+        return replace(
+            self,
+            task=later.task or self.task,
+            step=self.step if later.step is None else later.step,
+            # Who only talks, or only tells metrics, says nothing of speed.
+            steps_per_s=later.steps_per_s if later.tells_progress else self.steps_per_s,
+            loss=self.loss if later.loss is None else later.loss,
+            together=self.together if later.together is None else later.together,
+            metrics=dict(list({**self.metrics, **later.metrics}.items())[:MAX_METRICS]),
+            talk=self.talk if later.talk is None else later.talk,
+        )
+
+    @property
+    def tells_progress(self) -> bool:
+        """Whether it says how far the task is, or how fast."""
+        return self.step is not None or self.steps_per_s is not None or self.loss is not None
 
 
 def report(progress: Progress) -> None:
@@ -132,6 +164,11 @@ class ProgressReporter:
         return ProgressReporter(task=task, address=os.environ.get(STATUS_VARIABLE) or None)
 
     @property
+    def task(self) -> str:
+        """The device name of the task; empty where none is named."""
+        return self._task
+
+    @property
     def listening(self) -> bool:
         """Whether reports go anywhere."""
         return self._socket is not None
@@ -183,6 +220,13 @@ class ProgressReporter:
         except OSError:
             # Nobody there, or nobody fast enough: the next report tells more than this one.
             return
+
+
+def _metrics(value: object) -> dict[str, float]:
+    if not isinstance(value, dict):
+        return {}
+    found = {name[:_MAX_NAME]: _number(amount) for name, amount in cast("dict[str, Any]", value).items()}
+    return {name: amount for name, amount in list(found.items())[:MAX_METRICS] if amount is not None}
 
 
 def _number(value: object) -> float | None:

@@ -6,7 +6,8 @@ import threading
 from typing import Any
 
 from headwater.cluster.config import ClusterConfigError, task_config_from_environment
-from headwater.telemetry.progress import ProgressReporter
+from headwater.telemetry.progress import MAX_METRICS, Progress, ProgressReporter
+from headwater.telemetry.progress import report as send
 from headwater.training.coordinator import Coordinator, LooperThread
 
 _REPORT_S = 1.0
@@ -30,6 +31,35 @@ def progress_reporter() -> ProgressReporter:
             else:
                 _reporter = ProgressReporter.from_environment(str(task))
         return _reporter
+
+
+def report(*, step: int | None = None, loss: float | None = None, **metrics: float) -> None:
+    """Tells whoever started this process how far its training is: the platform, or ``headwater run``.
+
+    It never waits, and tells nobody where nobody listens. A few reports a second are enough::
+
+        headwater.report(step=step, loss=loss, accuracy=accuracy)
+
+    Args:
+      step: the step, which the whole job shares.
+      loss: the latest loss.
+      metrics: further numbers by name, at most 16; the platform shows each as a plot.
+
+    Raises:
+      ValueError: there are more than 16 further numbers.
+      TypeError: one of them is no number.
+    """
+    if len(metrics) > MAX_METRICS:
+        raise ValueError(f"at most {MAX_METRICS} further numbers can be reported, but there are {len(metrics)}")
+    task = progress_reporter().task
+    send(
+        Progress(
+            task=task,
+            step=None if step is None else int(step),
+            loss=None if loss is None else float(loss),
+            metrics={name: float(value) for name, value in metrics.items()},
+        )
+    )
 
 
 class GlobalStepThread(LooperThread):

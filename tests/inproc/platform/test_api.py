@@ -8,7 +8,7 @@ import json
 import socket
 import tarfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +29,10 @@ from schemathesis.specs.openapi.checks import (
 from headwater.platform.app import MAX_BODY, create_app
 from headwater.platform.auth import Auth
 from headwater.platform.backends.local import LocalBackend, LocalSettings
+from headwater.platform.host.lines import stamp
 from headwater.platform.manager import Manager, ManagerSettings
 from headwater.platform.records import TokenRole
+from headwater.platform.server import proxy_settings
 from headwater.platform.service import Platform
 from headwater.platform.store import Store
 
@@ -41,7 +43,7 @@ JOB = {"name": "linear", "command": ["true"]}
 class Api:
     """An application that a thread serves, and clients for each role."""
 
-    def __init__(self, folder: Path, *, auth: bool = True, **bounds: Any) -> None:
+    def __init__(self, folder: Path, *, auth: bool = True, trusted_proxies: Sequence[str] = (), **bounds: Any) -> None:
         self.store = Store(f"sqlite:///{folder}/jobs.db")
         self.store.open()
         backend = LocalBackend(LocalSettings(state_dir=folder / "local"))
@@ -52,7 +54,9 @@ class Api:
         self.secrets = {role: self.auth.give_token(role, role)[1] for role in ("view", "run", "admin")}
         listening = socket.create_server(("127.0.0.1", 0))
         self.address = f"http://localhost:{listening.getsockname()[1]}"
-        self._server = uvicorn.Server(uvicorn.Config(self.app, log_config=None, lifespan="on"))
+        self._server = uvicorn.Server(
+            uvicorn.Config(self.app, log_config=None, lifespan="on", **proxy_settings(trusted_proxies))
+        )
         self._thread = threading.Thread(target=self._server.run, args=([listening],))
         self._thread.start()
         self._clients: list[httpx.Client] = []
@@ -139,13 +143,76 @@ def test_roles(api: Api) -> None:
     assert api.client(None).get("/me", headers=eve).status_code == 401
 
 
-def test_wrong_tokens_are_soon_too_many(api: Api) -> None:
+def test_wrong_tokens_are_soon_too_many_and_a_right_one_is_never_refused_for_them(api: Api) -> None:
     client = api.client(None)
     wrong = {"Authorization": "Bearer hw_wrong"}
     answers = [client.get("/jobs", headers=wrong).status_code for _ in range(25)]
     assert (answers[0], answers[-1]) == (401, 429)
-    # Whoever tries from there has to wait, too, with whatever token.
-    assert api.client("admin").get("/jobs").status_code == 429
+    assert api.client("admin").get("/jobs").status_code == 200
+
+
+def test_the_forwarded_address_counts_where_a_proxy_is_trusted(tmp_path: Path) -> None:
+    for trusted, expected in (((), 429), (("127.0.0.1",), 401)):
+        folder = tmp_path / str(expected)
+        folder.mkdir()
+        api = Api(folder, trusted_proxies=trusted)
+        client = api.client(None)
+        answers = [
+            client.get("/jobs", headers={"Authorization": "Bearer hw_x", "X-Forwarded-For": f"10.0.0.{number}"})
+            for number in range(25)
+        ]
+        assert answers[-1].status_code == expected
+        api.close()
+
+
+def test_logs_are_searched_downloaded_and_shown_in_the_order_of_time(api: Api) -> None:
+    client = api.client()
+    job_id = client.post("/jobs", json={**JOB, "workers": 2}).json()["id"]
+    client.post(f"/jobs/{job_id}/stop")
+    for task, lines in (
+        ("worker-0", [(1.0, "one ERROR"), (4.0, "four")]),
+        ("worker-1", [(2.0, "two"), (3.0, "Error 3")]),
+    ):
+        path = api.platform.settings.log_path(job_id, task)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"".join(stamp(at) + line.encode() + b"\n" for at, line in lines))
+    shown = client.get(f"/jobs/{job_id}/logs").text.splitlines()
+    entries = [json.loads(line[6:]) for line in shown if line.startswith("data: ")]
+    assert [(entry["task"], entry["at"], entry["line"]) for entry in entries] == [
+        ("worker-0", 1.0, "one ERROR"),
+        ("worker-1", 2.0, "two"),
+        ("worker-1", 3.0, "Error 3"),
+        ("worker-0", 4.0, "four"),
+    ]
+    tail = client.get(f"/jobs/{job_id}/logs?tail=1").text
+    assert [json.loads(line[6:])["line"] for line in tail.splitlines() if line.startswith("data: ")] == ["four"]
+    first = client.get(f"/jobs/{job_id}/search", params={"text": "error", "limit": 1}).json()
+    assert [line["line"] for line in first["lines"]] == ["one ERROR"]
+    rest = client.get(f"/jobs/{job_id}/search", params={"text": "error", "cursor": first["cursor"]}).json()
+    assert ([(line["task"], line["line"]) for line in rest["lines"]], rest["cursor"]) == (
+        [("worker-1", "Error 3")],
+        None,
+    )
+    assert client.get(f"/jobs/{job_id}/search", params={"text": "x", "task": "worker-9"}).status_code == 404
+    whole = client.get(f"/jobs/{job_id}/download")
+    assert whole.headers["content-disposition"] == f'attachment; filename="{job_id}.log"'
+    assert [line.split(" ", 1)[1] for line in whole.text.splitlines()] == [
+        "worker-0 | one ERROR",
+        "worker-1 | two",
+        "worker-1 | Error 3",
+        "worker-0 | four",
+    ]
+    one = client.get(f"/jobs/{job_id}/download", params={"task": "worker-1", "times": False})
+    assert one.text == "two\nError 3\n"
+    assert client.get(f"/jobs/{job_id}/logs/worker-1").json()["text"] == "two\nError 3\n"
+
+
+def test_a_program_that_is_not_there_is_refused_at_once(api: Api, tmp_path: Path) -> None:
+    client = api.client()
+    refused = client.post("/jobs", json={"name": "a", "program": "train.py", "workdir": str(tmp_path)})
+    assert (refused.status_code, refused.json()["message"]) == (409, f"program: there is no 'train.py' in {tmp_path}")
+    refused = client.post("/jobs", json={"name": "a", "program": "train.py", "workdir": str(tmp_path / "none")})
+    assert "workdir: there is no folder" in refused.json()["message"]
 
 
 def test_a_client_may_not_ask_too_often(tmp_path: Path) -> None:
@@ -159,10 +226,10 @@ def test_a_client_may_not_ask_too_often(tmp_path: Path) -> None:
 
 def test_a_job_by_its_file(api: Api) -> None:
     client = api.client()
-    text = "name: linear\nprogram: train.py\nworkdir: /srv\nworkers: 2:4\n"
+    text = "name: linear\nmodule: train\nworkdir: /srv\nworkers: 2:4\n"
     job = client.post("/jobs?workers=3", content=text, headers={"content-type": "application/yaml"}).json()
     assert (job["phase"], job["workers"], job["workers_range"]) == ("queued", 3, "2:4")
-    assert job["spec"] == {"name": "linear", "program": "train.py", "workdir": "/srv", "workers": {"count": "2:4"}}
+    assert job["spec"] == {"name": "linear", "module": "train", "workdir": "/srv", "workers": {"count": "2:4"}}
     assert [task["name"] for task in job["tasks"]] == ["worker-0", "worker-1", "worker-2"]
     assert client.get("/jobs").json()["jobs"][0]["id"] == job["id"]
     events = client.get(f"/jobs/{job['id']}/events").json()

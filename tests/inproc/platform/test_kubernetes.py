@@ -12,6 +12,7 @@ from headwater.cluster.names import TaskName
 from headwater.platform.backends.base import BackendError, Exited, JobOrder, Resources, Running
 from headwater.platform.backends.kubernetes import KubernetesBackend, KubernetesSettings
 from headwater.platform.host.pod_task import MARK
+from headwater.platform.logfiles import all_lines
 from headwater.platform.spec import job_from_data
 from headwater.telemetry.progress import Progress
 from tests.support.kubernetes import FakeKubernetes, fake_kubernetes
@@ -130,7 +131,9 @@ def test_logs_are_fetched_once(cluster: Cluster, tmp_path: Path) -> None:
     fake.run(pods(fake)["worker-0"])
     fake.log(pods(fake)["worker-0"], "again")
     backend.poll_job(handle)
-    assert (tmp_path / "logs/worker-0.log").read_text() == "step 1\n\n  step 2\nstep 3\nagain\n"
+    lines = list(all_lines(tmp_path / "logs/worker-0.log"))
+    assert [line.text for line in lines] == ["step 1", "", "  step 2", "step 3", "again"]
+    assert [line.at for line in lines] == sorted(line.at or 0.0 for line in lines)
 
 
 def test_progress_comes_with_the_log_and_is_no_part_of_it(cluster: Cluster, tmp_path: Path) -> None:
@@ -153,7 +156,7 @@ def test_progress_comes_with_the_log_and_is_no_part_of_it(cluster: Cluster, tmp_
     assert backend.poll_job(handle).tasks[FIRST].progress is None
     fake.log(pods(fake)["worker-0"], MARK + "no progress at all")
     assert backend.poll_job(handle).tasks[FIRST].progress is None
-    assert (tmp_path / "logs/worker-0.log").read_text() == "begins\ngoes on\n"
+    assert [line.text for line in all_lines(tmp_path / "logs/worker-0.log")] == ["begins", "goes on"]
 
 
 def test_the_same_attempt_again_makes_nothing_new(cluster: Cluster, tmp_path: Path) -> None:

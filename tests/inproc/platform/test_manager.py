@@ -211,12 +211,12 @@ def test_a_task_whose_place_does_not_answer(server: Server, tasks: ScriptedTasks
     for _ in range(3):
         server.turn()
     # The address of a ps is every other task's business: all of them got new places.
-    assert (server.phase(job_id), tasks.starts) == (JobPhase.RUNNING, ["ps-0#1", "worker-0#1"])
-    tasks.is_lost("worker-0#1")
+    assert (server.phase(job_id), tasks.starts) == (JobPhase.RUNNING, ["ps-0#1", "worker-0#0"])
+    tasks.is_lost("worker-0#0")
     server.turn()
     assert tasks.reserved == {job_id: {TaskName("ps", 0)}}
     server.turn(after=10.0)
-    assert tasks.starts[2:] == ["worker-0#2"]
+    assert tasks.starts[2:] == ["worker-0#1"]
 
 
 def test_progress_is_sampled(server: Server, tasks: ScriptedTasks) -> None:
@@ -335,7 +335,7 @@ def test_what_an_engine_loses_is_submitted_again_as_often_as_the_job_says(
         engine.reports[f"#{number}"] = JobReport(phase="lost", reason="a node failed")
         engine_server.turn()
     state = engine_server.job(job_id).state
-    assert (state.phase, state.reason, state.restarts) == (JobPhase.FAILED, "a node failed", 1)
+    assert (state.phase, state.reason, state.restarts) == (JobPhase.FAILED, "a node failed (after 1 restarts)", 1)
     notes = [(event.note.kind, event.note.text) for event in engine_server.store.events(job_id=job_id)]
     assert ("lost", "a node failed") in notes
     assert ("queued", "a node failed; restart 1 of 1, after 10 s") in notes

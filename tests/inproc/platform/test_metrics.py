@@ -22,9 +22,9 @@ from headwater.platform.service import Platform
 from headwater.platform.spec import job_from_data
 from headwater.platform.store import Store
 from headwater.platform.web.metrics import task_metrics
-from headwater.platform.web.picture import Talk
 from headwater.platform.web.routes import ROUTERS
 from headwater.telemetry.progress import Progress
+from headwater.telemetry.talk import Talk
 from tests.support.scripted import ScriptedTasks
 
 DASHBOARD = Path(__file__).resolve().parents[3] / "docs/grafana/headwater.json"

@@ -4,8 +4,9 @@ import math
 
 import pytest
 
-from headwater.cli.launcher.status import PrintedProgress, StatusBoard, read_line
+from headwater.cli.launcher.status import StatusBoard
 from headwater.cluster.names import TaskName
+from headwater.telemetry.printed import PrintedProgress, read_line
 from headwater.telemetry.progress import Progress
 
 TASKS = (TaskName("worker", 0), TaskName("worker", 1))

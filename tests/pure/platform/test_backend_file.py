@@ -16,14 +16,13 @@ def load(tmp_path: Path, text: str) -> list[str]:
     path.write_text(text)
     backends = load_backends(path, tmp_path)
     names = [backend.name for backend in backends]
-    for backend in backends:
-        backend.close()
     return names
 
 
 def test_this_machine_alone(tmp_path: Path) -> None:
-    (backend,) = load_backends(None, tmp_path, local={"cpus": 1, "gpus": None})
-    assert backend.name == "local"
+    (source,) = load_backends(None, tmp_path, local={"cpus": 1, "gpus": None})
+    assert source.name == "local"
+    backend = source.connect()
     (host,) = backend.capacity().hosts
     assert host.total.cpus == 1
     backend.close()
@@ -54,5 +53,9 @@ def test_what_is_wrong_is_named_with_its_line(tmp_path: Path, text: str, problem
 
 def test_an_engine_that_is_not_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
+    path = tmp_path / "backends.yaml"
+    path.write_text(f"slurm: {{folder: {tmp_path}}}\n")
+    # The server starts all the same: it may be there later.
+    (source,) = load_backends(path, tmp_path)
     with pytest.raises(BackendError, match="sbatch is not on the PATH"):
-        load(tmp_path, f"slurm: {{folder: {tmp_path}}}\n")
+        source.connect()

@@ -11,10 +11,10 @@ from headwater.platform.records import JobRecord
 from headwater.platform.spec import job_from_data, parse_job
 from headwater.platform.views import JobView
 from headwater.platform.web.forms import DEFAULTS, draft
-from headwater.platform.web.picture import BOX_HEIGHT, BOX_WIDTH, Talk, draw
+from headwater.platform.web.picture import BOX_HEIGHT, BOX_WIDTH, draw
 from headwater.platform.web.rendering import duration, number
-from headwater.platform.web.watching import talk_of
 from headwater.telemetry.snapshot import Group, PeerTraffic, Snapshot, Wait
+from headwater.telemetry.talk import Talk, talk_of
 
 FORM = {**DEFAULTS, "name": "linear", "what": "/train.py"}
 

@@ -2,40 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from headwater.cli.launcher.job import label
 from headwater.cluster.names import TaskName
+from headwater.telemetry.printed import read_line
 from headwater.telemetry.progress import Progress
 
 # The speed of the whole job is measured over the latest reports of this many seconds.
 _WINDOW_S = 5.0
 # A speed that has not been reported for so long is no longer shown.
 _STALE_S = 10.0
-
-_NUMBER = r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|nan|inf)"
-_STEP = re.compile(r"\b(?:global[ _]?)?step\b['\"]?\s*[:=#]?\s*(\d+)\b", re.IGNORECASE)
-_LOSS = re.compile(rf"\bloss\b['\"]?\s*(?:is\b|[:=])?\s*[\[(]*\s*({_NUMBER})", re.IGNORECASE)
-
-
-@dataclass(frozen=True, slots=True)
-class PrintedProgress:
-    """What a printed line tells; None for what it does not."""
-
-    step: int | None
-    loss: float | None
-
-
-def read_line(line: str) -> PrintedProgress | None:
-    """Finds a step, and a loss beside it, in a line such as ``Step: 100, loss: 0.25``; None where it has no step."""
-    step = _STEP.search(line)
-    if step is None:
-        return None
-    loss = _LOSS.search(line)
-    return PrintedProgress(int(step[1]), float(loss[1]) if loss else None)
 
 
 @dataclass(slots=True)
@@ -60,7 +39,7 @@ class StatusBoard:
         self._speeds: dict[TaskName, _TaskProgress] = {}
         self._steps: deque[tuple[float, int]] = deque()
         self._loss: float | None = None
-        self._reported = False
+        self._steps_reported = self._losses_reported = False
 
     def report(self, progress: Progress, now: float) -> None:
         """Takes a report; one from a task that is none of the job's is ignored."""
@@ -70,15 +49,17 @@ class StatusBoard:
         if progress.steps_per_s is not None:
             self._speeds[task] = _TaskProgress(progress.steps_per_s, now)
         self._take(progress.step, progress.loss, now)
-        self._reported = self._reported or progress.step is not None
+        self._steps_reported = self._steps_reported or progress.step is not None
+        self._losses_reported = self._losses_reported or progress.loss is not None
 
     def printed(self, line: str, now: float) -> None:
-        """Takes a line that a task printed; without effect once steps are reported."""
-        if self._reported:
+        """Takes a line that a task printed: its step and its loss count until tasks report theirs."""
+        if self._steps_reported and self._losses_reported:
             return
         found = read_line(line)
         if found is not None:
-            self._take(found.step, found.loss, now)
+            step = None if self._steps_reported else found.step
+            self._take(step, None if self._losses_reported else found.loss, now)
 
     def render(self, now: float) -> str:
         """One line: the global step, steps per second in all and of each task, the loss, the time since the start."""

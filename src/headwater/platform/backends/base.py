@@ -224,12 +224,14 @@ class Running:
       progress: the latest that it reported, None when it never did.
       usage: what it uses; None where the backend cannot tell.
       waiting: why the engine has not started it yet; empty when it has.
+      host: where, as far as the engine tells.
     """
 
     started_at: float = 0.0
     progress: Progress | None = None
     usage: Usage | None = None
     waiting: str = ""
+    host: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -244,6 +246,7 @@ class Exited:
       at: when, in seconds since 1970 by its host's clock.
       last_lines: the last lines that it printed.
       progress: the latest that it reported, None when it never did.
+      host: where, as far as the engine tells.
     """
 
     code: int
@@ -253,6 +256,7 @@ class Exited:
     at: float = 0.0
     last_lines: tuple[str, ...] = ()
     progress: Progress | None = None
+    host: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -269,20 +273,38 @@ class Lost:
 TaskState = Running | Exited | Lost
 
 
-class TaskBackend(ABC):
-    """Runs single tasks.
+class AnyBackend(ABC):
+    """What both kinds of backends have.
 
     Attributes:
       name: what ``backend:`` in a job's file calls it.
-      kind: tells the two kinds of backends apart.
     """
 
     name: ClassVar[str]
-    kind: ClassVar[Literal["tasks"]] = "tasks"
+
+    @classmethod
+    def refusals(cls, spec: JobSpec, *, has_archive: bool) -> list[tuple[str, str]]:
+        """What this backend cannot do of a job, as fields and reasons, before anything is asked of it.
+
+        Args:
+          spec: the job.
+          has_archive: whether its program comes in an archive.
+        """
+        del spec, has_archive
+        return []
 
     @abstractmethod
     def capacity(self) -> Capacity:
-        """All hosts and what is free on them."""
+        """All hosts and what is free on them, as far as the backend tells; raises `BackendError`."""
+
+    def close(self) -> None:  # noqa: B027  most have nothing to let go of
+        """Lets go of connections and threads. What runs goes on."""
+
+
+class TaskBackend(AnyBackend):
+    """Runs single tasks."""
+
+    kind: ClassVar[Literal["tasks"]] = "tasks"
 
     @abstractmethod
     def reserve(self, job_id: str, requests: Sequence[TaskRequest]) -> tuple[Place, ...]:
@@ -332,9 +354,6 @@ class TaskBackend(ABC):
     def forget(self, job_id: str) -> None:
         """Removes what hosts keep of a released job: its records and the job's own folder."""
 
-    def close(self) -> None:  # noqa: B027  most have nothing to let go of
-        """Lets go of connections and threads. Tasks go on."""
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JobOrder:
@@ -367,26 +386,20 @@ class JobReport:
       reason: why it waits or ended; empty where there is nothing to tell.
       tasks: what is known of each task.
       restarts: how often the engine has started each task again; tasks that are not in it were started once.
+      again: whether a job that failed may be submitted again by its own rules, which the engine does not know.
     """
 
     phase: Literal["waiting", "running", "succeeded", "failed", "lost", "preempted", "cancelled"]
     reason: str = ""
     tasks: Mapping[TaskName, TaskState] = field(default_factory=dict[TaskName, TaskState])
     restarts: Mapping[TaskName, int] = field(default_factory=dict[TaskName, int])
+    again: bool = False
 
 
-class JobBackend(ABC):
-    """Hands whole jobs to an engine that places, restarts and ends their tasks.
+class JobBackend(AnyBackend):
+    """Hands whole jobs to an engine that places, restarts and ends their tasks."""
 
-    Attributes: as for `TaskBackend`.
-    """
-
-    name: ClassVar[str]
     kind: ClassVar[Literal["jobs"]] = "jobs"
-
-    @abstractmethod
-    def capacity(self) -> Capacity:
-        """All hosts and what is free on them, as far as the engine tells."""
 
     @abstractmethod
     def submit_job(self, order: JobOrder) -> str:
@@ -410,9 +423,6 @@ class JobBackend(ABC):
     @abstractmethod
     def delete_job(self, handle: str) -> None:
         """Removes what the engine keeps of the job. What still runs of it is killed."""
-
-    def close(self) -> None:  # noqa: B027  most have nothing to let go of
-        """Lets go of connections and threads. Jobs go on."""
 
 
 Backend = TaskBackend | JobBackend

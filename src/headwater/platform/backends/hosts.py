@@ -35,6 +35,7 @@ from headwater.platform.backends.base import (
     Usage,
 )
 from headwater.platform.backends.placement import Host, Ledger
+from headwater.platform.host.folders import private_folder
 from headwater.telemetry.progress import Progress
 
 _TOKEN = "HEADWATER_TOKEN"
@@ -332,7 +333,7 @@ def _log_here(path: Path) -> dict[str, Any]:
 
 def _secret(path: Path) -> bytes:
     """The secret that is kept at ``path``, made where there is none."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    private_folder(path.parent)
     if not path.exists():
         # It has its name only once it is whole; the first one counts where two come at once.
         written = path.with_name(f".{path.name}.{secrets.token_hex(4)}")

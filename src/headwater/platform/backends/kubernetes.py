@@ -243,8 +243,9 @@ class KubernetesBackend(JobBackend):
                 if pod.get("status", {}).get("phase") not in ("Running", *_DONE):
                     continue
                 # A log that cannot be had now, as of a node that is gone, must not hide what became of the task.
+                ended = pod["status"]["phase"] in _DONE
                 with contextlib.suppress(BackendError), self._asking("read logs", unless=_NOT_FOUND):
-                    fetch_log(self._core, pod["metadata"]["name"], handle["namespace"], path)
+                    fetch_log(self._core, pod["metadata"]["name"], handle["namespace"], path, ended=ended)
 
     @contextlib.contextmanager
     def _asking(self, what: str, unless: int | None = None) -> Generator[None]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import math
+import re
 import time
 from datetime import datetime
 from pathlib import Path
@@ -18,6 +19,7 @@ from headwater.errors import DataLossError, NotFoundError
 from headwater.io.files import atomic_write
 from headwater.io.sealed import pack_json, read_json
 from headwater.platform.backends.kubernetes_objects import CONTAINER
+from headwater.platform.host.lines import stamp
 from headwater.platform.host.pod_task import MARK
 from headwater.telemetry.progress import Progress
 
@@ -25,42 +27,66 @@ _MAX_BYTES = 16 << 20
 # How much the clocks of this machine and of the pod's may differ: what is tried, one after the other; None: any.
 _SKEWS_S: tuple[float | None, ...] = (10.0, 7200.0, None)
 _logger = logging.getLogger(__name__)
+_PIECE = 16 << 10
+_INNER_TIME = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d) ")
 
 
-def fetch_log(core: Any, pod: str, namespace: str, path: Path) -> None:
-    """Appends to ``path`` what ``pod`` has printed since the last call.
+def fetch_log(core: Any, pod: str, namespace: str, path: Path, *, ended: bool = False) -> None:
+    """Appends to ``path`` what ``pod`` has printed since the last call, each line with its time.
 
     Args:
       core: the client's API of core objects; what it raises is passed on.
+      ended: whether the pod prints nothing more: then its last line may have no end.
     """
     known = _known(path)
     last = known.get(pod, {}).get("at", "")
-    lines: list[tuple[str, str]] = []
+    lines: list[tuple[str, bytes]] = []
     for skew_s in _SKEWS_S if last else (None,):
-        lines = _lines(core, pod, namespace, last, skew_s)
+        lines = _lines(core, pod, namespace, last, skew_s, ended=ended)
         if any(at <= last for at, _ in lines):
             break  # they go on where those of before end; else a clock is further off
     fresh = [(at, line) for at, line in lines if at > last]
     if fresh:
-        told = [line.removeprefix(MARK) for _, line in fresh if line.startswith(MARK)]
-        with path.open("a") as file:
-            file.writelines(f"{line}\n" for _, line in fresh if not line.startswith(MARK))
+        mark = MARK.encode()
+        told = [line.removeprefix(mark).decode("utf-8", "replace") for _, line in fresh if line.startswith(mark)]
+        with path.open("ab") as file:
+            file.writelines(
+                stamp(datetime.fromisoformat(at).timestamp()) + line + b"\n"
+                for at, line in fresh
+                if not line.startswith(mark)
+            )
         progress = told[-1] if told else known.get(pod, {}).get("progress", "")
         known[pod] = {"at": fresh[-1][0], "progress": progress}
         with atomic_write(_position(path)) as position:
             position.write(pack_json(known))
 
 
-def _lines(core: Any, pod: str, namespace: str, last: str, skew_s: float | None) -> list[tuple[str, str]]:
+def _lines(
+    core: Any, pod: str, namespace: str, last: str, skew_s: float | None, *, ended: bool
+) -> list[tuple[str, bytes]]:
     """Time and text of the lines since ``last``, for clocks that differ by up to ``skew_s``; of all lines for None."""
     query: dict[str, Any] = {"container": CONTAINER, "timestamps": True, "limit_bytes": _MAX_BYTES}
     if skew_s is not None:
         query["since_seconds"] = math.ceil(max(0.0, time.time() - datetime.fromisoformat(last).timestamp()) + skew_s)
     response = core.read_namespaced_pod_log(pod, namespace, _preload_content=False, _request_timeout=30.0, **query)
-    # A line that the bound has cut is fetched again.
-    whole, _, _ = response.data.decode("utf-8", "replace").rpartition("\n")
-    split = (line.partition(" ") for line in whole.split("\n") if line)
-    return [(at, text) for at, _, text in split]
+    data: bytes = response.data
+    whole, _, rest = data.rpartition(b"\n")
+    # A line that the bound has cut, or that the task has yet to end, is fetched again.
+    lines = [*whole.split(b"\n"), rest] if ended and len(data) < _MAX_BYTES else whole.split(b"\n")
+    return [_line(line) for line in lines if line]
+
+
+def _line(line: bytes) -> tuple[str, bytes]:
+    """The time of a line, and what was printed.
+
+    The container's runtime cuts long lines into pieces, and Kubernetes puts the time before each piece.
+    """
+    at, _, text = line.partition(b" ")
+    position = _PIECE
+    while len(text) > position and (inner := _INNER_TIME.match(text, position)) is not None:
+        text = text[:position] + text[inner.end() :]
+        position += _PIECE
+    return at.decode("ascii", "replace"), text
 
 
 def last_progress(path: Path, pod: str) -> Progress | None:

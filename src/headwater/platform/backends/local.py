@@ -18,6 +18,7 @@ from headwater.platform.backends.base import BackendError
 from headwater.platform.backends.hosts import HostsBackend
 from headwater.platform.host.agent import Agent, AgentError
 from headwater.platform.host.ports import NoPort
+from headwater.platform.spec import JobSpec
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -93,6 +94,17 @@ class LocalBackend(HostsBackend):
     """Runs tasks on this machine."""
 
     name = "local"
+
+    @classmethod
+    def refusals(cls, spec: JobSpec, *, has_archive: bool) -> list[tuple[str, str]]:
+        if has_archive or spec.workdir is None:
+            return []
+        folder = Path(spec.workdir)
+        if not folder.is_dir():
+            return [("workdir", f"there is no folder {folder} on the server's machine")]
+        if spec.program is not None and not (folder / spec.program).exists():
+            return [("program", f"there is no {spec.program!r} in {folder}")]
+        return []
 
     def __init__(self, settings: LocalSettings) -> None:
         super().__init__(

@@ -36,6 +36,7 @@ from headwater.platform.backends.base import (
 )
 from headwater.platform.backends.hosts import HostConnection, HostsBackend
 from headwater.platform.host.agent import Agent, AgentError
+from headwater.platform.host.folders import private_folder
 from headwater.platform.host.ports import NoPort
 
 _NAMESPACE = "headwater"
@@ -64,8 +65,9 @@ class TaskHolder:
 
     def __init__(self, folder: str) -> None:
         # Each actor has a folder of its own, because nodes may share a disk, and because it knows no other's tasks.
-        root = Path(tempfile.gettempdir(), f"headwater-ray-{os.getuid()}", folder)
-        self._agent = Agent(root, os.environ, outlive=False)
+        # What is there under this name may be somebody else's, who would read our environments.
+        root = private_folder(Path(tempfile.gettempdir(), f"headwater-ray-{os.getuid()}"))
+        self._agent = Agent(root / folder, os.environ, outlive=False)
 
     def node(self) -> tuple[str, str]:
         """The address of this node, and Ray's name of it."""
@@ -226,8 +228,10 @@ class RayBackend(HostsBackend):
         there = self._ray.cluster_resources()
         asked = {name: sum(bundle.get(name, 0) for bundle in bundles) for name in ("CPU", "memory", "GPU")}
         short = [f"{amount:g} {name} of {there.get(name, 0):g}" for name, amount in asked.items() if amount]
-        ever = all(amount <= there.get(name, 0) for name, amount in asked.items())
-        raise NotEnough(f"Ray found no place for {len(bundles)} tasks that ask for {', '.join(short)}", ever=ever)
+        beyond = any(amount > there.get(name, 0) for name, amount in asked.items())
+        # A cluster of Ray may grow.
+        more = ", more than the cluster has now" if beyond else ""
+        raise NotEnough(f"Ray found no place for {len(bundles)} tasks that ask for {', '.join(short)}{more}", ever=True)
 
     def _make_actors(self, group: Any, requests: Sequence[TaskRequest], names: Mapping[TaskName, str]) -> None:
         strategies = self._ray.util.scheduling_strategies

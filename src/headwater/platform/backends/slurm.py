@@ -33,6 +33,7 @@ from headwater.platform.backends.base import (
 )
 from headwater.platform.backends.slurm_ends import Asked, SlurmState, seconds, verdict
 from headwater.platform.backends.slurm_script import WORKING, SlurmRendering, batch_script
+from headwater.platform.host.folders import private_folder
 from headwater.platform.host.records import AttemptFolder
 from headwater.telemetry.progress import Progress
 
@@ -109,7 +110,10 @@ class SlurmBackend(JobBackend):
                 _run("scancel", number)
             raise BackendError(f"earlier attempts of {order.job_id} are being ended", temporary=True)
         order.log_dir.mkdir(parents=True, exist_ok=True)
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            private_folder(folder)
+        except OSError as error:
+            raise BackendError(f"slurm.folder: {error}") from error
         archive = ""
         if order.archive is not None:
             archive = str(folder / f"archive-{order.attempt}")

@@ -32,6 +32,7 @@ from headwater.cluster.variables import LISTEN_FDS
 from headwater.errors import DataLossError, OpError
 from headwater.platform.archives import ArchiveError, unpack
 from headwater.platform.host import guard
+from headwater.platform.host.folders import UMASK_AT_START
 from headwater.platform.host.gpus import CPU_ONLY, VISIBLE, find_gpus, gpu_use
 from headwater.platform.host.ports import NoPort, lease_again, lease_folder, lease_ports, release_ports
 from headwater.platform.host.processes import (
@@ -73,6 +74,8 @@ class Agent:
         self._environ = {
             name: value for name, value in environ.items() if not name.startswith(_OURS) or name == guard.JOB
         }
+        # A server makes files for its user alone; tasks make theirs as they would without it.
+        self._umask = UMASK_AT_START
         self._creator = None if outlive else dataclasses.asdict(identity(os.getpid()))
         self._leases = lease_folder()
         self._table = ProcessTable()
@@ -138,6 +141,7 @@ class Agent:
                     "mark": self._folder.mark(job_id, task),
                     "creator": self._creator,
                     "relay": True,
+                    "umask": self._umask,
                     "remember": order["remember"],
                 },
             )

@@ -29,7 +29,7 @@ from typing import IO, Any
 from headwater.cluster.addresses import parse_address
 from headwater.errors import DataLossError
 from headwater.platform.host import guard
-from headwater.platform.host.lines import LineBuffer
+from headwater.platform.host.lines import LineBuffer, Stamper
 from headwater.platform.host.ports import NoPort, hold
 from headwater.platform.host.processes import (
     ProcessIdentity,
@@ -39,18 +39,25 @@ from headwater.platform.host.processes import (
     proportional_bytes,
     resident_bytes,
 )
+from headwater.platform.host.programs import missing_program
 from headwater.platform.host.records import AttemptFolder
 from headwater.platform.host.signals import signal_socket
+from headwater.telemetry.printed import Told
 from headwater.telemetry.progress import MAX_DATAGRAM, STATUS_VARIABLE
 
 #: The exit code of a task that could not be started at all, as shells have it.
 CANNOT_START = 127
+# That of one whose port is taken, which may be free the next time (EX_TEMPFAIL).
+_PORT_TAKEN = 75
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _READ_SIZE = 64 * 1024
 _LAST_LINES = 20
 _MEMORY_INTERVAL_S = 1.0
+# What a task tells is written down so often at most.
+_TELL_S = 0.25
+_FULL = b"[headwater: the log is full; what follows is dropped]\n"
 # What a socket's address can hold, with room for the name of the file.
 _MAX_SOCKET_FOLDER = 90
 _DEFAULT_GRACE_S = 10.0
@@ -64,17 +71,21 @@ class Keeper:
     Args:
       folder: its records.
       order: what ``order.json`` says: ``argv``, ``env`` (all of it), ``cwd``, ``log_path``, ``max_log_bytes``,
-        ``memory_bytes``, ``cores``, ``address``, ``mark``, and ``creator``: the process with which the task ends,
-        None where it outlives all others; ``relay``: whether SIGTERM reaches the task through the keeper alone;
-        ``grace_s``, if there: seconds before it is killed when others than the agent ask it to end.
+        ``memory_bytes``, ``cores``, ``address``, ``mark``, ``umask`` if there, and ``creator``: the process with which
+        the task ends, None where it outlives all others; ``relay``: whether SIGTERM reaches the task through the keeper
+        alone; ``grace_s``, if there: seconds before it is killed when others than the agent ask it to end.
     """
 
     def __init__(self, folder: AttemptFolder, order: dict[str, Any]) -> None:
         self._folder = folder
         self._order = order
-        self._log: IO[bytes] = Path(order["log_path"]).open("ab")  # noqa: SIM115  for as long as this process lives
+        self._log: IO[bytes] = _opened(Path(order["log_path"]))
         self._log_left: int = order["max_log_bytes"]
+        self._stamper = Stamper()
         self._lines = LineBuffer()
+        self._told = Told(order["env"])
+        self._untold = False
+        self._tell_at = 0.0
         self._last: deque[str] = deque(maxlen=_LAST_LINES)
         self._selector = selectors.DefaultSelector()
         self._process: subprocess.Popen[bytes] | None = None
@@ -92,11 +103,15 @@ class Keeper:
         self._selector.register(signals, selectors.EVENT_READ, lambda: self._read_signals(signals))
         with contextlib.ExitStack() as stack:
             status = stack.enter_context(_status_socket(self._folder.path))
+            missing = missing_program(self._order["env"], self._order["cwd"])
+            if missing:
+                self._end(CANNOT_START, missing, ready)
+                return
             try:
                 stack.enter_context(hold(parse_address(self._order["address"])))
                 self._start(status.getsockname())
             except NoPort as error:
-                self._end(CANNOT_START, str(error), ready)
+                self._end(_PORT_TAKEN, str(error), ready)
                 return
             except OSError as error:
                 self._end(CANNOT_START, f"could not be started: {error}", ready)
@@ -121,6 +136,7 @@ class Keeper:
             # The last report, too, may have come just before the end.
             while select.select([status], [], [], 0)[0]:
                 self._read_status(status)
+            self._write_progress()
             self._end(self._returncode, self._reason or how_it_ended(self._returncode))
 
     def _start(self, status_address: str) -> None:
@@ -143,6 +159,8 @@ class Keeper:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             start_new_session=True,
+            # The server makes files for its user alone; what the task makes is the task's business.
+            umask=order.get("umask", -1),
             preexec_fn=in_the_child,
         )
         assert self._process.stdout is not None
@@ -169,13 +187,16 @@ class Keeper:
             creator_ended()
 
     def _timeout(self) -> float | None:
-        times = [at for at in (self._kill_at, self._look_at_memory_at) if at is not None]
+        tell_at = self._tell_at if self._untold else None
+        times = [at for at in (self._kill_at, self._look_at_memory_at, tell_at) if at is not None]
         return max(0.0, min(times) - time.monotonic()) if times else None
 
     def _look_at_time(self) -> None:
         if self._returncode is not None:
             return
         now = time.monotonic()
+        if self._untold and now >= self._tell_at:
+            self._write_progress()
         if self._kill_at is not None and now >= self._kill_at:
             self._kill_at = None
             self._kill("killed, because it did not end when it was asked to")
@@ -229,19 +250,16 @@ class Keeper:
                     self._returncode = self._process.returncode = os.waitstatus_to_exitcode(status)
 
     def _read_status(self, status: socket.socket) -> None:
-        with contextlib.suppress(OSError):  # a full disk: the next report may find room
-            self._folder.write_progress(status.recv(MAX_DATAGRAM))
+        self._untold = self._told.report(status.recv(MAX_DATAGRAM)) or self._untold
 
-    def _drain_status(self, status: socket.socket) -> None:
-        """Takes the reports that the task sent just before its end."""
-        status.setblocking(False)
-        latest = b""
-        with contextlib.suppress(BlockingIOError):
-            while True:
-                latest = status.recv(MAX_DATAGRAM)
-        if latest:
-            with contextlib.suppress(OSError):
-                self._folder.write_progress(latest)
+    def _write_progress(self) -> None:
+        """Writes down what the task has told, if there is anything new."""
+        if not self._untold:
+            return
+        self._untold = False
+        self._tell_at = time.monotonic() + _TELL_S
+        with contextlib.suppress(OSError):  # a full disk: the next report may find room
+            self._folder.write_progress(self._told.progress.encode())
 
     def _read_output(self) -> int:
         """Reads once; the number of bytes."""
@@ -255,9 +273,14 @@ class Keeper:
             self._selector.unregister(self._process.stdout)
             self._process.stdout.close()
             return 0
-        self._write_log(data)
-        self._last.extend(self._lines.feed(data))
+        self._write_log(self._stamper.feed(data))
+        self._take_lines(self._lines.feed(data))
         return len(data)
+
+    def _take_lines(self, lines: list[str]) -> None:
+        self._last.extend(lines)
+        for line in lines:
+            self._untold = self._told.line(line) or self._untold
 
     def _drain(self) -> None:
         """Reads what is left in the pipe."""
@@ -265,20 +288,22 @@ class Keeper:
         assert self._process.stdout is not None
         while not self._process.stdout.closed and self._read_output():
             pass
-        self._last.extend(self._lines.close())
+        self._take_lines(self._lines.close())
 
     def _write_log(self, data: bytes) -> None:
         if self._log_left <= 0:
             return
         self._log_left -= len(data)
         if self._log_left <= 0:
-            data = data[: self._log_left or None] + b"\n[headwater: the log is full; what follows is dropped]\n"
+            data = data[: self._log_left or None] + b"\n" + Stamper().feed(_FULL)
         with contextlib.suppress(OSError):  # a full disk must not end the training
             self._log.write(data)
             self._log.flush()
 
     def _end(self, code: int, reason: str, ready: IO[bytes] | None = None) -> None:
         with contextlib.suppress(OSError):
+            # Another attempt writes to the same file: its first line is no part of this one's last.
+            self._log.write(self._stamper.finish())
             self._log.close()
         self._folder.write(
             "exit",
@@ -308,6 +333,16 @@ def _status_socket(folder: Path) -> Any:
         path.chmod(0o600)
         stack.callback(path.unlink, missing_ok=True)
         yield status
+
+
+def _opened(path: Path) -> IO[bytes]:
+    """A log, to be appended to; what a keeper that was killed has left of a line is ended."""
+    log = path.open("a+b")
+    if log.tell():
+        log.seek(-1, os.SEEK_END)
+        if log.read(1) != b"\n":
+            log.write(b"\n")
+    return log
 
 
 def _tell(ready: IO[bytes]) -> None:

@@ -21,8 +21,11 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from headwater.platform.host.lines import LineBuffer
+from headwater.platform.host.programs import missing_program
 from headwater.platform.host.signals import signal_socket
-from headwater.telemetry.progress import MAX_DATAGRAM, STATUS_VARIABLE, Progress
+from headwater.telemetry.printed import Told
+from headwater.telemetry.progress import MAX_DATAGRAM, STATUS_VARIABLE
 
 #: Begins a line of progress, and no other.
 MARK = "::headwater-progress:: "
@@ -37,18 +40,27 @@ class Marker:
 
     Args:
       write: takes what goes into the log.
+      environment: of the task, which may say how its lines are to be read.
       clock: gives seconds that only grow.
     """
 
-    def __init__(self, write: Callable[[bytes], None], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        write: Callable[[bytes], None],
+        environment: Mapping[str, str] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._write = write
         self._clock = clock
         self._due_at = clock()
-        self._latest = b""
+        self._lines = LineBuffer()
+        self._told = Told(environment or {})
+        self._untold = False
         self._within = False
 
     def output(self, data: bytes) -> None:
         """The task has printed ``data``."""
+        self._take_lines(self._lines.feed(data))
         head, newline, tail = data.rpartition(b"\n")
         if newline:
             self._write(head + newline)
@@ -60,13 +72,13 @@ class Marker:
 
     def report(self, datagram: bytes) -> None:
         """The task has reported."""
-        if Progress.decode(datagram) is not None:
-            self._latest = datagram
+        if self._told.report(datagram):
+            self._untold = True
             self.look()
 
     def look(self) -> float | None:
         """Writes what is due; in how many seconds there is more to write, None where nothing waits for time alone."""
-        if not self._latest or self._within:
+        if not self._untold or self._within:
             return None
         now = self._clock()
         if now < self._due_at:
@@ -77,15 +89,22 @@ class Marker:
 
     def close(self) -> None:
         """Writes the latest, whether it is due or not: the task has ended."""
-        if self._latest:
+        self._take_lines(self._lines.close())
+        if self._untold:
             self._tell()
+        elif self._within:
+            # Who fetches a log takes whole lines.
+            self._write(b"\n")
+            self._within = False
+
+    def _take_lines(self, lines: Sequence[str]) -> None:
+        for line in lines:
+            self._untold = self._told.line(line) or self._untold
 
     def _tell(self) -> None:
         end = b"\n" if self._within else b""
-        # On one line, however the task wrote it.
-        fields = b" ".join(self._latest.split())
-        self._write(end + MARK.encode() + fields + b"\n")
-        self._latest, self._within = b"", False
+        self._write(end + MARK.encode() + self._told.progress.encode() + b"\n")
+        self._untold = self._within = False
 
 
 def run(argv: Sequence[str], environment: Mapping[str, str]) -> int:
@@ -98,8 +117,12 @@ def run(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     Returns:
       The exit code; 128 and the number of the signal that killed it; 127 where it cannot be started.
     """
+    missing = missing_program(environment, os.getcwd())
+    if missing:
+        _print(f"headwater: {missing}\n".encode())
+        return _CANNOT_START
     signals = signal_socket(signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-    marker = Marker(_print)
+    marker = Marker(_print, environment)
     with contextlib.ExitStack() as stack:
         selector = stack.enter_context(selectors.DefaultSelector())
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="headwater-")))

@@ -24,6 +24,7 @@ from typing import Any
 from headwater.cluster.addresses import MAX_PORT, Address
 from headwater.errors import DataLossError
 from headwater.io.sealed import read_text, seal
+from headwater.platform.host.folders import private_folder
 from headwater.platform.host.processes import boot_id
 
 _logger = logging.getLogger(__name__)
@@ -42,12 +43,10 @@ def lease_folder() -> Path:
     Raises:
       NoPort: somebody else has made a folder of this name.
     """
-    folder = Path(tempfile.gettempdir(), f"headwater-ports-{os.getuid()}")
-    folder.mkdir(mode=0o700, exist_ok=True)
-    status = folder.lstat()
-    if status.st_uid != os.getuid() or folder.is_symlink():
-        raise NoPort(f"{folder} is not ours: its owner is user {status.st_uid}; remove it")
-    return folder
+    try:
+        return private_folder(Path(tempfile.gettempdir(), f"headwater-ports-{os.getuid()}"))
+    except PermissionError as error:
+        raise NoPort(str(error)) from error
 
 
 def lease_ports(folder: Path, owner: str, home: Path, count: int) -> list[int]:

@@ -32,6 +32,7 @@ from headwater.cluster.names import TaskName
 from headwater.errors import DataLossError, NotFoundError, OpError
 from headwater.io.files import atomic_write
 from headwater.io.sealed import pack_json, read_json, read_text, seal
+from headwater.platform.host.folders import private_folder
 from headwater.platform.host.processes import ProcessIdentity
 
 
@@ -102,6 +103,18 @@ class HostFolder:
                 raise
             (self.root / "id").unlink(missing_ok=True)
             self._give_name(name)
+        """Makes the folder, for its owner only, and gives it its name.
+
+        Raises:
+          PermissionError: there is one that is somebody else's.
+        """
+        private_folder(self.root)
+        # The first one counts where two come at once.
+        temporary = self.root / f"id.{secrets.token_hex(4)}"
+        temporary.write_text(secrets.token_hex(6))
+        with contextlib.suppress(FileExistsError):
+            os.link(temporary, self.root / "id")
+        temporary.unlink()
 
     @property
     def name(self) -> str:

@@ -17,12 +17,10 @@ import headwater
 from headwater.platform.access import MayView, PlatformOf
 from headwater.platform.backends.base import BackendError, HostCapacity, Resources, Usage
 from headwater.platform.records import JobRecord
-from headwater.platform.service import Platform
-from headwater.platform.states import JobPhase, TaskPhase, TaskState
+from headwater.platform.service import HOSTS_S, Platform
+from headwater.platform.states import JobPhase, TaskPhase, TaskState, label
 from headwater.platform.views import JobView
-from headwater.platform.web.parts import PartsOf
-from headwater.platform.web.picture import Talk
-from headwater.platform.web.watching import Watcher
+from headwater.telemetry.talk import Talk
 
 router = APIRouter(include_in_schema=False)
 
@@ -65,24 +63,23 @@ _OF_RESOURCES: tuple[tuple[str, Callable[[Resources], float]], ...] = (
 
 
 @router.get("/metrics")
-def metrics(request: Request, platform: PlatformOf, parts: PartsOf, identity: MayView) -> Response:
+def metrics(request: Request, platform: PlatformOf, identity: MayView) -> Response:
     """All metrics, in whichever format the scraper asks for."""
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Collector(platform, parts.watcher))
+    registry.register(_Collector(platform))
     encode, content_type = choose_encoder(request.headers.get("accept", ""))
     return Response(encode(registry), headers={"Content-Type": content_type})
 
 
 class _Collector:
-    def __init__(self, platform: Platform, watcher: Watcher) -> None:
+    def __init__(self, platform: Platform) -> None:
         self._platform = platform
-        self._watcher = watcher
 
     def collect(self) -> Iterable[Metric]:
         """The metrics of this moment."""
         records = self._platform.manager.live()
         views = {record.id: JobView.of(record) for record in records}
-        talks = {job_id: self._watcher.talks(view) for job_id, view in views.items()}
+        talks = {record.id: {label(name): talk for name, talk in record.talks.items()} for record in records}
         yield from server_metrics(self._platform)
         yield from job_metrics(records, views)
         yield from task_metrics(records, talks)
@@ -160,9 +157,9 @@ def _gauge(
 
 
 def _hosts(platform: Platform) -> Iterable[tuple[str, HostCapacity]]:
-    for name, backend in platform.manager.backends.items():
+    for name, lane in platform.manager.lanes.items():
         try:
-            hosts = backend.capacity().hosts
+            hosts = lane.capacity(HOSTS_S).hosts
         except BackendError:  # what it has is not known while it does not answer
             continue
         for host in hosts:

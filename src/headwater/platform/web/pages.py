@@ -8,15 +8,14 @@ from typing import Annotated, Any
 import yaml
 from fastapi import APIRouter, Query, Request, Response
 
-from headwater.platform.access import SESSION_COOKIE, PlatformOf
+from headwater.platform.access import SESSION_COOKIE, PlatformOf, check_rate, client_of
 from headwater.platform.api import JobId
 from headwater.platform.auth import SESSION_S
 from headwater.platform.errors import Refused
 from headwater.platform.service import Platform
-from headwater.platform.states import AskRestart, AskScale, AskStop
+from headwater.platform.states import AskRestart, AskScale, AskStop, label
 from headwater.platform.views import EventView, JobSummary, JobView
 from headwater.platform.web.forms import DEFAULTS, ROLES, draft
-from headwater.platform.web.parts import Parts, PartsOf
 from headwater.platform.web.picture import BOX_HEIGHT, BOX_WIDTH, draw
 from headwater.platform.web.rendering import CSRF_COOKIE, render
 from headwater.platform.web.routing import SIGN_IN, Form, PageRoute, Runner, Visitor, redirect
@@ -53,14 +52,11 @@ def sign_in_page(request: Request, platform: PlatformOf, next: str = "/") -> Res
 @router.post(SIGN_IN)
 def sign_in(request: Request, platform: PlatformOf, form: Form) -> Response:
     """Opens a session for whoever shows a token."""
-    client = request.client.host if request.client is not None else "?"
     target = _own(form.get("next", "/"))
-    if platform.failures.take(client, cost=0) > 0:
-        raise Refused(429, "too many wrong tokens: wait for a minute", headers={"Retry-After": "60"})
     opened = platform.auth.open_session(form.get("token", "").strip())
     if opened is None:
-        platform.failures.take(client)
-        return render(request, "sign_in.html", status=403, next=target, problem="This token does not hold.")
+        check_rate(platform.failures.take(client_of(request)), "too many wrong tokens")
+        return render(request, "sign_in.html", status=403, next=target, problem="This token is not valid.")
     response = redirect(target)
     for name, value in ((SESSION_COOKIE, opened.secret), (CSRF_COOKIE, opened.csrf)):
         response.set_cookie(
@@ -115,15 +111,15 @@ def submit(request: Request, platform: PlatformOf, identity: Runner, form: Form)
 
 
 @router.get("/jobs/{job_id}")
-def job(request: Request, job_id: JobId, platform: PlatformOf, parts: PartsOf, identity: Visitor) -> Response:
+def job(request: Request, job_id: JobId, platform: PlatformOf, identity: Visitor) -> Response:
     """A job."""
-    return render(request, "job.html", identity=identity, **_shown(platform, parts, job_id))
+    return render(request, "job.html", identity=identity, **_shown(platform, job_id))
 
 
 @router.get("/jobs/{job_id}/overview")
-def overview(request: Request, job_id: JobId, platform: PlatformOf, parts: PartsOf, identity: Visitor) -> Response:
+def overview(request: Request, job_id: JobId, platform: PlatformOf, identity: Visitor) -> Response:
     """The part of a job's page that changes: its state, its cluster, its events."""
-    return render(request, "overview.html", identity=identity, **_shown(platform, parts, job_id))
+    return render(request, "overview.html", identity=identity, **_shown(platform, job_id))
 
 
 @router.post("/jobs/{job_id}/stop")
@@ -167,14 +163,14 @@ def _listed(platform: Platform, before: float | None) -> dict[str, Any]:
     }
 
 
-def _shown(platform: Platform, parts: Parts, job_id: str) -> dict[str, Any]:
+def _shown(platform: Platform, job_id: str) -> dict[str, Any]:
     record = platform.manager.job(job_id)
     view = JobView.of(record)
     events = platform.store.events(job_id=job_id)
     workers = record.state.spec.workers.count
     return {
         "job": view,
-        "picture": draw(view, parts.watcher.talks(view)),
+        "picture": draw(view, {label(name): talk for name, talk in record.talks.items()}),
         "size": (BOX_WIDTH, BOX_HEIGHT),
         "events": [EventView.of(event) for event in reversed(events[-_EVENTS:])],
         "workers": workers,
@@ -190,7 +186,7 @@ def _form_page(request: Request, platform: Platform, identity: Any, fields: Any)
         identity=identity,
         fields=fields,
         roles=ROLES,
-        backends=list(platform.manager.backends),
+        backends=list(platform.manager.lanes),
         default_backend=platform.manager.default_backend,
         max_archive_bytes=platform.archives.max_bytes,
         draft=draft(fields),

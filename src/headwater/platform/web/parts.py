@@ -14,7 +14,6 @@ from fastapi import Depends, FastAPI, Request
 from starlette.concurrency import run_in_threadpool
 
 from headwater.platform.web.tensorboards import TensorBoards
-from headwater.platform.web.watching import Watcher
 
 _IDLE_TURN_S = 30.0
 
@@ -24,12 +23,10 @@ class Parts:
     """The parts.
 
     Attributes:
-      watcher: asks tasks how they fare.
       boards: starts TensorBoards.
       http: asks them.
     """
 
-    watcher: Watcher
     boards: TensorBoards
     http: httpx.AsyncClient
 
@@ -38,7 +35,7 @@ class Parts:
 async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
     """Holds the parts while the application runs."""
     async with httpx.AsyncClient(trust_env=False, timeout=60.0, follow_redirects=False) as http:
-        parts = Parts(watcher=Watcher(), boards=TensorBoards(), http=http)
+        parts = Parts(boards=TensorBoards(), http=http)
         app.state.parts = parts
         reaper = asyncio.create_task(_forget_idle(parts.boards))
         try:
@@ -48,7 +45,6 @@ async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
             with contextlib.suppress(asyncio.CancelledError):
                 await reaper
             await run_in_threadpool(parts.boards.close)
-            await run_in_threadpool(parts.watcher.close)
 
 
 async def _forget_idle(boards: TensorBoards) -> None:

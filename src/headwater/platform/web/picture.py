@@ -4,32 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from headwater.platform.views import JobView, TaskView
+from headwater.telemetry.talk import Talk
 
 BOX_WIDTH, BOX_HEIGHT = 196, 92
 _GAP_X, _GAP_Y, _ROW_GAP, _MARGIN = 24, 76, 20, 12
 _MOST_IN_ROW = 6
 _MOST_EDGES = 600
 _FASTEST = 1e9
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Talk:
-    """What a task said of itself that its job's records do not have.
-
-    Attributes:
-      bytes_per_s: sent to and received from each other task, by its label (``ps-0``).
-      staleness: mean staleness of the gradients that it applied, in updates; None where it applies none.
-      staleness_max: the greatest.
-      waiting: for what its step waits, or who waits for whom; empty where nobody does.
-    """
-
-    bytes_per_s: Mapping[str, tuple[float, float]] = field(default_factory=dict[str, tuple[float, float]])
-    staleness: float | None = None
-    staleness_max: int = 0
-    waiting: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

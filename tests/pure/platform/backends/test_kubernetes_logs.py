@@ -12,6 +12,7 @@ import pytest
 
 from headwater.platform.backends import kubernetes_logs
 from headwater.platform.backends.kubernetes_logs import fetch_log
+from headwater.platform.logfiles import all_lines
 
 
 class Pod:
@@ -40,7 +41,34 @@ def test_no_line_is_lost_or_told_twice(tmp_path: Path, monkeypatch: pytest.Monke
     for count in (30, 0, 50, 1, 7300):
         pod.print(count)
         fetch_log(pod, "pod", "default", path)
-    assert path.read_text().splitlines() == [text for _, text in pod.lines]
+    assert [line.text for line in all_lines(path)] == [text for _, text in pod.lines]
+
+
+class Log:
+    """A log as a real cluster gives it."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+
+    def read_namespaced_pod_log(self, *_: object, **__: object) -> Log:
+        return self
+
+
+def test_a_last_line_without_end_comes_once_its_pod_has_ended(tmp_path: Path) -> None:
+    log, path = Log(b"2026-01-01T00:00:00.000000001Z one\n2026-01-01T00:00:01.000000001Z two"), tmp_path / "log"
+    fetch_log(log, "pod", "default", path)
+    assert [line.text for line in all_lines(path)] == ["one"]
+    fetch_log(log, "pod", "default", path, ended=True)
+    fetch_log(log, "pod", "default", path, ended=True)
+    assert [line.text for line in all_lines(path)] == ["one", "two"]
+
+
+def test_a_long_line_has_no_times_within(tmp_path: Path) -> None:
+    at = b"2026-01-01T00:00:00.000000001Z "
+    pieces = [b"a" * 16384, b"b" * 16384, b"c" * 10]
+    path = tmp_path / "log"
+    fetch_log(Log(b"".join(at + piece for piece in pieces) + b"\n"), "pod", "default", path)
+    assert [line.text for line in all_lines(path)] == [b"".join(pieces).decode()]
 
 
 def test_a_damaged_position(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

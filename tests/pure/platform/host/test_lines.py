@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from headwater.platform.host.lines import MAX_LINE, LineBuffer
+from headwater.platform.host.lines import MAX_LINE, STAMP_LENGTH, LineBuffer, Stamper, split_stamp, stamp
 
 
 def test_lines_are_put_together_from_pieces() -> None:
@@ -25,3 +25,18 @@ def test_a_line_without_end_is_cut() -> None:
     buffer = LineBuffer()
     assert [len(line) for line in buffer.feed(b"x" * (2 * MAX_LINE + 5))] == [MAX_LINE, MAX_LINE]
     assert buffer.close() == ["xxxxx"]
+
+
+def test_each_line_gets_the_time_of_its_beginning() -> None:
+    times = iter([1.0, 2.0, 3.5])
+    stamper = Stamper(lambda: next(times))
+    data = stamper.feed(b"one\ntw") + stamper.feed(b"o\n") + stamper.feed(b"") + stamper.feed(b"\nend")
+    lines = data.split(b"\n")
+    assert [split_stamp(line) for line in lines] == [(1.0, b"one"), (1.0, b"two"), (3.5, b""), (3.5, b"end")]
+    assert stamper.finish() == b"\n"
+    assert len(stamp(1e9)) == STAMP_LENGTH
+
+
+def test_a_line_without_a_time_is_what_it_is() -> None:
+    assert split_stamp(b"Step: 1") == (None, b"Step: 1")
+    assert split_stamp(b"9999-99-99T99:99:99.999999Z x") == (None, b"9999-99-99T99:99:99.999999Z x")

@@ -15,7 +15,7 @@ class Clock:
 
 def marker() -> tuple[Marker, bytearray, Clock]:
     log, clock = bytearray(), Clock()
-    return Marker(log.extend, clock), log, clock
+    return Marker(log.extend, clock=clock), log, clock
 
 
 def test_progress_stands_between_lines() -> None:

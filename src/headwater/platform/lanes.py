@@ -1,0 +1,143 @@
+"""One backend of the server, the thread that looks after its jobs, and what is known of whether it can be used.
+
+Each backend has a thread of its own: one that does not answer holds up neither the others nor a request to submit or
+stop a job. One that cannot be reached is tried again, with growing pauses; until then its jobs say why they wait.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from headwater.platform.backends.base import Backend, BackendError, Capacity
+
+_log = logging.getLogger(__name__)
+
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 5.0, 60.0
+# A backend that has been asked for so long is shown as one that does not answer.
+_SILENT_S = 45.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BackendSource:
+    """A backend that is yet to be reached.
+
+    Attributes:
+      name: what ``backend:`` in a job's file calls it.
+      kind: its class, which knows what it refuses.
+      connect: reaches it; raises `BackendError`. It may take long.
+    """
+
+    name: str
+    kind: type[Backend]
+    connect: Callable[[], Backend]
+
+
+class Lane:
+    """A backend, and whether it can be used.
+
+    Args:
+      source: the backend, or how to reach it.
+      clock: gives seconds that only grow.
+    """
+
+    def __init__(self, source: Backend | BackendSource, clock: Callable[[], float] = time.monotonic) -> None:
+        self.name = source.name
+        self._clock = clock
+        self._connect: Callable[[], Backend] | None = None
+        self.backend: Backend | None = None
+        if isinstance(source, BackendSource):
+            self.kind, self._connect = source.kind, source.connect
+        else:
+            self.kind, self.backend = type(source), source
+        self._failure = ""
+        self._pause_s = _FIRST_PAUSE_S
+        self._retry_at = 0.0
+        self._asked_since: float | None = None
+        self._lock = threading.Lock()
+        self._looking: threading.Thread | None = None
+        self._seen: Capacity | BackendError | None = None
+
+    def usable(self) -> Backend:
+        """The backend.
+
+        Raises:
+          BackendError: it could not be reached, or nothing has tried to yet.
+        """
+        if self.backend is None:
+            why = self._failure or "it has not been reached yet"
+            raise BackendError(f"backend {self.name} cannot be used now: {why}", temporary=True)
+        return self.backend
+
+    def reach(self) -> bool:
+        """Tries to reach the backend, where it is time to; whether it can be used. May take long."""
+        if self.backend is not None or self._connect is None or self._clock() < self._retry_at:
+            return self.backend is not None
+        with self.asking():
+            try:
+                self.backend = self._connect()
+            except BackendError as error:
+                if str(error) != self._failure:
+                    _log.warning("backend %s cannot be used now, and is tried again: %s", self.name, error)
+                self._failure = str(error)
+                self._retry_at = self._clock() + self._pause_s
+                self._pause_s = min(_LONGEST_PAUSE_S, 2 * self._pause_s)
+                return False
+        if self._failure:
+            _log.info("backend %s can be used now", self.name)
+        self._failure = ""
+        return True
+
+    @contextmanager
+    def asking(self) -> Generator[None]:
+        """A context in which the backend is asked something: one that lasts for long shows in `problem`."""
+        self._asked_since = self._clock()
+        try:
+            yield
+        finally:
+            self._asked_since = None
+
+    def problem(self) -> str:
+        """Why the backend cannot be used now; empty where it can."""
+        if self.backend is None:
+            return self._failure or "it has not been reached yet"
+        since = self._asked_since
+        silent = 0.0 if since is None else self._clock() - since
+        return f"it has not answered for {silent:.0f} s" if silent > _SILENT_S else ""
+
+    def capacity(self, timeout_s: float) -> Capacity:
+        """All hosts of the backend, as far as it tells within ``timeout_s``.
+
+        Raises:
+          BackendError: it cannot be used, refuses, or does not answer in time.
+        """
+        backend = self.usable()
+        with self._lock:
+            if self._looking is None or not self._looking.is_alive():
+                self._seen = None
+                # Nobody waits for longer than this call does, not even the end of the process.
+                self._looking = threading.Thread(
+                    target=self._look, args=(backend,), name=f"headwater-{self.name}-capacity", daemon=True
+                )
+                self._looking.start()
+            looking = self._looking
+        looking.join(timeout_s)
+        seen = self._seen
+        if seen is None:
+            raise BackendError(f"backend {self.name} has not answered in {timeout_s:g} s", temporary=True)
+        if isinstance(seen, BackendError):
+            raise seen
+        return seen
+
+    def _look(self, backend: Backend) -> None:
+        try:
+            self._seen = backend.capacity()
+        except BackendError as error:
+            self._seen = error
+        except Exception as error:  # noqa: BLE001  a client library's own: whoever waits here is to be told
+            _log.exception("backend %s: its machines cannot be told", self.name)
+            self._seen = BackendError(f"backend {self.name}: {error}")

@@ -1,0 +1,233 @@
+"""The jobs that are not over: in memory, in the store, and behind one lock under which no backend is asked.
+
+A backend may take long to answer, or never do. So it is asked about a job as it was before, and what that showed is
+taken into account with the job as it is by then (`LiveJobs.decide`). What became of an attempt that was followed by
+another one meanwhile is passed over.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+from headwater.platform import policy
+from headwater.platform.looking import Sampler, ended_attempt
+from headwater.platform.records import Attempt, JobRecord
+from headwater.platform.states import (
+    AskRestart,
+    AskScale,
+    AskStop,
+    CouldNotStart,
+    Decision,
+    Ended,
+    Event,
+    JobPhase,
+    JobState,
+    Note,
+    Progressed,
+    Started,
+    TaskState,
+)
+from headwater.platform.store import Store
+
+_log = logging.getLogger(__name__)
+_PROGRESS_SAVE_S = 2.0
+
+
+class JobIsGone(LookupError):
+    """The job was deleted, or is over and was let go of, while a backend was asked about it."""
+
+
+class LiveJobs:
+    """Jobs that are not over.
+
+    Args:
+      store: what is remembered.
+      sample_s: seconds between two samples of a task's progress and use, at first.
+      on_note: is told of everything that happens to a job, after it is stored; must not block.
+      clock: gives seconds since 1970.
+
+    Attributes:
+      lock: held while jobs change; may be taken again by its holder, who asks no backend.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        sample_s: float,
+        on_note: Callable[[JobRecord, Note], None] | None,
+        clock: Callable[[], float],
+    ) -> None:
+        self.lock = threading.RLock()
+        self.clock = clock
+        self._store = store
+        self._on_note = on_note
+        self._records: dict[str, JobRecord] = {}
+        self._sampler = Sampler(sample_s)
+        self._saved_at: dict[str, float] = {}
+
+    def load(self) -> None:
+        """Takes up all jobs of the store that are not over."""
+        with self.lock:
+            self._records.update((record.id, record) for record in self._store.jobs(live=True))
+
+    def get(self, job_id: str) -> JobRecord | None:
+        """A job as it is; None where it is not here."""
+        return self._records.get(job_id)
+
+    def ordered(self, backend: str | None = None) -> list[JobRecord]:
+        """The jobs, of one backend if one is named, in the order in which they are placed."""
+        with self.lock:
+            records = [record for record in self._records.values() if backend in (None, record.backend)]
+        return sorted(records, key=lambda record: (-record.state.spec.priority, record.state.queued_at))
+
+    def running(self) -> int:
+        """How many jobs are not queued."""
+        with self.lock:
+            return sum(record.state.phase is not JobPhase.QUEUED for record in self._records.values())
+
+    def now(self, seen: JobRecord) -> JobRecord:
+        """A job as it is by now.
+
+        Raises:
+          JobIsGone: it is not here any more.
+        """
+        record = self._records.get(seen.id)
+        if record is None:
+            raise JobIsGone(seen.id)
+        return record
+
+    def add(self, record: JobRecord, notes: Sequence[Note]) -> None:
+        """Stores a job that is new, or was over."""
+        with self.lock:
+            self._save(record, notes)
+
+    def drop(self, job_id: str) -> None:
+        """Lets go of a job: it is in the store, or deleted."""
+        with self.lock:
+            self._records.pop(job_id, None)
+            self._saved_at.pop(job_id, None)
+            self._sampler.forget(job_id)
+
+    def drop_if_over(self, seen: JobRecord) -> None:
+        """Lets go of a job that is over and has nothing left at its backend."""
+        with self.lock:
+            record = self._records.get(seen.id)
+            if record is not None and record.state.phase.over and not record.places:
+                self.drop(seen.id)
+
+    def decide(
+        self,
+        seen: JobRecord,
+        *events: Event,
+        attempts: Iterable[Attempt] = (),
+        alter: Callable[[JobRecord], JobRecord] | None = None,
+    ) -> JobRecord:
+        """Lets the policy decide on what was seen of a job, and stores what it decides.
+
+        Args:
+          seen: the job as it was when its backend was asked.
+          events: what happened.
+          attempts: lives of tasks that have begun.
+          alter: what is stored with it, such as places.
+
+        Returns:
+          The job as it is.
+
+        Raises:
+          JobIsGone: it is not here any more.
+          NotPossible: an event is a wish that cannot be met.
+        """
+
+        def change(record: JobRecord, now: float) -> tuple[JobRecord, Sequence[Note], Sequence[Attempt]]:
+            state, notes, lives = record.state, list[Note](), list(attempts)
+            handles = dict(record.handles)
+            for event in events:
+                if not _concerns(event, seen.state, state):
+                    continue
+                if isinstance(event, Ended):
+                    before = state.tasks.get(event.task)
+                    if before is not None and handles.pop(event.task, None) is not None:
+                        lives += self._ended_attempt(record, before, event, now)
+                decision = policy.decide(state, event, now)
+                state = decision.state
+                notes += decision.notes
+            return replace(record, state=state, handles=handles), notes, lives
+
+        return self._change(seen, change, alter)
+
+    def follow(
+        self,
+        seen: JobRecord,
+        step: Callable[[JobState, float], Decision],
+        *,
+        alter: Callable[[JobRecord], JobRecord] | None = None,
+    ) -> JobRecord:
+        """Changes a job by a function of its state and the time, and stores it; returns and raises as `decide` does."""
+
+        def change(record: JobRecord, now: float) -> tuple[JobRecord, Sequence[Note], Sequence[Attempt]]:
+            decision = step(record.state, now)
+            return record.with_state(decision.state), decision.notes, ()
+
+        return self._change(seen, change, alter)
+
+    def _change(
+        self,
+        seen: JobRecord,
+        change: Callable[[JobRecord, float], tuple[JobRecord, Sequence[Note], Sequence[Attempt]]],
+        alter: Callable[[JobRecord], JobRecord] | None,
+    ) -> JobRecord:
+        with self.lock:
+            now = self.clock()
+            before = self.now(seen)
+            moved, notes, attempts = change(before if alter is None else alter(before), now)
+            samples = self._sampler.take(moved, now)
+            # How far tasks are need not survive a crash to the second.
+            recent = moved == before or now - self._saved_at.get(moved.id, 0.0) < _PROGRESS_SAVE_S
+            if recent and not (notes or attempts or samples) and _lasting(moved) == _lasting(before):
+                self._records[moved.id] = moved
+                return moved
+            self._store.save(moved, notes=notes, attempts=attempts, samples=samples, now=now)
+            self._saved(moved, notes, now)
+            return moved
+
+    def _save(self, record: JobRecord, notes: Sequence[Note]) -> None:
+        now = self.clock()
+        self._store.save(record, notes=notes, now=now)
+        self._saved(record, notes, now)
+
+    def _saved(self, record: JobRecord, notes: Sequence[Note], now: float) -> None:
+        self._records[record.id] = record
+        self._saved_at[record.id] = now
+        for note in notes:
+            _log.info(
+                "job %s: %s", record.id, note.text, extra={"job": record.id, "task": note.task, "kind": note.kind}
+            )
+            if self._on_note is not None:
+                self._on_note(record, note)
+
+    def _ended_attempt(self, record: JobRecord, task: TaskState, event: Ended, now: float) -> list[Attempt]:
+        begun = self._store.attempt(record.id, task.label, task.attempt)
+        return [ended_attempt(begun, task, event.how, now)] if begun is not None else []
+
+
+def _concerns(event: Event, seen: JobState, now: JobState) -> bool:
+    """Whether an event is still about the attempt of which it was seen."""
+    if isinstance(event, AskStop | AskRestart | AskScale) or not isinstance(
+        event, Ended | Progressed | Started | CouldNotStart
+    ):
+        return True
+    then, task = seen.tasks.get(event.task), now.tasks.get(event.task)
+    return then is not None and task is not None and then.attempt == task.attempt
+
+
+def _lasting(record: JobRecord) -> JobRecord:
+    """What of a job is stored at once: all but how far its tasks are, what they use and whom they talk to."""
+    tasks = {
+        name: replace(task, step=None, steps_per_s=None, loss=None, metrics={}, progress_at=None)
+        for name, task in record.state.tasks.items()
+    }
+    return replace(record, state=replace(record.state, tasks=tasks), usages={}, talks={})

@@ -1,0 +1,50 @@
+"""What engines tell of tasks, further numbers that tasks report, groups of jobs, and secrets."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0002"
+down_revision = "0001"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    """From revision 0001 to 0002."""
+    with op.batch_alter_table("jobs") as jobs:
+        jobs.add_column(sa.Column("handle_attempt", sa.Integer(), nullable=False, server_default="0"))
+        jobs.add_column(sa.Column("sweep", sa.String(64)))
+        jobs.add_column(sa.Column("settings", sa.JSON()))
+    op.create_index(op.f("ix_jobs_sweep"), "jobs", ["sweep"])
+    # Until now a job's handle was that of its present attempt.
+    op.execute("UPDATE jobs SET handle_attempt = attempt")
+    with op.batch_alter_table("tasks") as tasks:
+        tasks.add_column(sa.Column("metrics", sa.JSON(), nullable=False, server_default="{}"))
+        tasks.add_column(sa.Column("host", sa.Text(), nullable=False, server_default=""))
+    with op.batch_alter_table("samples") as samples:
+        samples.add_column(sa.Column("metrics", sa.JSON(), nullable=False, server_default="{}"))
+    op.create_table(
+        "secrets",
+        sa.Column("name", sa.String(60), nullable=False),
+        sa.Column("owner", sa.String(100), nullable=False),
+        sa.Column("changed_at", sa.Float(53), nullable=False),
+        sa.Column("value", sa.Text(), nullable=False),
+        sa.PrimaryKeyConstraint("name", name=op.f("pk_secrets")),
+    )
+
+
+def downgrade() -> None:
+    """From revision 0002 to 0001."""
+    op.drop_table("secrets")
+    with op.batch_alter_table("samples") as samples:
+        samples.drop_column("metrics")
+    with op.batch_alter_table("tasks") as tasks:
+        tasks.drop_column("metrics")
+        tasks.drop_column("host")
+    op.drop_index(op.f("ix_jobs_sweep"), "jobs")
+    with op.batch_alter_table("jobs") as jobs:
+        jobs.drop_column("settings")
+        jobs.drop_column("sweep")
+        jobs.drop_column("handle_attempt")

@@ -1,0 +1,192 @@
+"""Jobs whose tasks a backend runs one by one: looks at them, and does what their stored state asks for.
+
+Every deed may be done twice without harm: the same attempt of a task starts once, however often it is asked for. So a
+server that is killed at any moment is followed by another one that goes on from the store: nothing is started twice or
+lost. What engines run as a whole is in `headwater.platform.engines`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from headwater.cluster.names import TaskName
+from headwater.platform import policy
+from headwater.platform.backends.base import BackendError, NotEnough, Place, TaskBackend, TaskOrder
+from headwater.platform.live import JobIsGone, LiveJobs
+from headwater.platform.looking import look
+from headwater.platform.records import Attempt, JobRecord
+from headwater.platform.states import CouldNotStart, JobPhase, NotPlaced, Placed, Started, TaskPhase, Tick
+from headwater.platform.tasks import task_requests
+
+_log = logging.getLogger(__name__)
+
+
+class TaskJobs:
+    """The jobs of one backend.
+
+    Args:
+      jobs: all jobs.
+      backend: which runs their tasks.
+      order: makes the order for a task of a job.
+      max_running: at most so many jobs of the server run at once; 0 for no bound.
+      overtake_s: seconds for which a job that waits for resources may be overtaken by smaller ones behind it.
+    """
+
+    def __init__(
+        self,
+        jobs: LiveJobs,
+        backend: TaskBackend,
+        *,
+        order: Callable[[JobRecord, TaskName], TaskOrder],
+        max_running: int,
+        overtake_s: float,
+    ) -> None:
+        self._jobs = jobs
+        self._backend = backend
+        self._order = order
+        self._max_running = max_running
+        self._overtake_s = overtake_s
+        self._stopped: set[tuple[str, TaskName, int]] = set()
+
+    def adopt(self, record: JobRecord) -> None:
+        """Takes up a job where another server left it; raises `BackendError`."""
+        self._backend.restore(record.id, tuple(record.places.values()))
+        for handle in record.handles.values():
+            self._backend.adopt(handle)
+        # What another server was about to start, it may have started.
+        self._start(record)
+
+    def advance(self, record: JobRecord) -> None:
+        """One turn of a job.
+
+        Raises:
+          BackendError: the backend could not be asked, or did not do it.
+          JobIsGone: the job is not here any more.
+        """
+        seen = look(record, self._backend, self._jobs.clock())
+        record = self._jobs.decide(
+            record, *seen.events, alter=lambda now: replace(now, usages=seen.usages, talks=seen.talks)
+        )
+        record = self._jobs.decide(record, Tick())
+        record = self._release(record)
+        record = self._place(record)
+        record = self._start(record)
+        self._stop(record)
+        self._stopped = {key for key in self._stopped if self._jobs.get(key[0]) is not None}
+
+    def _release(self, record: JobRecord) -> JobRecord:
+        """Gives back the places that the state no longer names."""
+        tasks = record.state.tasks
+        unused = [name for name in record.places if name not in tasks or not tasks[name].placed]
+        if unused:
+            self._backend.release(record.id, unused if len(unused) < len(record.places) else None)
+            record = self._jobs.decide(record, alter=lambda now: _without(now, unused))
+        self._jobs.drop_if_over(record)
+        return record
+
+    def _place(self, record: JobRecord) -> JobRecord:
+        names = policy.needs_place(record.state, self._jobs.clock())
+        if not names:
+            return record
+        workers: int | None = None
+        try:
+            if record.state.phase is JobPhase.QUEUED:
+                self._check_turn(record)
+                places, workers = self._reserve_all(record)
+            else:
+                places = self._backend.reserve(record.id, task_requests(record.state.spec, names))
+        except NotEnough as error:
+            return self._jobs.decide(record, NotPlaced(str(error), ever=error.ever))
+        except BackendError as error:
+            return self._jobs.decide(record, NotPlaced(str(error)))
+        placed = {place.task: place for place in places}
+        try:
+            with self._jobs.lock:
+                # Somebody may have stopped or scaled it meanwhile, and another job may have begun to run elsewhere.
+                now = self._jobs.now(record)
+                if self._may_have(now, record, placed):
+                    return self._jobs.decide(
+                        now,
+                        Placed(tuple(placed), workers),
+                        alter=lambda now: replace(now, places={**now.places, **placed}),
+                    )
+        except JobIsGone:
+            self._backend.release(record.id)
+            raise
+        self._backend.release(record.id, tuple(placed))
+        return now
+
+    def _may_have(self, now: JobRecord, seen: JobRecord, placed: dict[TaskName, Place]) -> bool:
+        if now.state.attempt != seen.state.attempt or now.state.phase is not seen.state.phase:
+            return False
+        if now.state.phase is JobPhase.QUEUED:
+            full = bool(self._max_running) and self._jobs.running() >= self._max_running
+            return (now.state.workers, now.state.fixed) == (seen.state.workers, seen.state.fixed) and not full
+        return set(placed) <= set(policy.needs_place(now.state, self._jobs.clock()))
+
+    def _reserve_all(self, record: JobRecord) -> tuple[Sequence[Place], int]:
+        """Places for all tasks of a queued job, with as many workers as there is room for."""
+        choices = policy.worker_choices(record.state)
+        for workers in choices:
+            names = tuple(policy.with_workers(record.state, workers).tasks)
+            try:
+                return self._backend.reserve(record.id, task_requests(record.state.spec, names)), workers
+            except NotEnough:
+                if workers == choices[-1]:
+                    raise
+        raise AssertionError("a job has at least one choice of workers")
+
+    def _check_turn(self, record: JobRecord) -> None:
+        """Raises `NotEnough` where others come first."""
+        now, running = self._jobs.clock(), self._jobs.running()
+        if self._max_running and running >= self._max_running:
+            raise NotEnough(f"{running} jobs run already, as many as this server runs at once", ever=True)
+        # Jobs of other backends wait for something else.
+        for other in self._jobs.ordered(record.backend):
+            if other.id == record.id:
+                return
+            waited = now - max(other.state.queued_at, other.state.not_before)
+            if other.state.phase is JobPhase.QUEUED and waited > self._overtake_s:
+                raise NotEnough(f"{other.id} has waited for {waited:.0f} s and comes first", ever=True)
+
+    def _start(self, record: JobRecord) -> JobRecord:
+        for name in record.state.tasks:
+            task = record.state.tasks.get(name)
+            if task is None or task.phase is not TaskPhase.STARTING or name in record.handles:
+                continue
+            try:
+                handle = self._backend.start(self._order(record, name))
+            except BackendError as error:
+                record = self._jobs.decide(record, CouldNotStart(name, str(error)))
+                continue
+            attempt = Attempt(
+                task=task.label, attempt=task.attempt, host=record.places[name].host, started_at=self._jobs.clock()
+            )
+            record = self._jobs.decide(
+                record,
+                Started(name),
+                attempts=(attempt,),
+                alter=lambda now, name=name, handle=handle: replace(now, handles={**now.handles, name: handle}),
+            )
+        return record
+
+    def _stop(self, record: JobRecord) -> None:
+        tasks = record.state.tasks
+        training = any(task.phase.alive and name.job in policy.WORKING for name, task in tasks.items())
+        for name, task in tasks.items():
+            if name.job == "ps" and training:
+                continue  # it holds what the others may be about to save
+            handle = record.handles.get(name)
+            key = (record.id, name, task.attempt)
+            if task.phase is TaskPhase.ENDING and handle is not None and key not in self._stopped:
+                self._backend.stop(handle, grace_s=record.state.spec.deadlines.grace)
+                self._stopped.add(key)
+
+
+def _without(record: JobRecord, unused: Sequence[TaskName]) -> JobRecord:
+    """``record`` without places that were given back; one that has been taken again meanwhile stays."""
+    tasks = record.state.tasks
+    gone = {name for name in unused if name not in tasks or not tasks[name].placed}
+    return replace(record, places={name: place for name, place in record.places.items() if name not in gone})

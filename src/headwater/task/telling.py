@@ -1,0 +1,51 @@
+"""Tells whoever started a task, every other second, whom it talks to and how stale its gradients are.
+
+It goes the way of progress (`headwater.telemetry.progress`), so that nobody has to reach the task to know, wherever it
+runs.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+
+from headwater.telemetry.progress import STATUS_VARIABLE, Progress, report
+from headwater.telemetry.snapshot import Snapshot
+from headwater.telemetry.talk import talk_of
+
+_EVERY_S = 2.0
+
+
+class Teller:
+    """Tells how a task fares until it is closed; tells nobody where nobody listens.
+
+    Args:
+      task: its device name.
+      snapshot: how it fares now.
+      every_s: seconds between two reports; rates are over this time.
+    """
+
+    def __init__(self, task: str, snapshot: Callable[[], Snapshot], every_s: float = _EVERY_S) -> None:
+        self._task = task
+        self._snapshot = snapshot
+        self._every_s = every_s
+        self._closing = threading.Event()
+        self._thread: threading.Thread | None = None
+        if os.environ.get(STATUS_VARIABLE):
+            self._thread = threading.Thread(target=self._run, name="headwater-teller", daemon=True)
+            self._thread.start()
+
+    def close(self) -> None:
+        """Tells nothing more. May be called again."""
+        self._closing.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    def _run(self) -> None:
+        before = None
+        while not self._closing.wait(self._every_s):
+            now = self._snapshot()
+            report(Progress(task=self._task, talk=talk_of(before, now)))
+            before = now
