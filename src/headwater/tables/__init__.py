@@ -1,0 +1,37 @@
+"""Embedding tables that grow by themselves: rows by key, their optimizer's state beside them.
+
+No JAX, no network, no other layer's state: arrays, and functions that numba compiles.
+"""
+
+from headwater.tables.initializers import Initializer
+from headwater.tables.optimizers import (
+    FTRL,
+    SGD,
+    Adagrad,
+    Adam,
+    GeneralOptimizer,
+    Momentum,
+    RMSProp,
+    RowOptimizer,
+)
+from headwater.tables.policies import Admission, Age, LeastFrequent, LeastRecent
+from headwater.tables.table import Table, TableConfig, TableStatistics
+
+__all__ = [
+    "FTRL",
+    "SGD",
+    "Adagrad",
+    "Adam",
+    "Admission",
+    "Age",
+    "GeneralOptimizer",
+    "Initializer",
+    "LeastFrequent",
+    "LeastRecent",
+    "Momentum",
+    "RMSProp",
+    "RowOptimizer",
+    "Table",
+    "TableConfig",
+    "TableStatistics",
+]

@@ -1,0 +1,119 @@
+"""Functions that numba compiles: how they are compiled, and the few things that Python cannot say.
+
+Everything here releases the interpreter's lock, and is kept on disk after the first compilation where a folder for it
+can be written (beside the module, or else in the user's cache folder; ``NUMBA_CACHE_DIR`` names another).
+
+A table's memory is addressed by numbers, so that one call reaches any number of arrays that grow by themselves. The
+functions of this module turn an address into an array, and take and give back locks that are words in memory. All of it
+is bounds-free: only this package calls it, with addresses of mappings that it holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import llvmlite.ir
+import numba
+from numba import extending
+
+_numba: Any = numba
+_types: Any = _numba.types
+_ir: Any = llvmlite.ir
+_extending: Any = extending
+_intrinsic: Any = _extending.intrinsic
+
+
+def compiled(function: Callable[..., Any]) -> Any:
+    """``function``, compiled at its first call with arguments of new types."""
+    try:
+        return _numba.njit(nogil=True, cache=True)(function)
+    except RuntimeError:  # numba finds no folder that it can write
+        return _numba.njit(nogil=True)(function)
+
+
+def inlined(function: Callable[..., Any]) -> Any:
+    """``function``, for use in compiled functions."""
+    return _numba.njit(nogil=True)(function)
+
+
+def _pointer_to(element: Any) -> Any:
+    @_intrinsic
+    def pointer(typing: Any, address: Any) -> Any:
+        signature = _types.CPointer(element)(address)
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            return builder.inttoptr(arguments[0], context.get_value_type(signature.return_type))
+
+        return signature, generate
+
+    return pointer
+
+
+_to_words = _pointer_to(_types.int64)
+_to_numbers = _pointer_to(_types.uint32)
+_to_reals = _pointer_to(_types.float32)
+
+
+@inlined
+def words_at(address: int, count: int) -> Any:
+    """``count`` int64 at an address."""
+    return _numba.carray(_to_words(address), count)
+
+
+@inlined
+def numbers_at(address: int, count: int) -> Any:
+    """``count`` uint32 at an address."""
+    return _numba.carray(_to_numbers(address), count)
+
+
+@inlined
+def reals_at(address: int, count: int) -> Any:
+    """``count`` float32 at an address."""
+    return _numba.carray(_to_reals(address), count)
+
+
+@_intrinsic
+def _exchange(typing: Any, pointer: Any, old: Any, new: Any) -> Any:
+    """Stores ``new`` where ``old`` is; whether ``old`` was there."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        found = builder.cmpxchg(*arguments, ordering="acq_rel", failordering="acquire")
+        return builder.extract_value(found, 1)
+
+    return _types.boolean(pointer, _types.int64, _types.int64), generate
+
+
+@_intrinsic
+def _store(typing: Any, pointer: Any, value: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        builder.store_atomic(arguments[1], arguments[0], ordering="release", align=8)
+        return context.get_dummy_value()
+
+    return _types.void(pointer, _types.int64), generate
+
+
+@inlined
+def try_lock(address: int) -> bool:
+    """Takes the lock that is the word at ``address``; whether it was free."""
+    return _exchange(_to_words(address), 0, 1)
+
+
+@inlined
+def unlock(address: int) -> None:
+    """Gives back the lock that is the word at ``address``."""
+    _store(_to_words(address), 0)
+
+
+@_intrinsic
+def _add(typing: Any, pointer: Any, value: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.atomic_rmw("add", arguments[0], arguments[1], ordering="acq_rel")
+
+    return _types.int64(pointer, _types.int64), generate
+
+
+@inlined
+def add(address: int, value: int) -> int:
+    """Adds to the word at ``address`` in one go; what it was before."""
+    return _add(_to_words(address), value)

@@ -1,0 +1,175 @@
+"""Keys: how 64-bit integers are spread, how strings become numbers, and which of many ids are distinct.
+
+An integer is its own key. A string's key is two words, 128 bits of SipHash-2-4 (Aumasson and Bernstein, 2012): by the
+first it is looked for, the second is compared as well, so that two strings with the same first word are two keys. The
+chance that any two of a billion strings agree in both is 1.5e-21.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headwater.tables.compiled import compiled, inlined
+
+Words = NDArray[np.int64]
+Reals = NDArray[np.float32]
+#: A number of 64 bits, inside compiled functions.
+U64: Any = np.uint64
+
+_GOLDEN: Final[Any] = np.uint64(0x9E3779B97F4A7C15)
+_FIRST: Final[Any] = np.uint64(0xBF58476D1CE4E5B9)
+_SECOND: Final[Any] = np.uint64(0x94D049BB133111EB)
+_LOW: Final[Any] = np.uint64(0xFFFFFFFF)
+_OWNER: Final[Any] = np.uint64(0xD6E8FEB86659FD93)
+
+
+@inlined
+def mix(word: int) -> Any:
+    """A word of which every bit depends on every bit of ``word``, one to one (SplitMix64, Steele and others, 2014)."""
+    x = U64(word) + _GOLDEN
+    x = (x ^ (x >> U64(30))) * _FIRST
+    x = (x ^ (x >> U64(27))) * _SECOND
+    return x ^ (x >> U64(31))
+
+
+@inlined
+def share(word: Any, parts: int) -> Any:
+    """Which of ``parts`` equal parts of the numbers below 2**32 the low half of ``word`` is in."""
+    return np.int64(((U64(word) & _LOW) * U64(parts)) >> U64(32))
+
+
+@compiled
+def owners(keys: Words, tasks: int) -> Words:
+    """By key, which of ``tasks`` tasks it belongs to."""
+    found = np.empty(len(keys), np.int64)
+    for i in range(len(keys)):
+        found[i] = share(mix(np.int64(U64(keys[i]) ^ _OWNER)), tasks)
+    return found
+
+
+@compiled
+def distinct(keys: Words, checks: Words) -> tuple[Words, Words]:
+    """Which keys there are, in the order in which each comes first.
+
+    Args:
+      keys: shape [n].
+      checks: second words, shape [n], or [0] where keys have one word.
+
+    Returns:
+      The place of the first of each distinct key, [m]; for every key its number among these, [n].
+    """
+    n = len(keys)
+    two = len(checks) > 0
+    size = 4
+    while size < 2 * n:
+        size *= 2
+    slots = np.full(size, -1, np.int32)
+    first = np.empty(n, np.int64)
+    inverse = np.empty(n, np.int64)
+    count = 0
+    for i in range(n):
+        at = np.int64(mix(keys[i]) & U64(size - 1))
+        while True:
+            number = slots[at]
+            if number < 0:
+                slots[at] = count
+                first[count] = i
+                inverse[i] = count
+                count += 1
+                break
+            other = first[number]
+            if keys[other] == keys[i] and (not two or checks[other] == checks[i]):
+                inverse[i] = number
+                break
+            at = (at + 1) & (size - 1)
+    return first[:count].copy(), inverse
+
+
+@compiled
+def add_up(rows: Reals, inverse: Words, count: int) -> Reals:
+    """Sums of the rows [n, dim] that have one number in ``inverse``, [count, dim], added in their order."""
+    total = np.zeros((count, rows.shape[1]), np.float32)
+    for i in range(len(inverse)):
+        into = inverse[i]
+        for j in range(rows.shape[1]):
+            total[into, j] += rows[i, j]
+    return total
+
+
+@inlined
+def _left(x: Any, bits: int) -> Any:
+    return (x << U64(bits)) | (x >> U64(64 - bits))
+
+
+@inlined
+def _round(a: Any, b: Any, c: Any, d: Any) -> Any:
+    a = a + b
+    c = c + d
+    b = _left(b, 13) ^ a
+    d = _left(d, 16) ^ c
+    a = _left(a, 32)
+    a = a + d
+    c = c + b
+    d = _left(d, 21) ^ a
+    b = _left(b, 17) ^ c
+    return a, b, _left(c, 32), d
+
+
+@compiled
+def siphash(data: NDArray[np.uint8], ends: Words, low: int, high: int, words: Words) -> None:
+    """SipHash-2-4 with 128 bits of pieces of ``data`` that lie one after the other.
+
+    Args:
+      data: all bytes.
+      ends: where each piece ends, [n].
+      low, high: the two halves of the hash's key.
+      words: [n, 2], gets the result.
+    """
+    start = 0
+    for i in range(len(ends)):
+        end = ends[i]
+        length = end - start
+        a = U64(low) ^ U64(0x736F6D6570736575)
+        b = U64(high) ^ U64(0x646F72616E646F6D) ^ U64(0xEE)
+        c = U64(low) ^ U64(0x6C7967656E657261)
+        d = U64(high) ^ U64(0x7465646279746573)
+        at = start
+        last = False
+        while not last:
+            last = at + 8 > end
+            word = U64(0)
+            for j in range(min(8, end - at)):
+                word |= U64(data[at + j]) << U64(8 * j)
+            if last:
+                word |= U64(length & 255) << U64(56)
+            d ^= word
+            a, b, c, d = _round(a, b, c, d)
+            a, b, c, d = _round(a, b, c, d)
+            a ^= word
+            at += 8
+        c ^= U64(0xEE)
+        for _ in range(4):
+            a, b, c, d = _round(a, b, c, d)
+        words[i, 0] = np.int64(a ^ b ^ c ^ d)
+        b ^= U64(0xDD)
+        for _ in range(4):
+            a, b, c, d = _round(a, b, c, d)
+        words[i, 1] = np.int64(a ^ b ^ c ^ d)
+        start = end
+
+
+def string_keys(strings: Sequence[str | bytes] | NDArray[Any]) -> Words:
+    """The keys of strings (text as UTF-8), shape [n, 2]. The same in every process."""
+    pieces: list[bytes] = []
+    for piece in cast(Sequence[Any], np.asarray(strings, object).reshape(-1).tolist()):
+        if not isinstance(piece, str | bytes):
+            raise TypeError(f"a key is of type {type(piece).__name__}, not text")
+        pieces.append(piece.encode() if isinstance(piece, str) else piece)
+    words = np.empty((len(pieces), 2), np.int64)
+    ends = np.cumsum([len(piece) for piece in pieces], dtype=np.int64)
+    siphash(np.frombuffer(b"".join(pieces), np.uint8), ends, 0x0706050403020100, 0x0F0E0D0C0B0A0908, words)
+    return words

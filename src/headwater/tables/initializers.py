@@ -1,0 +1,81 @@
+"""A new row's values, which depend on the table's seed and the row's key only.
+
+Element ``j`` of the row of ``key`` comes from a counter-based generator: no state, so the same row on any task, in any
+order, at any time.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from headwater.tables.compiled import inlined
+from headwater.tables.hashing import U64, mix
+
+CONSTANT: Final = 0
+UNIFORM: Final = 1
+NORMAL: Final = 2
+TRUNCATED: Final = 3
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Initializer:
+    """How rows begin.
+
+    Attributes:
+      kind: ``"constant"`` (``a``), ``"uniform"`` (between ``a`` and ``b``), ``"normal"`` (mean ``a``, standard
+        deviation ``b``) or ``"truncated_normal"`` (the same, drawn again beyond two standard deviations).
+      a: see ``kind``.
+      b: see ``kind``.
+    """
+
+    kind: str = "uniform"
+    a: float = -0.05
+    b: float = 0.05
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise ValueError(f"initializer: kind is {self.kind!r}, not one of {', '.join(KINDS)}")
+        if not (math.isfinite(self.a) and math.isfinite(self.b)):
+            raise ValueError(f"initializer: a and b must be finite, not {self.a} and {self.b}")
+        if self.kind in ("normal", "truncated_normal") and self.b < 0:
+            raise ValueError(f"initializer: a standard deviation b is not negative, as {self.b} is")
+
+
+KINDS: Final = {"constant": CONSTANT, "uniform": UNIFORM, "normal": NORMAL, "truncated_normal": TRUNCATED}
+
+
+@inlined
+def _uniform(word: Any) -> float:
+    """A real number in (0, 1) of a word's high 53 bits."""
+    return (np.float64(word >> U64(11)) + 0.5) * (1.0 / 9007199254740992.0)
+
+
+@inlined
+def _normal(state: Any, at: int) -> float:
+    """A standard normal number (Box and Muller, 1958)."""
+    radius = math.sqrt(-2.0 * math.log(_uniform(mix(np.int64(state + U64(2 * at))))))
+    return radius * math.cos(2.0 * math.pi * _uniform(mix(np.int64(state + U64(2 * at + 1)))))
+
+
+@inlined
+def fill_row(values: Any, start: int, dim: int, kind: int, a: float, b: float, seed: int, key: int, check: int) -> None:
+    """Puts a new row at ``values[start : start + dim]``."""
+    state = mix(np.int64(mix(np.int64(mix(key) ^ U64(seed))) ^ U64(check)))
+    for j in range(dim):
+        if kind == 0:
+            values[start + j] = a
+        elif kind == 1:
+            values[start + j] = a + (b - a) * _uniform(mix(np.int64(state + U64(j))))
+        elif kind == 2:
+            values[start + j] = a + b * _normal(state, j)
+        else:
+            again = j
+            drawn = _normal(state, again)
+            while abs(drawn) > 2.0:
+                again += dim
+                drawn = _normal(state, again)
+            values[start + j] = a + b * drawn

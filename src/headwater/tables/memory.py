@@ -1,0 +1,87 @@
+"""Memory that grows where it is: mappings that the kernel moves without copying.
+
+Pages that were never written take no memory, so a mapping may be larger than what is in it.
+"""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+import tempfile
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headwater.errors import ResourceExhaustedError
+from headwater.io.files import as_op_error
+
+_HUGE: Final = 8 << 20
+
+
+class Block:
+    """Bytes at one address, zero at first. Not safe for use by several threads: a shard's lock guards it.
+
+    Args:
+      nbytes: how many.
+      folder: where a file holds them, which has no name and is gone with the process; None for memory.
+
+    Attributes:
+      address: of the first byte; another one after `grow`.
+      nbytes: size of the mapping, a multiple of the page.
+
+    Raises:
+      ResourceExhaustedError: no memory, or no space on the disk.
+    """
+
+    def __init__(self, nbytes: int, folder: str | None = None) -> None:
+        self._folder = folder
+        self._file: Any = None
+        self.nbytes = _pages(nbytes)
+        try:
+            if folder is None:
+                self._map = mmap.mmap(-1, self.nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+            else:
+                self._file = tempfile.TemporaryFile(prefix="headwater-rows-", dir=folder)  # noqa: SIM115
+                os.posix_fallocate(self._file.fileno(), 0, self.nbytes)
+                self._map = mmap.mmap(self._file.fileno(), self.nbytes)
+        except OSError as error:
+            raise self._translated(error, self.nbytes) from error
+        self.address = self._address()
+
+    def grow(self, nbytes: int) -> None:
+        """Makes it at least ``nbytes``; what is in it stays, the address may change."""
+        nbytes = _pages(nbytes)
+        if nbytes <= self.nbytes:
+            return
+        try:
+            if self._file is not None:
+                # A page of a file for which the disk has no space would end the process when it is written.
+                os.posix_fallocate(self._file.fileno(), self.nbytes, nbytes - self.nbytes)
+            self._map.resize(nbytes)
+        except OSError as error:
+            raise self._translated(error, nbytes) from error
+        self.nbytes = nbytes
+        self.address = self._address()
+
+    def close(self) -> None:
+        """Gives the bytes back."""
+        self._map.close()
+        if self._file is not None:
+            self._file.close()
+
+    def _address(self) -> int:
+        if self._file is None and self.nbytes >= _HUGE:
+            self._map.madvise(mmap.MADV_HUGEPAGE)
+        view: NDArray[np.uint8] = np.frombuffer(self._map, np.uint8)
+        return int(view.ctypes.data)
+
+    def _translated(self, error: OSError, nbytes: int) -> Exception:
+        if self._folder is None and error.errno in (errno.ENOMEM, errno.EAGAIN):
+            return ResourceExhaustedError(None, None, f"the machine has no {nbytes} bytes of memory for rows")
+        return as_op_error(error, self._folder or "memory")
+
+
+def _pages(nbytes: int) -> int:
+    return max(1, -(-nbytes // mmap.PAGESIZE)) * mmap.PAGESIZE

@@ -1,0 +1,310 @@
+"""A table's memory: shards, each with a lock, an index, and rows; and how they grow, one at a time."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headwater.tables import fields as f
+from headwater.tables import kernels
+from headwater.tables.hashing import Words
+from headwater.tables.memory import Block
+
+_FIRST_SLOTS: Final = 64
+_WORD: Final = 8
+
+
+class Gate:
+    """Lets any number of calls in at once, or one that must be alone."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._inside = 0
+        self._closed = False
+
+    @contextmanager
+    def shared(self) -> Generator[None]:
+        """Waits while a call is alone."""
+        with self._changed:
+            while self._closed:
+                self._changed.wait()
+            self._inside += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._inside -= 1
+                if self._inside == 0:
+                    self._changed.notify_all()
+
+    @contextmanager
+    def alone(self) -> Generator[None]:
+        """Waits for the end of all calls that are inside; others wait until this one is over."""
+        with self._changed:
+            while self._closed:
+                self._changed.wait()
+            self._closed = True
+            while self._inside:
+                self._changed.wait()
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._closed = False
+                self._changed.notify_all()
+
+
+class Shards:
+    """The memory of a table.
+
+    Args:
+      shape: as `headwater.tables.kernels` describes it.
+      memory_rows: how many rows stay in memory, in each shard; None: all.
+      folder: where the files of the others are.
+      candidates: how many keys without a row are counted, in each shard; 0: none.
+
+    Attributes:
+      directory: what compiled functions get, [shards + 1, fields]. The last row's first word counts the rows of all.
+    """
+
+    def __init__(self, shape: Words, *, memory_rows: int | None, folder: str | None, candidates: int) -> None:
+        self._shape = shape
+        self._count = int(shape[kernels.SHARDS])
+        self._words = int(shape[kernels.WORDS])
+        self._width = int(shape[kernels.WIDTH])
+        self._memory_rows = memory_rows
+        self._folder = folder
+        self._candidate_slots = candidates
+        # A line of a cache has 64 bytes; two shards' locks are never in one.
+        self._space = np.zeros((self._count + 1) * f.FIELDS + 8, np.int64)
+        skip = (-self._space.ctypes.data // _WORD) % 8
+        whole = self._space[skip : skip + (self._count + 1) * f.FIELDS]
+        self.directory: Words = whole.reshape(self._count + 1, f.FIELDS)
+        self._blocks: list[dict[int, Block]] = []
+        self.closed = False
+        self._fill()
+
+    def __len__(self) -> int:
+        return self._count
+
+    def _fill(self) -> None:
+        for s in range(self._count):
+            d = self.directory[s]
+            d[:] = 0
+            d[f.HOT] = self._memory_rows if self._memory_rows is not None else 1 << 62
+            d[f.FREE] = -1
+            d[f.SHIFT] = 24
+            d[f.SLOTS] = _FIRST_SLOTS
+            blocks = {f.INDEX: Block(4 * _FIRST_SLOTS), f.META: Block(1), f.VALUES: Block(1)}
+            if self._candidate_slots:
+                blocks[f.CANDIDATES] = Block(2 * _WORD * self._candidate_slots)
+                d[f.CANDIDATE_SLOTS] = self._candidate_slots
+            self._blocks.append(blocks)
+            for field, block in blocks.items():
+                d[field] = block.address
+            self._make_room(s, _FIRST_SLOTS)
+        self.directory[self._count, 0] = 0
+
+    def clear(self) -> None:
+        """Removes all rows. No other thread may use the table."""
+        self._release()
+        self._fill()
+
+    def close(self) -> None:
+        """Gives all memory back. No other thread may use the table, then or later."""
+        self.closed = True
+        self._release()
+
+    def _release(self) -> None:
+        for blocks in self._blocks:
+            for block in blocks.values():
+                block.close()
+        self._blocks.clear()
+
+    def __del__(self) -> None:
+        self._release()
+
+    @contextmanager
+    def locked(self, s: int) -> Generator[Words]:
+        """A shard's entry, while no other thread uses the shard."""
+        while not kernels.lock_shard(self.directory, s):
+            os.sched_yield()
+        try:
+            yield self.directory[s]
+        finally:
+            kernels.unlock_shard(self.directory, s)
+
+    # Room -------------------------------------------------------------------------------------------------------------
+
+    def grow(self, s: int) -> None:
+        """Makes room for at least one more row in a shard. Other shards are used meanwhile."""
+        with self.locked(s) as d:
+            if int(d[f.FREE]) < 0 and int(d[f.ROWS]) >= int(d[f.CAPACITY]):
+                self._make_room(s, int(d[f.CAPACITY]) * 5 // 4 + 1)
+            if 5 * (int(d[f.LIVE]) + 1) > 4 * int(d[f.SLOTS]):
+                self._make_index(s, int(d[f.SLOTS]) * 3 // 2)
+
+    def reserve(self, s: int, rows: int) -> None:
+        """Makes room for ``rows`` more rows in a shard at once."""
+        with self.locked(s) as d:
+            self._make_room(s, int(d[f.ROWS]) + rows)
+            if 5 * (int(d[f.LIVE]) + rows) > 4 * int(d[f.SLOTS]):
+                self._make_index(s, (int(d[f.LIVE]) + rows) * 5 // 4 + 1)
+
+    def _make_room(self, s: int, rows: int) -> None:
+        d, blocks = self.directory[s], self._blocks[s]
+        if rows <= int(d[f.CAPACITY]):
+            return
+        hot = min(rows, int(d[f.HOT]))
+        self._grow(s, f.META, rows * self._words * _WORD)
+        self._grow(s, f.VALUES, hot * self._width * 4)
+        if rows > hot:
+            size = (rows - hot) * self._width * 4
+            if f.COLD in blocks:
+                self._grow(s, f.COLD, size)
+            else:
+                blocks[f.COLD] = Block(size, self._folder)
+                d[f.COLD] = blocks[f.COLD].address
+        d[f.CAPACITY] = rows
+
+    def _grow(self, s: int, field: int, nbytes: int) -> None:
+        block = self._blocks[s][field]
+        block.grow(nbytes)
+        self.directory[s, field] = block.address
+
+    def _make_index(self, s: int, slots: int) -> None:
+        d = self.directory[s]
+        old, old_slots, old_shift = self._blocks[s][f.INDEX], int(d[f.SLOTS]), int(d[f.SHIFT])
+        new = Block(4 * slots)
+        # The tag has eight bits while rows need no more than 24, fewer then.
+        d[f.SHIFT] = max(24, slots.bit_length())
+        d[f.SLOTS] = slots
+        d[f.INDEX] = new.address
+        kernels.reindex(d, self._words, old.address, old_slots, old_shift)
+        self._blocks[s][f.INDEX] = new
+        old.close()
+
+    def grow_log(self, s: int, records: int = 1) -> None:
+        """Makes room in a shard's log for ``records`` more."""
+        with self.locked(s):
+            self._grow_log(s, records)
+
+    def _grow_log(self, s: int, records: int) -> None:
+        d, blocks = self.directory[s], self._blocks[s]
+        size = kernels.record_bytes(self._words, self._width)
+        room = max(int(d[f.LOG_USED]) + records + 8, int(d[f.LOG_ROOM]) * 3 // 2, 256)
+        if f.LOG in blocks:
+            self._grow(s, f.LOG, room * size)
+        else:
+            blocks[f.LOG] = Block(room * size)
+            d[f.LOG] = blocks[f.LOG].address
+        d[f.LOG_ROOM] = room
+
+    # Rows that go -----------------------------------------------------------------------------------------------------
+
+    def uses(self, d: Words) -> tuple[Words, Words, Words]:
+        """Of a locked shard's rows in use: their numbers, how often each was used, and at which step last."""
+        meta = kernels.read_meta(d, self._words, int(d[f.ROWS]))
+        counts = (meta[:, 1] >> f.COUNT_SHIFT) & f.COUNT_MASK
+        rows = np.flatnonzero(counts)
+        return rows, counts[rows], (meta[rows, 1] >> f.STEP_SHIFT) & 0xFFFFFFFF
+
+    def remove(self, s: int, rows: Words) -> None:
+        """Removes rows of a shard that this thread has locked."""
+        d, blocks = self.directory[s], self._blocks[s]
+        if d[f.SAVING] and int(d[f.LOG_USED]) + len(rows) + 3 > int(d[f.LOG_ROOM]):
+            self._grow_log(s, len(rows))
+        if f.GONE in blocks and int(d[f.GONE_USED]) + len(rows) > int(d[f.GONE_ROOM]):
+            room = int(d[f.GONE_USED]) + len(rows) + int(d[f.GONE_ROOM]) // 2
+            self._grow(s, f.GONE, room * 2 * _WORD)
+            d[f.GONE_ROOM] = room
+        kernels.remove(self.directory, s, self._shape, rows)
+
+    def note_gone(self) -> None:
+        """From now on, keeps the keys that go, for the next delta. All shards are locked."""
+        for s, blocks in enumerate(self._blocks):
+            if f.GONE not in blocks:
+                blocks[f.GONE] = Block(1)
+                self.directory[s, f.GONE] = blocks[f.GONE].address
+                self.directory[s, f.GONE_ROOM] = blocks[f.GONE].nbytes // (2 * _WORD)
+
+    # Saving -----------------------------------------------------------------------------------------------------------
+
+    def begin_saving(self, what: int) -> tuple[list[int], Words]:
+        """Starts to save the rows as they are now. No other thread may use the table.
+
+        Returns:
+          By shard the row after its last; the keys that went since the last save, [n, 2].
+        """
+        gone: list[NDArray[np.int64]] = []
+        for s in range(self._count):
+            d = self.directory[s]
+            gone.append(kernels.read_gone(d))
+            d[f.GONE_USED] = 0
+            d[f.PARITY] = 1 - d[f.PARITY]
+            d[f.SAVING] = what
+            d[f.LOG_USED] = 0
+        self.note_gone()
+        return [int(rows) for rows in self.directory[:-1, f.ROWS]], np.concatenate(gone)
+
+    def saved_rows(self, s: int, last: int, chunk: int) -> Generator[tuple[Words, NDArray[np.float32]]]:
+        """Rows of a shard that are to be saved, at most ``chunk`` at once: words [n, words] and values [n, width]."""
+        first = 0
+        while first < last:
+            meta = np.empty((chunk, self._words), np.int64)
+            values = np.empty((chunk, self._width), np.float32)
+            with self.locked(s) as d:
+                # Rows that need not be saved are looked at quickly; still, others wait for the lock.
+                end = min(last, first + 16 * chunk)
+                count, first = kernels.save_rows(d, self._shape, first, end, meta, values)
+            if count:
+                yield meta[:count], values[:count]
+        done = 0
+        while True:
+            meta = np.empty((chunk, self._words), np.int64)
+            values = np.empty((chunk, self._width), np.float32)
+            with self.locked(s) as d:
+                count = int(kernels.read_log(d, self._shape, done, meta, values))
+                if count == 0:
+                    self._end_saving(s)
+                    return
+            done += count
+            yield meta[:count], values[:count]
+
+    def _end_saving(self, s: int) -> None:
+        d = self.directory[s]
+        d[f.SAVING] = 0
+        d[f.LOG] = d[f.LOG_USED] = d[f.LOG_ROOM] = 0
+        log = self._blocks[s].pop(f.LOG, None)
+        if log is not None:
+            log.close()
+
+    def stop_saving(self, chunk: int) -> None:
+        """Gives up saving: rows that were not reached count as saved."""
+        for s in range(self._count):
+            with self.locked(s) as d:
+                saving, rows = int(d[f.SAVING]), int(d[f.ROWS])
+            if saving:
+                for _ in self.saved_rows(s, rows, chunk):
+                    pass
+
+    # Telling ----------------------------------------------------------------------------------------------------------
+
+    def counter(self, field: int) -> int:
+        """A counter's sum over all shards."""
+        return int(self.directory[:-1, field].sum())
+
+    def nbytes(self, fields: Sequence[int]) -> int:
+        """Bytes that are mapped for something, in all shards."""
+        return sum(block.nbytes for blocks in self._blocks for field, block in blocks.items() if field in fields)
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return int(self.directory[self._count, 0])

@@ -1,0 +1,534 @@
+"""Tables on disk: whole ones, and what changed since, while training goes on.
+
+A *part* is a file of one table's rows on one task::
+
+    magic | length, header (JSON), checksum | pieces | end piece
+
+A piece is a count of rows, their words (key, use, and the second word of a string's key), their values with the
+optimizer's state, and a checksum of all of it. A delta begins with a piece of keys that went. The end piece says how
+many rows there were, so that a file that was cut off is noticed.
+
+A *save* is a folder's file ``NAME.NNNNNN.json``, written last and at once: it names the parts, and for a delta the save
+that it changes. What was not finished has no such file, and counts for nothing.
+
+Rows are saved as they were when saving began. A row that changes before its turn is put aside first, so that training
+waits for no more than a piece of one shard.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import struct
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headwater.errors import DataLossError, FailedPreconditionError, InvalidArgumentError, NotFoundError, OpError
+from headwater.io import crc32c, files
+from headwater.tables import fields as f
+from headwater.tables.hashing import Words, owners
+from headwater.tables.optimizers import HISTORY
+from headwater.tables.table import Keys, Reals, Table
+
+MAGIC: Final = b"HWTABLE1"
+PIECE_ROWS: Final = 4096
+_MAX_HEADER: Final = 16 << 20
+_LENGTH: Final = struct.Struct("<I")
+_PIECE: Final = struct.Struct("<BQ")
+_ROWS, _GONE, _END = 0, 1, 2
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Part:
+    """A part, as a save names it.
+
+    Attributes:
+      file: its name within the folder.
+      rows: how many it has.
+      gone: how many keys it says went.
+      nbytes: its size.
+    """
+
+    file: str
+    rows: int
+    gone: int
+    nbytes: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Save:
+    """A save of one table.
+
+    Attributes:
+      table: its name.
+      number: later saves have higher ones.
+      base: the number of the save that this one changes; None for a whole table.
+      dim: numbers in a row.
+      strings: whether keys are strings.
+      slots: parts of the optimizer's state.
+      step: how many updates there had been on each task.
+      parts: one for each task.
+    """
+
+    table: str
+    number: int
+    base: int | None
+    dim: int
+    strings: bool
+    slots: int
+    step: tuple[int, ...]
+    parts: tuple[Part, ...]
+
+
+class Snapshot:
+    """The rows of a table at one moment, to be written while it is used further.
+
+    Begin the snapshots of several tables within their gates if they must be of one moment.
+
+    Args:
+      table: what is saved.
+      delta: only rows that changed since the last save, and keys that went.
+
+    Raises:
+      FailedPreconditionError: a delta was asked for, and no save of this table came before, or the last one failed.
+    """
+
+    def __init__(self, table: Table, *, delta: bool = False) -> None:
+        self.table = table
+        self.delta = delta
+        if delta and not table.delta_may_follow:
+            raise FailedPreconditionError(
+                None, None, f"table {table.name!r} on {table.task}: save all of it before the first delta"
+            )
+        with table.gate.alone():
+            if int(table.shards.directory[:-1, f.SAVING].max()):
+                raise FailedPreconditionError(
+                    None, None, f"table {table.name!r} on {table.task} is being saved; wait for that to end"
+                )
+            self._rows, self._gone = table.shards.begin_saving(f.CHANGED if delta else f.ALL)
+            self.step = table.step
+            self._rates = table.rates.copy()
+            self._rate = table.learning_rate
+        table.delta_may_follow = False  # until all of it is on disk
+
+    def write(self, path: files.Path, *, piece_rows: int = PIECE_ROWS) -> Part:
+        """Writes the part, whole or not at all.
+
+        Raises:
+          OpError: the file cannot be written. The next save of the table cannot be a delta.
+        """
+        table = self.table
+        config = table.config
+        header: dict[str, object] = {
+            "table": table.name,
+            "dim": config.dim,
+            "strings": config.strings,
+            "slots": len(config.optimizer.slots),
+            "optimizer": config.optimizer.kind,
+            "delta": self.delta,
+            "step": self.step,
+            "rate": self._rate,
+            "rates": self._rates.tolist() if config.optimizer.exact else [],
+        }
+        total = size = 0
+        try:
+            with files.atomic_write(path) as file:
+                packed = json.dumps(header).encode()
+                file.write(MAGIC + _LENGTH.pack(len(packed)) + packed + _LENGTH.pack(crc32c.masked(packed)))
+                size = len(MAGIC) + 8 + len(packed)
+                if self.delta:
+                    size += _write_piece(file, _GONE, len(self._gone), self._gone)
+                for s, rows in enumerate(self._rows):
+                    for words, values in table.shards.saved_rows(s, rows, piece_rows):
+                        size += _write_piece(file, _ROWS, len(words), words, values)
+                        total += len(words)
+                size += _write_piece(file, _END, total)
+        except BaseException:
+            self.abandon()
+            raise
+        table.delta_may_follow = True
+        name = os.path.basename(files.as_path(path))
+        return Part(file=name, rows=total, gone=len(self._gone) if self.delta else 0, nbytes=size)
+
+    def abandon(self) -> None:
+        """Gives it up, unwritten. The next save of the table cannot be a delta."""
+        self.table.shards.stop_saving(PIECE_ROWS)
+
+
+def _write_piece(file: files.AtomicFile, kind: int, count: int, *arrays: NDArray[Any]) -> int:
+    head = _PIECE.pack(kind, count)
+    file.write(head)
+    crc = crc32c.value(head)
+    size = len(head) + _LENGTH.size
+    for array in arrays:
+        whole = np.ascontiguousarray(array)
+        file.write(whole.data if whole.size else b"")
+        crc = crc32c.extend(crc, whole)
+        size += whole.nbytes
+    file.write(_LENGTH.pack(crc32c.mask(crc)))
+    return size
+
+
+# Saves ----------------------------------------------------------------------------------------------------------------
+
+
+def save(table: Table, folder: files.Path, *, delta: bool = False) -> Save:
+    """Saves a table of one task into a folder, as the next save there.
+
+    Raises:
+      FailedPreconditionError: see `Snapshot`.
+      OpError: it cannot be written.
+    """
+    files.makedirs(folder)
+    snapshot = Snapshot(table, delta=delta)
+    number = next_number(folder, table.name)
+    part = snapshot.write(part_path(folder, table.name, number, 0, 1))
+    return commit(folder, table, number, [part], steps=[snapshot.step], base=number - 1 if delta else None)
+
+
+def next_number(folder: files.Path, table: str) -> int:
+    """The number of the next save of a table."""
+    numbers = [save.number for save in saves(folder, table)]
+    return max(numbers, default=0) + 1
+
+
+def part_path(folder: files.Path, table: str, number: int, task: int, tasks: int) -> str:
+    """Where a task's part of a save goes."""
+    return os.path.join(files.as_path(folder), f"{_file_name(table)}.{number:06d}.{task:05d}-of-{tasks:05d}.rows")
+
+
+def commit(
+    folder: files.Path, table: Table, number: int, parts: Sequence[Part], *, steps: Sequence[int], base: int | None
+) -> Save:
+    """Makes parts that were written a save."""
+    config = table.config
+    made = Save(
+        table=table.name, number=number, base=base, dim=config.dim, strings=config.strings,
+        slots=len(config.optimizer.slots), step=tuple(steps), parts=tuple(parts),
+    )  # fmt: skip
+    packed = json.dumps(asdict(made), indent=1).encode()
+    path = os.path.join(files.as_path(folder), f"{_file_name(table.name)}.{number:06d}.json")
+    with files.atomic_write(path) as file:
+        file.write(json.dumps({"crc32c": crc32c.masked(packed)}).encode() + b"\n" + packed)
+    return made
+
+
+def _file_name(table: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_-]", lambda found: f"%{ord(found[0]):02x}", table)
+
+
+def saves(folder: files.Path, table: str | None = None) -> list[Save]:
+    """The saves in a folder, of one table or of all, by table and number.
+
+    Raises:
+      DataLossError: one is damaged.
+    """
+    if not files.isdir(folder):
+        return []
+    found: list[Save] = []
+    for name in sorted(files.listdir(folder)):
+        if not re.fullmatch(r".+\.\d{6,}\.json", name):
+            continue
+        if table is not None and name.rsplit(".", 2)[0] != _file_name(table):
+            continue
+        found.append(_read_save(os.path.join(files.as_path(folder), name)))
+    return sorted(found, key=lambda one: (one.table, one.number))
+
+
+def _read_save(path: str) -> Save:
+    with files.open_file(path, "rb") as file:
+        first, _, packed = file.read().partition(b"\n")
+    try:
+        if json.loads(first)["crc32c"] != crc32c.masked(packed):
+            raise DataLossError(None, None, f"{path}: its checksum is wrong")
+        told: Any = json.loads(packed)
+        told["parts"] = tuple(Part(**part) for part in told["parts"])
+        told["step"] = tuple(told["step"])
+        save = Save(**told)
+    except (ValueError, TypeError, KeyError) as error:
+        raise DataLossError(None, None, f"{path}: it is damaged: {error}") from error
+    for part in save.parts:
+        if os.path.basename(part.file) != part.file:
+            raise DataLossError(None, None, f"{path}: its part {part.file!r} is not in the same folder")
+    return save
+
+
+def chain(folder: files.Path, table: str, number: int | None = None) -> list[Save]:
+    """What must be read for a save: a whole one, then its deltas.
+
+    Args:
+      folder: where they are.
+      table: its name.
+      number: of the save; None for the last.
+
+    Raises:
+      NotFoundError: there is no such save, or one that it builds on is missing.
+    """
+    known = {save.number: save for save in saves(folder, table)}
+    if not known:
+        raise NotFoundError(None, None, f"{files.as_path(folder)} holds no save of table {table!r}")
+    at: int | None = max(known) if number is None else number
+    found: list[Save] = []
+    while at is not None:
+        if at not in known:
+            raise NotFoundError(None, None, f"{files.as_path(folder)} holds no save {at} of table {table!r}")
+        found.append(known[at])
+        at = known[at].base
+    return found[::-1]
+
+
+# Reading --------------------------------------------------------------------------------------------------------------
+
+
+def restore(table: Table, folder: files.Path, *, number: int | None = None, task: int = 0, tasks: int = 1) -> Save:
+    """Gives a table the rows of a save, as far as they belong to a task; whatever it had is gone.
+
+    Args:
+      table: gets the rows.
+      folder: where the save is.
+      number: of the save; None for the last.
+      task: which task this is.
+      tasks: how many tasks the table is on now, which need not be how many it was on.
+
+    Raises:
+      NotFoundError: there is no such save.
+      DataLossError: a file is damaged. The table is empty then.
+      InvalidArgumentError: the save's rows have another dimension, other keys or other state.
+    """
+    wanted = chain(folder, table.name, number)
+    last = wanted[-1]
+    config = table.config
+    where = f"table {table.name!r} on {table.task}"
+    if last.dim != config.dim:
+        raise InvalidArgumentError(
+            None, None, f"{where} has dim {config.dim}; in {files.as_path(folder)} its rows have {last.dim} numbers"
+        )
+    if last.strings != config.strings:
+        kinds = ("integers", "strings")
+        raise InvalidArgumentError(
+            None, None, f"{where} has {kinds[config.strings]} for keys; in {files.as_path(folder)} it has "
+            f"{kinds[last.strings]}",
+        )  # fmt: skip
+    if last.slots != len(config.optimizer.slots):
+        raise InvalidArgumentError(
+            None, None, f"{where}: its optimizer keeps {len(config.optimizer.slots)} numbers beside each of a row; in "
+            f"{files.as_path(folder)} there are {last.slots}",
+        )  # fmt: skip
+    table.clear()
+    steps: list[int] = []
+    rate, rates = table.learning_rate, np.zeros(HISTORY)
+    try:
+        for one in wanted:
+            for part in one.parts:
+                with PartReader(os.path.join(files.as_path(folder), part.file)) as reader:
+                    reader.expect(dim=last.dim, strings=last.strings, slots=last.slots)
+                    _fill(table, reader, task, tasks)
+                    if one is last:
+                        steps.append(reader.step)
+                        rate = reader.rate
+                        if reader.rates:
+                            rates = np.array(reader.rates)
+    except OpError:
+        table.clear()
+        raise
+    table.restored(max(steps), rate, rates)
+    return last
+
+
+def _fill(table: Table, reader: PartReader, task: int, tasks: int) -> None:
+    for kind, words, values in reader.pieces():
+        mine = np.flatnonzero(owners(np.ascontiguousarray(words[:, 0]), tasks) == task)
+        words = words[mine]
+        column = 1 if kind == _GONE else 2
+        checks = words[:, column] if table.config.strings else words[:0, 0]
+        keys = Keys(np.ascontiguousarray(words[:, 0]), np.ascontiguousarray(checks))
+        if kind == _GONE:
+            table.remove(keys)
+        else:
+            table.write_records(keys, np.ascontiguousarray(values[mine]), np.ascontiguousarray(words[:, 1]))
+
+
+class PartReader:
+    """Reads a part; every checksum is checked.
+
+    Args:
+      path: of the file.
+
+    Attributes:
+      step: how many updates there had been.
+      rate: the learning rate.
+      rates: factors of the last updates, or none.
+
+    Raises:
+      NotFoundError, DataLossError: there is no such file, or it is damaged.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._file = files.open_file(path, "rb")
+        try:
+            if self._read(len(MAGIC)) != MAGIC:
+                raise DataLossError(None, None, f"{path}: it is no part of a table")
+            (length,) = _LENGTH.unpack(self._read(4))
+            if length > _MAX_HEADER:
+                raise DataLossError(None, None, f"{path}: its header cannot have {length} bytes")
+            packed = self._read(length)
+            if _LENGTH.unpack(self._read(4))[0] != crc32c.masked(packed):
+                raise DataLossError(None, None, f"{path}: the checksum of its header is wrong")
+            self.header: Mapping[str, Any] = json.loads(packed)
+        except BaseException:
+            self.close()
+            raise
+        self.step = int(self.header["step"])
+        self.rate = float(self.header["rate"])
+        self.rates = cast(list[float], self.header["rates"])
+        self._words = 3 if self.header["strings"] else 2
+        self._width = int(self.header["dim"]) * (1 + int(self.header["slots"]))
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._file.close()
+
+    def __enter__(self) -> PartReader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def expect(self, **values: Any) -> None:
+        """Raises DataLossError when the header says something else than the save."""
+        for name, value in values.items():
+            if self.header[name] != value:
+                raise DataLossError(
+                    None, None, f"{self.path}: {name} is {self.header[name]} in the file, {value} in the save"
+                )
+
+    def _read(self, count: int) -> bytes:
+        data = self._file.read(count)
+        if len(data) != count:
+            raise DataLossError(None, None, f"{self.path}: the file is cut off")
+        return data
+
+    def pieces(self) -> Generator[tuple[int, Words, Reals]]:
+        """What the file says: the kind of each piece (rows or keys that went), words [n, words], values [n, width]."""
+        total = 0
+        while True:
+            head = self._read(_PIECE.size)
+            crc = crc32c.value(head)
+            kind, count = _PIECE.unpack(head)
+            arrays: list[bytes] = []
+            if kind != _END:
+                sizes = (16 * count,) if kind == _GONE else (8 * self._words * count, 4 * self._width * count)
+                for size in sizes:
+                    arrays.append(self._read_large(size))
+                    crc = crc32c.extend(crc, arrays[-1])
+            if _LENGTH.unpack(self._read(4))[0] != crc32c.mask(crc):
+                raise DataLossError(None, None, f"{self.path}: a checksum is wrong after {total} rows")
+            if kind == _END:
+                if count != total:
+                    raise DataLossError(None, None, f"{self.path}: it has {total} rows of {count}")
+                return
+            if kind == _GONE:
+                yield kind, np.frombuffer(arrays[0], np.int64).reshape(count, 2), np.empty((count, 0), np.float32)
+            else:
+                total += count
+                words = np.frombuffer(arrays[0], np.int64).reshape(count, self._words)
+                yield kind, words, np.frombuffer(arrays[1], np.float32).reshape(count, self._width)
+
+    def _read_large(self, size: int) -> bytes:
+        """Reads in pieces, so that a damaged length asks for no more memory than the file has bytes."""
+        pieces: list[bytes] = []
+        while size:
+            pieces.append(self._read(min(size, 16 << 20)))
+            size -= len(pieces[-1])
+        return b"".join(pieces)
+
+
+# Serving --------------------------------------------------------------------------------------------------------------
+
+
+def export(folder: files.Path, target: files.Path, table: str, *, number: int | None = None) -> int:
+    """Writes the rows of a save, without state, for serving: ``keys.npy`` and ``rows.npy``, sorted by key.
+
+    Args:
+      folder: where the save is.
+      target: a folder, which is made.
+      table: its name.
+      number: of the save; None for the last.
+
+    Returns:
+      How many rows there are.
+    """
+    wanted = chain(folder, table, number)
+    dim, strings = wanted[-1].dim, wanted[-1].strings
+    found_keys: list[Words] = [np.empty((0, 2), np.int64)]
+    found_rows: list[Reals] = [np.empty((0, dim), np.float32)]
+    found_lives: list[NDArray[np.bool_]] = [np.empty(0, np.bool_)]
+    for one in wanted:
+        for part in one.parts:
+            with PartReader(os.path.join(files.as_path(folder), part.file)) as reader:
+                for kind, words, values in reader.pieces():
+                    keys = np.zeros((len(words), 2), np.int64)
+                    keys[:, 0] = words[:, 0]
+                    if strings:
+                        keys[:, 1] = words[:, 1 if kind == _GONE else 2]
+                    gone = kind == _GONE
+                    found_keys.append(keys)
+                    found_rows.append(np.zeros((len(words), dim), np.float32) if gone else values[:, :dim].copy())
+                    found_lives.append(np.full(len(words), not gone))
+    keys, rows, lives = np.concatenate(found_keys), np.concatenate(found_rows), np.concatenate(found_lives)
+    order: Words = np.lexsort((np.arange(len(keys)), keys[:, 1], keys[:, 0]))  # of one key, what was said last is last
+    keys = keys[order]
+    last = np.ones(len(keys), np.bool_)
+    last[:-1] = (keys[1:] != keys[:-1]).any(axis=1)
+    last &= lives[order]
+    keys, rows = keys[last][:, : 2 if strings else 1], rows[order[last]]
+    files.makedirs(target)
+    _save_array(target, "rows.npy", rows)
+    _save_array(target, "keys.npy", keys)
+    return len(keys)
+
+
+def _save_array(folder: files.Path, name: str, array: NDArray[Any]) -> None:
+    with files.atomic_write(os.path.join(files.as_path(folder), name)) as file:
+        np.lib.format.write_array(file, array, allow_pickle=False)
+
+
+class FrozenTable:
+    """Rows that were exported, mapped from their files.
+
+    Args:
+      folder: what `export` made.
+    """
+
+    def __init__(self, folder: files.Path) -> None:
+        path = files.as_path(folder)
+        self.keys: Words = np.load(os.path.join(path, "keys.npy"), mmap_mode="r", allow_pickle=False)
+        self.rows: Reals = np.load(os.path.join(path, "rows.npy"), mmap_mode="r", allow_pickle=False)
+
+    def look_up(self, keys: Words) -> tuple[Reals, NDArray[np.bool_]]:
+        """The rows of keys ([n], or [n, 2] as `headwater.tables.hashing.string_keys` gives them), and which are known.
+
+        Rows of unknown keys are zeros.
+        """
+        wanted = np.asarray(keys, np.int64).reshape(len(keys), -1)
+        if wanted.shape[1] != self.keys.shape[1]:
+            raise InvalidArgumentError(
+                None, None, f"keys have {wanted.shape[1]} words, those of the table {self.keys.shape[1]}"
+            )
+        out = np.zeros((len(wanted), self.rows.shape[1]), np.float32)
+        if not len(self.keys):
+            return out, np.zeros(len(wanted), np.bool_)
+        at = np.searchsorted(self.keys[:, 0], wanted[:, 0])
+        known = np.zeros(len(wanted), np.bool_)
+        for offset in range(int(np.unique(self.keys[:, 0], return_counts=True)[1].max()) if wanted.shape[1] > 1 else 1):
+            place = np.minimum(at + offset, len(self.keys) - 1)
+            here = (self.keys[place] == wanted).all(axis=1)
+            out[here] = self.rows[place[here]]
+            known |= here
+        return out, known

@@ -1,0 +1,615 @@
+"""A table of rows that grows by itself: the engine, for use within one process by any number of threads.
+
+    table = Table("users", TableConfig(dim=16, optimizer=Adagrad(0.05)))
+    rows = table.look_up(ids)  # [n, 16]; a key's row is made at its first use
+    table.update(ids, gradients)  # gradients of one key are added first
+
+A call that gets many keys is done when it returns; saving sees all of it or nothing.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headwater.errors import (
+    FailedPreconditionError,
+    InvalidArgumentError,
+    ResourceExhaustedError,
+)
+from headwater.tables import fields as f
+from headwater.tables import kernels
+from headwater.tables.hashing import Words, add_up, distinct, string_keys
+from headwater.tables.initializers import KINDS, Initializer
+from headwater.tables.optimizers import HISTORY, SGD, AnyOptimizer, GeneralOptimizer, step_rate
+from headwater.tables.policies import Admission, Eviction
+from headwater.tables.shards import Gate, Shards
+
+Reals = NDArray[np.float32]
+
+COMBINERS: Final = ("sum", "mean", "sqrtn")
+_NO_WORDS: Words = np.empty(0, np.int64)
+_NO_REALS: Reals = np.empty(0, np.float32)
+_EVICTED_PART: Final = 16
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TableConfig:
+    """What a table is.
+
+    Attributes:
+      dim: numbers in a row.
+      optimizer: changes rows, from gradients.
+      initializer: makes rows.
+      seed: of the initializer, and of admission by chance.
+      strings: whether keys are strings; else they are integers of 64 bits.
+      admission: which keys get a row.
+      eviction: which rows go when there are too many; None: none, a table that is full is an error.
+      max_rows: how many rows there are at most, or None.
+      max_bytes: how many bytes rows, state and index take at most, or None.
+      memory_rows: rows beyond so many go to a file; None: all stay in memory.
+      folder: where that file is. It has no name, and is gone with the process.
+      shards: how many parts have a lock of their own.
+    """
+
+    dim: int
+    optimizer: AnyOptimizer = field(default_factory=SGD)
+    initializer: Initializer = field(default_factory=Initializer)
+    seed: int = 0
+    strings: bool = False
+    admission: Admission = field(default_factory=Admission)
+    eviction: Eviction | None = None
+    max_rows: int | None = None
+    max_bytes: int | None = None
+    memory_rows: int | None = None
+    folder: str | None = None
+    shards: int = 32
+
+    def __post_init__(self) -> None:
+        for name in ("dim", "max_rows", "max_bytes", "memory_rows", "shards"):
+            value: int | None = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"{name} must be at least 1, not {value}")
+        if self.shards > 1024:
+            raise ValueError(f"shards must be at most 1024, not {self.shards}")
+        if (self.memory_rows is None) != (self.folder is None):
+            raise ValueError("memory_rows and folder belong together: rows beyond memory_rows go to a file in folder")
+        if self.folder is not None and not os.path.isdir(self.folder):
+            raise ValueError(f"folder: there is no folder {self.folder!r}")
+        if self.max_bytes is not None and self.row_limit is not None and self.row_limit < 1:
+            raise ValueError(f"max_bytes: {self.max_bytes} bytes hold no row of {self.row_bytes} bytes")
+
+    @property
+    def width(self) -> int:
+        """Numbers in a row and its optimizer's state."""
+        return self.dim * (1 + len(self.optimizer.slots))
+
+    @property
+    def words(self) -> int:
+        """Words for a row's key and use."""
+        return 3 if self.strings else 2
+
+    @property
+    def row_bytes(self) -> int:
+        """The most bytes that a row takes in a large table, with key, counters and index."""
+        return 4 * self.width + 8 * self.words + 8
+
+    @property
+    def row_limit(self) -> int | None:
+        """How many rows there are at most."""
+        by_bytes = None if self.max_bytes is None else self.max_bytes // self.row_bytes
+        limits = [limit for limit in (self.max_rows, by_bytes) if limit is not None]
+        return min(limits) if limits else None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TableStatistics:
+    """What a table says of itself.
+
+    Attributes:
+      rows: how many there are.
+      nbytes: bytes in memory for rows, state, keys and index, as far as they are in use.
+      file_bytes: bytes of the file.
+      hits: lookups of rows that were in memory.
+      misses: lookups of rows that were in the file.
+      made: rows that were ever made.
+      evicted: rows that went.
+      refused: lookups of keys that had not been admitted.
+      dropped: gradients of keys that had not been admitted.
+      step: how many updates there were.
+    """
+
+    rows: int
+    nbytes: int
+    file_bytes: int
+    hits: int
+    misses: int
+    made: int
+    evicted: int
+    refused: int
+    dropped: int
+    step: int
+
+    @property
+    def hit_rate(self) -> float:
+        """The part of lookups that found their row in memory; 1 before the first."""
+        return self.hits / (self.hits + self.misses) if self.hits + self.misses else 1.0
+
+
+class Keys:
+    """Checked ids: words, and second words where keys are strings."""
+
+    __slots__ = ("checks", "words")
+
+    def __init__(self, words: Words, checks: Words) -> None:
+        self.words = words
+        self.checks = checks
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def __getitem__(self, which: Words) -> Keys:
+        return Keys(self.words[which], self.checks[which] if len(self.checks) else self.checks)
+
+
+class Table:
+    """A table of rows.
+
+    Args:
+      name: in errors.
+      config: what it is.
+      task: which task it is on, in errors.
+
+    Attributes:
+      name: see above.
+      config: see above.
+      gate: calls that change rows are inside; saving begins alone.
+    """
+
+    def __init__(self, name: str, config: TableConfig, *, task: str = "this process") -> None:
+        self.name = name
+        self.config = config
+        self.task = task
+        self.gate = Gate()
+        optimizer = config.optimizer
+        shards = config.shards
+        shape = np.zeros(kernels.SHAPE_SIZE, np.int64)
+        shape[kernels.DIM] = config.dim
+        shape[kernels.WIDTH] = config.width
+        shape[kernels.WORDS] = config.words
+        shape[kernels.SHARDS] = shards
+        shape[kernels.LIMIT] = config.row_limit or 1 << 62
+        shape[kernels.SEED] = np.int64(np.uint64(config.seed & ((1 << 64) - 1)).view(np.int64))
+        shape[kernels.INITIALIZER] = KINDS[config.initializer.kind]
+        shape[kernels.ADMISSION] = config.admission.kind
+        shape[kernels.SIGHTINGS] = config.admission.sightings
+        shape[kernels.OPTIMIZER] = optimizer.kind
+        shape[kernels.EXACT] = optimizer.exact
+        self._shape = shape
+        first = (config.initializer.a, config.initializer.b, config.admission.probability, 0.0)
+        self._reals = np.array([*first, *optimizer.slots], np.float64)
+        self._hyper = np.array(optimizer.hyper, np.float64)
+        self._rates = np.zeros(HISTORY, np.float64)
+        self._rate = optimizer.learning_rate
+        self._step = 0
+        self._counting = threading.Lock()
+        self._in_python = threading.Lock()
+        memory_rows = None if config.memory_rows is None else max(1, config.memory_rows // shards)
+        candidates = max(64, config.admission.candidates // shards) if config.admission.kind == 1 else 0
+        self.shards = Shards(shape, memory_rows=memory_rows, folder=config.folder, candidates=candidates)
+        self._closed = False
+        #: Whether a delta may follow what was saved last.
+        self.delta_may_follow = False
+
+    def close(self) -> None:
+        """Gives the memory back; no call may follow."""
+        with self.gate.alone():
+            self._closed = True
+            self.shards.close()
+
+    @property
+    def step(self) -> int:
+        """How many updates there were."""
+        return self._step
+
+    @property
+    def learning_rate(self) -> float:
+        """That of the next update."""
+        return self._rate
+
+    @learning_rate.setter
+    def learning_rate(self, rate: float) -> None:
+        if not (math.isfinite(rate) and rate >= 0):
+            raise InvalidArgumentError(None, None, f"table {self.name!r}: the learning rate cannot be {rate}")
+        self._rate = rate
+
+    def __len__(self) -> int:
+        return self.shards.rows
+
+    def _where(self) -> str:
+        return f"table {self.name!r} on {self.task}"
+
+    # Keys -------------------------------------------------------------------------------------------------------------
+
+    def keys(self, ids: Any) -> Keys:
+        """Checks ids of rank 1.
+
+        Raises:
+          InvalidArgumentError: they are of another rank or type.
+        """
+        if isinstance(ids, Keys):
+            return ids
+        array = np.asarray(ids)
+        if array.ndim != 1:
+            raise InvalidArgumentError(
+                None, None, f"{self._where()}: ids have rank {array.ndim}, shape {array.shape}; they must have rank 1"
+            )
+        if self.config.strings:
+            try:
+                if array.dtype.kind not in "OSU":
+                    raise TypeError(f"keys are of type {array.dtype}, not text")
+                words = string_keys(array)
+            except TypeError as error:
+                raise InvalidArgumentError(None, None, f"{self._where()} has strings for keys: {error}") from error
+            return Keys(np.ascontiguousarray(words[:, 0]), np.ascontiguousarray(words[:, 1]))
+        if array.dtype.kind not in "iu" and array.size:
+            raise InvalidArgumentError(
+                None, None, f"{self._where()}: ids are of type {array.dtype}; they must be whole numbers"
+            )
+        return Keys(np.ascontiguousarray(array.astype(np.int64, copy=False)), _NO_WORDS)
+
+    def _first_key(self, keys: Keys, at: int) -> str:
+        return f"key {int(keys.words[at])}" if not self.config.strings else f"key with hash {int(keys.words[at]):#x}"
+
+    # Reading ----------------------------------------------------------------------------------------------------------
+
+    def look_up(self, ids: Any, *, training: bool = True) -> Reals:
+        """The rows of ids, [n, dim].
+
+        Args:
+          ids: shape [n]; a key may be there more than once.
+          training: counts the use, and makes rows for keys that have none. Without it the table stays as it is, and a
+            key without a row gets its initial one.
+
+        Raises:
+          InvalidArgumentError: ids of another rank or type.
+          ResourceExhaustedError: the table is full and evicts nothing, or there is no memory.
+        """
+        keys = self.keys(ids)
+        out = np.empty((len(keys), self.config.dim), np.float32)
+        with self.gate.shared():
+            self._open()
+            step = self._step
+            self._run(
+                keys,
+                lambda order, cursor, stop: kernels.look_up(
+                    self.shards.directory, self._shape, self._reals, self._hyper, self._rates,
+                    keys.words, keys.checks, order, cursor, stop, step, training, out,
+                ),
+            )  # fmt: skip
+        return out
+
+    def pool(
+        self, ids: Any, offsets: Words, *, combiner: str = "sum", weights: Reals | None = None, training: bool = True
+    ) -> Reals:
+        """The pooled rows of bags of ids, [bags, dim].
+
+        Args:
+          ids: of all bags, one after the other, [n].
+          offsets: where each bag begins, and the end of the last, [bags + 1].
+          combiner: ``"sum"``, ``"mean"`` or ``"sqrtn"``.
+          weights: of the ids, [n]; all 1 when None.
+          training: as for `look_up`. A key counts once, however often it is there.
+
+        Raises:
+          InvalidArgumentError: an argument does not fit.
+        """
+        keys, kind, weights = self._bags(ids, offsets, combiner, weights)
+        first, inverse = distinct(keys.words, keys.checks)
+        rows = self.look_up(keys[first], training=training)
+        return kernels.pool(rows, inverse, np.asarray(offsets, np.int64), weights, kind)
+
+    def _bags(self, ids: Any, offsets: Words, combiner: str, weights: Reals | None) -> tuple[Keys, int, Reals]:
+        keys = self.keys(ids)
+        if combiner not in COMBINERS:
+            raise InvalidArgumentError(
+                None, None, f"{self._where()}: combiner is {combiner!r}, not one of {', '.join(COMBINERS)}"
+            )
+        ends = np.asarray(offsets)
+        if ends.ndim != 1 or len(ends) == 0 or ends[0] != 0 or ends[-1] != len(keys) or np.any(np.diff(ends) < 0):
+            raise InvalidArgumentError(
+                None, None, f"{self._where()}: offsets must rise from 0 to the number of ids, {len(keys)}"
+            )
+        if weights is None:
+            return keys, COMBINERS.index(combiner), _NO_REALS
+        checked = np.ascontiguousarray(weights, np.float32)
+        if checked.shape != (len(keys),):
+            raise InvalidArgumentError(
+                None, None, f"{self._where()}: weights have shape {checked.shape}; there are {len(keys)} ids"
+            )
+        return keys, COMBINERS.index(combiner), checked
+
+    # Changing ---------------------------------------------------------------------------------------------------------
+
+    def update(self, ids: Any, gradients: Any) -> None:
+        """One update. Gradients of one key are added up first.
+
+        Args:
+          ids: [n].
+          gradients: [n, dim].
+
+        Raises:
+          InvalidArgumentError: an argument does not fit, or a gradient is not finite; nothing was changed.
+          ResourceExhaustedError: see `look_up`.
+        """
+        keys = self.keys(ids)
+        values = np.ascontiguousarray(gradients, np.float32)
+        if values.shape != (len(keys), self.config.dim):
+            raise InvalidArgumentError(
+                None,
+                None,
+                f"{self._where()}: gradients have shape {values.shape}; {len(keys)} ids need "
+                f"({len(keys)}, {self.config.dim})",
+            )
+        bad = int(kernels.all_finite(values))
+        if bad >= 0:
+            raise InvalidArgumentError(
+                None, None, f"{self._where()}: the gradient of {self._first_key(keys, bad)} is not finite"
+            )
+        first, inverse = distinct(keys.words, keys.checks)
+        if len(first) < len(keys):
+            values = add_up(values, inverse, len(first))
+            keys = keys[first]
+        self.apply(keys, values)
+
+    def update_pooled(
+        self, ids: Any, offsets: Words, gradients: Any, *, combiner: str = "sum", weights: Reals | None = None
+    ) -> None:
+        """One update, from gradients of what `pool` gave, [bags, dim]."""
+        keys, kind, weights = self._bags(ids, offsets, combiner, weights)
+        values = np.ascontiguousarray(gradients, np.float32)
+        if values.shape != (len(offsets) - 1, self.config.dim):
+            raise InvalidArgumentError(
+                None, None, f"{self._where()}: gradients of {len(offsets) - 1} bags have shape {values.shape}"
+            )
+        first, inverse = distinct(keys.words, keys.checks)
+        ends = np.asarray(offsets, np.int64)
+        self.update(keys[first], kernels.pool_gradients(values, inverse, ends, weights, kind, len(first)))
+
+    def apply(self, keys: Keys, gradients: Reals) -> None:
+        """One update of distinct keys, with gradients that were checked."""
+        with self.gate.shared():
+            self._open()
+            optimizer = self.config.optimizer
+            with self._counting:
+                self._step = step = self._step + 1
+                rate = self._rate
+                self._rates[step % HISTORY] = step_rate(optimizer, rate, step)
+            if isinstance(optimizer, GeneralOptimizer):
+                self._apply_in_python(optimizer, keys, gradients, step, rate)
+                return
+            self._run(
+                keys,
+                lambda order, cursor, stop: kernels.update(
+                    self.shards.directory, self._shape, self._reals, self._hyper, self._rates,
+                    keys.words, keys.checks, order, cursor, stop, step, gradients,
+                ),
+            )  # fmt: skip
+
+    def _apply_in_python(
+        self, optimizer: GeneralOptimizer, keys: Keys, gradients: Reals, step: int, rate: float
+    ) -> None:
+        with self._in_python:  # two updates of one row would otherwise both start from the same values
+            records, known = self.read_records(keys)
+            if not known.all():
+                if self.config.admission.kind == 0:
+                    self.look_up_inside(keys[np.flatnonzero(~known)], step - 1)
+                    records, known = self.read_records(keys)
+                which = np.flatnonzero(known)
+                keys, gradients, records = keys[which], gradients[which], records[which]
+            dim = self.config.dim
+            parts = [np.ascontiguousarray(records[:, at : at + dim]) for at in range(0, self.config.width, dim)]
+            rows, state = optimizer.apply(parts[0], parts[1:], gradients, step, rate)
+            changed = np.concatenate([rows, *state], axis=1, dtype=np.float32)
+            if changed.shape != records.shape:
+                raise InvalidArgumentError(
+                    None, None, f"{self._where()}: the optimizer gives records of shape {changed.shape[1:]}, not "
+                    f"{records.shape[1:]}",
+                )  # fmt: skip
+            self.write_records(keys, changed)
+
+    def look_up_inside(self, keys: Keys, step: int) -> Reals:
+        """`look_up`, for a caller that is inside the gate."""
+        out = np.empty((len(keys), self.config.dim), np.float32)
+        self._run(
+            keys,
+            lambda order, cursor, stop: kernels.look_up(
+                self.shards.directory, self._shape, self._reals, self._hyper, self._rates,
+                keys.words, keys.checks, order, cursor, stop, step, True, out,
+            ),
+        )  # fmt: skip
+        return out
+
+    # Whole records ----------------------------------------------------------------------------------------------------
+
+    def read_records(self, keys: Keys) -> tuple[Reals, NDArray[np.bool_]]:
+        """Rows with their optimizer's state, [n, width], and which of the keys have one. Zeros for the others."""
+        out = np.zeros((len(keys), self.config.width), np.float32)
+        known = np.zeros(len(keys), np.bool_)
+        self._run(
+            keys,
+            lambda order, cursor, stop: kernels.read_records(
+                self.shards.directory, self._shape, keys.words, keys.checks, order, cursor, stop, out, known
+            ),
+        )
+        return out, known
+
+    def write_records(self, keys: Keys, records: Reals, uses: Words = _NO_WORDS) -> None:
+        """Stores rows with their optimizer's state; makes those that do not exist, whether admitted or not."""
+        self._run(
+            keys,
+            lambda order, cursor, stop: kernels.write_records(
+                self.shards.directory, self._shape, self._reals, keys.words, keys.checks, order, cursor, stop,
+                records, uses, self._step,
+            ),
+        )  # fmt: skip
+
+    def assign(self, ids: Any, rows: Any) -> None:
+        """Sets rows [n, dim] of distinct ids; their optimizer's state begins anew."""
+        keys = self.keys(ids)
+        values = np.asarray(rows, np.float32)
+        if values.shape != (len(keys), self.config.dim):
+            raise InvalidArgumentError(
+                None, None, f"{self._where()}: rows have shape {values.shape}; {len(keys)} ids need "
+                f"({len(keys)}, {self.config.dim})",
+            )  # fmt: skip
+        state = np.repeat(np.array(self.config.optimizer.slots, np.float32), self.config.dim)
+        records = np.concatenate([values, np.broadcast_to(state, (len(keys), len(state)))], axis=1)
+        with self.gate.shared():
+            self._open()
+            self.write_records(keys, np.ascontiguousarray(records))
+
+    def restored(self, step: int, rate: float, rates: NDArray[np.float64]) -> None:
+        """Goes on after update ``step``, with the learning rate and what `rates` gave then."""
+        self._step = step
+        self._rate = rate
+        self._rates[:] = rates
+
+    @property
+    def rates(self) -> NDArray[np.float64]:
+        """Factors of the last updates, by their number modulo `HISTORY`."""
+        return self._rates
+
+    # Rows that go -----------------------------------------------------------------------------------------------------
+
+    def sweep(self) -> int:
+        """Removes the rows that the eviction policy calls expired; how many."""
+        eviction = self.config.eviction
+        if eviction is None:
+            return 0
+        removed = 0
+        with self.gate.shared():
+            self._open()
+            for s in range(len(self.shards)):
+                with self.shards.locked(s) as d:
+                    rows, counts, steps = self.shards.uses(d)
+                    gone = rows[eviction.expired(counts, steps, self._step)]
+                    self.shards.remove(s, gone)
+                removed += len(gone)
+        return removed
+
+    def _evict(self, s: int) -> None:
+        """Makes room in a table that is full: for one more row of shard ``s``."""
+        eviction = self.config.eviction
+        assert eviction is not None
+        if not int(self.shards.directory[s, f.LIVE]):
+            s = int(np.argmax(self.shards.directory[:-1, f.LIVE]))
+        with self.shards.locked(s) as d:
+            rows, counts, steps = self.shards.uses(d)
+            expired = eviction.expired(counts, steps, self._step)
+            gone = rows[expired]
+            if not len(gone):
+                gone = rows[eviction.victims(counts, steps, max(1, len(rows) // _EVICTED_PART))]
+            self.shards.remove(s, gone)
+
+    def remove(self, ids: Any) -> int:
+        """Removes the rows of distinct ids, as far as there are any; how many."""
+        keys = self.keys(ids)
+        removed = 0
+        with self.gate.shared():
+            self._open()
+            for s in range(len(self.shards)):
+                with self.shards.locked(s):
+                    rows = kernels.rows_of(self.shards.directory, s, self._shape, keys.words, keys.checks)
+                    self.shards.remove(s, rows)
+                removed += len(rows)
+        return removed
+
+    def clear(self) -> None:
+        """Removes all rows, and counts updates from 0."""
+        with self.gate.alone():
+            self._open()
+            self.shards.clear()
+            self._step = 0
+            self.delta_may_follow = False
+
+    # The shell around compiled functions ------------------------------------------------------------------------------
+
+    def _open(self) -> None:
+        if self._closed:
+            raise FailedPreconditionError(None, None, f"{self._where()} is closed")
+
+    def _run(self, keys: Keys, call: Callable[[Words, Words, Words], int]) -> None:
+        order, cursor, stop = kernels.by_shard(keys.words, self.config.shards)
+        before = -1
+        while (status := call(order, cursor, stop)) != f.DONE:
+            waiting = np.flatnonzero(cursor < stop)
+            if status == f.BUSY:
+                remaining = int((stop - cursor).sum())
+                if remaining == before:
+                    os.sched_yield()
+                before = remaining
+                continue
+            for s in cast(Sequence[int], waiting.tolist()):
+                if status == f.FULL:
+                    self._make_space(keys, order, cursor, s)
+                if status == f.LOG_FULL:
+                    self.shards.grow_log(s)
+                self.shards.grow(s)
+
+    def _make_space(self, keys: Keys, order: Words, cursor: Words, s: int) -> None:
+        limit = self.config.row_limit
+        assert limit is not None
+        if self.shards.rows < limit:
+            return
+        if self.config.eviction is None:
+            raise ResourceExhaustedError(
+                None,
+                None,
+                f"{self._where()} is full: it has {len(self)} rows of at most {limit}, and "
+                f"{self._first_key(keys, int(order[cursor[s]]))} needs one more. Raise max_rows or max_bytes, or give "
+                "the table an eviction policy",
+            )
+        self._evict(s)
+
+    # Telling ----------------------------------------------------------------------------------------------------------
+
+    def statistics(self) -> TableStatistics:
+        """What there is now; while other threads use the table, the numbers may be of slightly different moments."""
+        shards = self.shards
+        file_bytes = shards.nbytes((f.COLD,))
+        cold = np.maximum(shards.directory[:-1, f.ROWS] - shards.directory[:-1, f.HOT], 0)
+        rows = shards.counter(f.ROWS)
+        nbytes = rows * 8 * self.config.words + (rows - int(cold.sum())) * 4 * self.config.width
+        return TableStatistics(
+            rows=len(self),
+            nbytes=nbytes + 4 * shards.counter(f.SLOTS),
+            file_bytes=file_bytes,
+            hits=shards.counter(f.HITS),
+            misses=shards.counter(f.MISSES),
+            made=shards.counter(f.MADE),
+            evicted=shards.counter(f.EVICTED),
+            refused=shards.counter(f.REFUSED),
+            dropped=shards.counter(f.DROPPED),
+            step=self._step,
+        )
+
+    def hottest(self, count: int) -> list[tuple[int, int]]:
+        """The most used keys, each with how often it was used, most used first."""
+        found: list[tuple[int, int]] = []
+        with self.gate.shared():
+            self._open()
+            for s in range(len(self.shards)):
+                with self.shards.locked(s) as d:
+                    meta = kernels.read_meta(d, self.config.words, int(d[f.ROWS]))
+                counts = (meta[:, 1] >> f.COUNT_SHIFT) & f.COUNT_MASK
+                best = np.argsort(-counts, kind="stable")[:count]
+                found += [(int(meta[row, 0]), int(counts[row])) for row in best if counts[row]]
+        return sorted(found, key=lambda pair: (-pair[1], pair[0]))[:count]

@@ -1,0 +1,7 @@
+"""Keras reads which backend it has when it is first imported."""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("KERAS_BACKEND", "jax")
