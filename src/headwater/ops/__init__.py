@@ -17,7 +17,7 @@ _FAMILIES = (
     "linalg", "nn", "convolution", "blocks", "fourier", "random", "backward", "searching", "strings", "debugging",
     "summaries", "state", "optimizers", "queues", "accumulators", "step_barrier", "consistency", "checkpoint",
     "readers", "parsing", "image_files", "batching", "control_flow", "tensor_arrays", "scans",
-    "tables", "sparse", "images", "resizing", "datasets",
+    "tables", "sparse", "images", "resizing", "datasets", "training_seal",
 )  # fmt: skip
 
 for _family in _FAMILIES:

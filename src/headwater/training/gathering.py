@@ -151,5 +151,9 @@ class UpdateRunner(QueueRunner):
         except OpError as error:
             if coord is None:
                 _logger.error("Exception in QueueRunner: %s", error)
-            elif not coord.should_stop():
+            elif coord.should_stop():
+                return
+            else:
                 coord.request_stop(error)
+            # The program may wait in this session for the next step, which will not come.
+            sess.close()

@@ -168,7 +168,11 @@ class _Monitored:
         if names != ["step_context"]:
             raise ValueError(f"`step_fn` may either have one `step_context` argument, or `self` and `step_context` "
                              f"arguments if it's an instance method. Got {names} instead.")  # fmt: skip
-        return self._sess.run_step_fn(step_fn, self._raw, None)
+
+        def step(context: StepContext) -> Any:
+            return step_fn(StepContext(self._raw, context.run_with_hooks))  # another session may be there after a loss
+
+        return self._sess.run_step_fn(step, self._raw, None)
 
     def should_stop(self) -> bool:
         """Whether the loop should end."""

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import logging
 import math
+import secrets
 import threading
 import time
+from collections.abc import Mapping
 from typing import Any, Final
 
 from headwater.errors import DeadlineExceededError, FailedPreconditionError, OpError
 from headwater.graph.context import get_default_graph
 from headwater.graph.graph import Graph
 from headwater.training.checkpoint_state import get_checkpoint_state
+from headwater.training.seals import RESTORE, THIS_PROCESS, Decision, Seal, Seals, always_restores, decide
 from headwater.training.supervised_session import LOST, SupervisedSession
+from headwater.variables.variable_lists import global_variables
 
 _logger: Final = logging.getLogger(__name__)
 _FIRST_PAUSE_S: Final = 0.05
@@ -54,6 +58,7 @@ class SessionManager:
         self._local_init_run_options = local_init_run_options
         self._local_init_feed_dict = local_init_feed_dict
         self._global_step = global_step
+        self._training: str | None = None
         self._pause = threading.Event()
 
     def prepare_session(
@@ -69,7 +74,12 @@ class SessionManager:
         init_feed_dict: Any = None,
         init_fn: Any = None,
     ) -> Any:
-        """A session with a model that is ready: restored from a checkpoint where there is one, else initialised.
+        """A session with a model that is ready: as the parameter servers still have it, else restored from a checkpoint
+        where there is one, else initialised.
+
+        A chief that was started anew goes on with what the parameter servers hold, if all of them are in the life in
+        which its former life had prepared the model, and every variable has a value; see `headwater.training.seals`.
+        ``HEADWATER_RESTORE=always`` in the environment restores or initialises in any case.
 
         Args:
           master: the target of the master.
@@ -103,6 +113,7 @@ class SessionManager:
                         f"Init operations did not make model ready{what}.  Init op: {_name(init_op)}, init fn: "
                         f"{init_fn}, local_init_op: {_name(self._local_init_op)}, error: {missing}"
                     )
+            self._seal(master, config, checkpoint_dir or checkpoint_filename_with_path)
         except BaseException:
             _close(sess)
             raise
@@ -134,6 +145,7 @@ class SessionManager:
             _logger.info("Restoring model from %s did not make model ready: %s", source, missing)
             return sess, False
         _logger.info("Restored model from %s", source)
+        self._seal(master, config, source)
         return sess, True
 
     def rejoin_session(self, master: str, config: Any = None) -> Any:
@@ -145,7 +157,8 @@ class SessionManager:
         """
         sess = SupervisedSession(master, self._graph, config)
         try:
-            if self._run_local_init(sess) is None and self._missing(sess) is None:
+            # A restore that was left half done has given each variable a value, too.
+            if self._is_whole(master, config) and self._run_local_init(sess) is None and self._missing(sess) is None:
                 return sess
         except BaseException:
             _close(sess)
@@ -214,6 +227,11 @@ class SessionManager:
             raise ValueError("Can not provide both checkpoint_dir and checkpoint_filename_with_path.")
         sess = SupervisedSession(master, self._graph, config)
         try:
+            if self._keeps(sess, master, config, checkpoint_dir or checkpoint_filename_with_path):
+                saved = get_checkpoint_state(checkpoint_dir) if checkpoint_dir else None
+                if saved is not None and saver is not None:
+                    saver.recover_last_checkpoints(saved.all_model_checkpoint_paths)
+                return sess, True
             if saver is None or not (checkpoint_dir or checkpoint_filename_with_path):
                 return sess, False
             if checkpoint_filename_with_path:
@@ -230,6 +248,55 @@ class SessionManager:
             _close(sess)
             raise
         return sess, True
+
+    def _is_whole(self, master: str, config: Any) -> bool:
+        """Whether the parameter servers hold what this chief has prepared, if it has prepared anything."""
+        if self._training is None:
+            return True
+        return self._decide(Seals(master, self._graph, config).read(), None).keep == self._training
+
+    def _decide(self, found: Mapping[str, Seal | None], source: str | None) -> Decision:
+        """Whether the training that the parameter servers hold, as their seals say, is one to go on with."""
+        return decide(found, process=THIS_PROCESS, own=self._training, source=source or "", always=always_restores())
+
+    def _keeps(self, sess: Any, master: str, config: Any, source: str | None) -> bool:
+        """Whether to go on with what the parameter servers hold; if not, no other chief will take it for whole."""
+        seals = Seals(master, self._graph, config)
+        found = seals.read()
+        decision = self._decide(found, source)
+        if decision.keep is not None and self._has_all_values(sess):
+            self._training = decision.keep
+            step = self._step(sess)
+            _logger.warning(
+                "The parameter servers still have the state of this training%s: it goes on from there "
+                "(with %s=always the chief restores the newest checkpoint instead)",
+                "" if step is None else f", at step {step}", RESTORE,
+            )  # fmt: skip
+            return True
+        if decision.reason:
+            _logger.warning("The model is restored or initialised anew: %s", decision.reason)
+        if any(found.values()):
+            seals.write(None)
+        return False
+
+    def _seal(self, master: str, config: Any, source: str | None) -> None:
+        """The model is ready: a chief that is started anew may go on with it."""
+        self._training = self._training or secrets.token_hex(8)
+        seal = Seal(training=self._training, process=THIS_PROCESS, source=source or "")
+        Seals(master, self._graph, config).write(seal)
+
+    def _has_all_values(self, sess: Any) -> bool:
+        """Whether every global variable has a value; False where no operation tells."""
+        op = self._ready_op if self._ready_op is not None else self._ready_for_local_init_op
+        if op is None:
+            return False
+        try:
+            found: Any = sess.run(op)
+        except FailedPreconditionError:
+            return False
+        with self._graph.as_default():
+            held = {variable.op.name for variable in global_variables()}
+        return _are_names(found) and held.isdisjoint(name.decode() for name in found.ravel())
 
     def _step(self, sess: Any) -> int | None:
         """The global step; None where nobody counts, or the variable has no value."""

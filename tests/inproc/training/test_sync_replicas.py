@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from headwater.compat import tf
+from headwater.training.gathering import UpdateRunner
 from tests.inproc.training.conftest import StartCluster
 
 STEPS = 5
@@ -207,6 +208,21 @@ def test_the_chief_starts_anew_while_a_replica_waits(start_cluster: StartCluster
             lambda: chief.run(model.train, model.feed(batches(0)[0])),
         )
         assert late.run(other.step) == 1
+
+
+def test_who_waits_for_updates_hears_that_there_will_be_none() -> None:
+    queue = tf.FIFOQueue(1, [tf.int32])
+    waits = queue.dequeue()
+    fails = tf.train.Saver([tf.Variable(1.0)]).saver_def.restore_op_name
+    runner = UpdateRunner(tf.get_default_graph().get_operation_by_name(fails))
+    coord = tf.train.Coordinator()
+    with tf.Session() as sess:
+        runner.create_threads(sess, coord=coord, start=True)
+        with pytest.raises((tf.errors.CancelledError, RuntimeError)):  # now, or when it asks next
+            sess.run(waits)
+    assert coord.wait_for_stop()
+    with pytest.raises(tf.errors.OpError):
+        coord.join()
 
 
 def test_moving_averages_follow(start_cluster: StartCluster) -> None:

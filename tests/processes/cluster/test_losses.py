@@ -107,3 +107,28 @@ def test_a_chief_that_is_asked_to_end_saves_first(program: str, tmp_path: Path) 
         assert "Nothing could be saved" not in chief.output
         saved = max(int(path.suffixes[0].partition("-")[2]) for path in tmp_path.glob("model.ckpt-*.index"))
         assert saved >= 200
+
+
+def test_a_new_chief_goes_on_with_what_the_ps_hold(tmp_path: Path) -> None:
+    program, folder = PROGRAMS / "monitored.py", f"--folder={tmp_path}"
+    with processes(ps=2, worker=2) as cluster:
+        for index in range(2):
+            cluster.start("ps", index, program)
+        chief = cluster.start("worker", 0, program, folder)
+        worker = cluster.start("worker", 1, program, folder)
+        wait_for_step(worker, 200)
+        chief.kill()
+        wait_for_step(worker, newest_step(worker) + 1000)
+        before = newest_step(worker)
+        chief = cluster.start("worker", 0, program, folder)
+        kept = int(chief.wait_for(r"still have the state of this training, at step (\d+)").group(1))
+        assert kept >= before
+        wait_for_step(chief, kept + 200)
+        assert "Restored step" not in chief.output
+        assert "lost" not in worker.output  # its session went on
+        chief.kill()
+        lines = worker.line_count()
+        chief = cluster.start("worker", 0, program, folder, HEADWATER_RESTORE="always")
+        chief.wait_for(r"Restored step 0 from .*; the parameter servers were at step \d+: \d+ steps are lost")
+        wait_for_step(chief, 200)
+        worker.wait_for("^step ", after=lines)
