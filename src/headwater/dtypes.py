@@ -27,8 +27,8 @@ class DType:
     __slots__ = ("_base", "_numpy", "as_datatype_enum", "name")
 
     def __init__(self, name: str, number: int, numpy_type: Any, base: DType | None = None) -> None:
-        self.name = name
-        self.as_datatype_enum = number
+        self.name: str = name
+        self.as_datatype_enum: int = number
         self._numpy: np.dtype[Any] = np.dtype(numpy_type)
         self._base = base
 
@@ -148,29 +148,29 @@ class DType:
         return as_dtype, (self.name,)
 
 
-float32 = DType("float32", 1, np.float32)
-float64 = DType("float64", 2, np.float64)
-int32 = DType("int32", 3, np.int32)
-uint8 = DType("uint8", 4, np.uint8)
-int16 = DType("int16", 5, np.int16)
-int8 = DType("int8", 6, np.int8)
-string = DType("string", 7, np.object_)
-complex64 = DType("complex64", 8, np.complex64)
-int64 = DType("int64", 9, np.int64)
-bool_ = DType("bool", 10, np.bool_)
-qint8 = DType("qint8", 11, np.int8)
-quint8 = DType("quint8", 12, np.uint8)
-qint32 = DType("qint32", 13, np.int32)
-qint16 = DType("qint16", 15, np.int16)
-quint16 = DType("quint16", 16, np.uint16)
-bfloat16 = DType("bfloat16", 14, ml_dtypes.bfloat16)
-uint16 = DType("uint16", 17, np.uint16)
-complex128 = DType("complex128", 18, np.complex128)
-float16 = DType("float16", 19, np.float16)
-resource = DType("resource", 20, np.object_)
-variant = DType("variant", 21, np.object_)
-uint32 = DType("uint32", 22, np.uint32)
-uint64 = DType("uint64", 23, np.uint64)
+float32: DType = DType("float32", 1, np.float32)
+float64: DType = DType("float64", 2, np.float64)
+int32: DType = DType("int32", 3, np.int32)
+uint8: DType = DType("uint8", 4, np.uint8)
+int16: DType = DType("int16", 5, np.int16)
+int8: DType = DType("int8", 6, np.int8)
+string: DType = DType("string", 7, np.object_)
+complex64: DType = DType("complex64", 8, np.complex64)
+int64: DType = DType("int64", 9, np.int64)
+bool_: DType = DType("bool", 10, np.bool_)
+qint8: DType = DType("qint8", 11, np.int8)
+quint8: DType = DType("quint8", 12, np.uint8)
+qint32: DType = DType("qint32", 13, np.int32)
+qint16: DType = DType("qint16", 15, np.int16)
+quint16: DType = DType("quint16", 16, np.uint16)
+bfloat16: DType = DType("bfloat16", 14, ml_dtypes.bfloat16)
+uint16: DType = DType("uint16", 17, np.uint16)
+complex128: DType = DType("complex128", 18, np.complex128)
+float16: DType = DType("float16", 19, np.float16)
+resource: DType = DType("resource", 20, np.object_)
+variant: DType = DType("variant", 21, np.object_)
+uint32: DType = DType("uint32", 22, np.uint32)
+uint64: DType = DType("uint64", 23, np.uint64)
 
 half = float16
 double = float64

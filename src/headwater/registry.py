@@ -246,7 +246,7 @@ class HostFunction:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
-        self.token = f"pyfunc_{next(_function_count)}"
+        self.token: str = f"pyfunc_{next(_function_count)}"
         _functions[self.token] = self
 
 

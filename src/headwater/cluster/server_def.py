@@ -40,7 +40,7 @@ def _message_class() -> type[Any]:
 
 
 #: The message class: fields ``cluster``, ``job_name``, ``task_index``, ``default_session_config`` and ``protocol``.
-ServerDef = _message_class()
+ServerDef: type[Any] = _message_class()
 
 
 def make_server_def(cluster: ClusterSpec, task: TaskName, *, protocol: str = "grpc", config: Any = None) -> Any:

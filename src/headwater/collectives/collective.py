@@ -61,7 +61,7 @@ class Collective:
 
     def __init__(self, rank: int, names: Sequence[str], channels: dict[int, Channel]) -> None:
         self.rank = rank
-        self.size = len(names)
+        self.size: int = len(names)
         self._names = names
         self._channels = channels
         self._calls = 0

@@ -138,7 +138,7 @@ class Group:
                 self._add(rank, channel, kind)
         self._wait_for_all()
         names = [str(member) for member in self.members]
-        self.collective = Collective(self.rank, names, self._channels)
+        self.collective: Collective = Collective(self.rank, names, self._channels)
         self.collective.barrier(f"start of a job of {len(names)} processes")
 
     def _dial(self, member: Member) -> Channel:

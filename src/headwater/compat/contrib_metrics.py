@@ -19,33 +19,37 @@ def _predictions_first(metric: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-streaming_accuracy = _predictions_first(means.accuracy)
-streaming_auc = _predictions_first(thresholds.auc)
-streaming_false_negatives = _predictions_first(counts.false_negatives)
-streaming_false_negatives_at_thresholds = _predictions_first(thresholds.false_negatives_at_thresholds)
-streaming_false_positives = _predictions_first(counts.false_positives)
-streaming_false_positives_at_thresholds = _predictions_first(thresholds.false_positives_at_thresholds)
+streaming_accuracy: Callable[..., Any] = _predictions_first(means.accuracy)
+streaming_auc: Callable[..., Any] = _predictions_first(thresholds.auc)
+streaming_false_negatives: Callable[..., Any] = _predictions_first(counts.false_negatives)
+streaming_false_negatives_at_thresholds: Callable[..., Any] = _predictions_first(
+    thresholds.false_negatives_at_thresholds
+)
+streaming_false_positives: Callable[..., Any] = _predictions_first(counts.false_positives)
+streaming_false_positives_at_thresholds: Callable[..., Any] = _predictions_first(
+    thresholds.false_positives_at_thresholds
+)
 streaming_mean = means.mean
-streaming_mean_absolute_error = _predictions_first(means.mean_absolute_error)
-streaming_mean_cosine_distance = _predictions_first(means.mean_cosine_distance)
-streaming_mean_iou = _predictions_first(means.mean_iou)
-streaming_mean_relative_error = _predictions_first(means.mean_relative_error)
-streaming_mean_squared_error = _predictions_first(means.mean_squared_error)
+streaming_mean_absolute_error: Callable[..., Any] = _predictions_first(means.mean_absolute_error)
+streaming_mean_cosine_distance: Callable[..., Any] = _predictions_first(means.mean_cosine_distance)
+streaming_mean_iou: Callable[..., Any] = _predictions_first(means.mean_iou)
+streaming_mean_relative_error: Callable[..., Any] = _predictions_first(means.mean_relative_error)
+streaming_mean_squared_error: Callable[..., Any] = _predictions_first(means.mean_squared_error)
 streaming_mean_tensor = means.mean_tensor
 streaming_percentage_less = means.percentage_below
-streaming_precision = _predictions_first(counts.precision)
-streaming_precision_at_thresholds = _predictions_first(thresholds.precision_at_thresholds)
-streaming_recall = _predictions_first(counts.recall)
-streaming_recall_at_thresholds = _predictions_first(thresholds.recall_at_thresholds)
-streaming_root_mean_squared_error = _predictions_first(means.root_mean_squared_error)
-streaming_sensitivity_at_specificity = _predictions_first(thresholds.sensitivity_at_specificity)
-streaming_sparse_precision_at_k = _predictions_first(ranking.precision_at_k)
-streaming_sparse_recall_at_k = _predictions_first(ranking.recall_at_k)
-streaming_specificity_at_sensitivity = _predictions_first(thresholds.specificity_at_sensitivity)
-streaming_true_negatives = _predictions_first(counts.true_negatives)
-streaming_true_negatives_at_thresholds = _predictions_first(thresholds.true_negatives_at_thresholds)
-streaming_true_positives = _predictions_first(counts.true_positives)
-streaming_true_positives_at_thresholds = _predictions_first(thresholds.true_positives_at_thresholds)
+streaming_precision: Callable[..., Any] = _predictions_first(counts.precision)
+streaming_precision_at_thresholds: Callable[..., Any] = _predictions_first(thresholds.precision_at_thresholds)
+streaming_recall: Callable[..., Any] = _predictions_first(counts.recall)
+streaming_recall_at_thresholds: Callable[..., Any] = _predictions_first(thresholds.recall_at_thresholds)
+streaming_root_mean_squared_error: Callable[..., Any] = _predictions_first(means.root_mean_squared_error)
+streaming_sensitivity_at_specificity: Callable[..., Any] = _predictions_first(thresholds.sensitivity_at_specificity)
+streaming_sparse_precision_at_k: Callable[..., Any] = _predictions_first(ranking.precision_at_k)
+streaming_sparse_recall_at_k: Callable[..., Any] = _predictions_first(ranking.recall_at_k)
+streaming_specificity_at_sensitivity: Callable[..., Any] = _predictions_first(thresholds.specificity_at_sensitivity)
+streaming_true_negatives: Callable[..., Any] = _predictions_first(counts.true_negatives)
+streaming_true_negatives_at_thresholds: Callable[..., Any] = _predictions_first(thresholds.true_negatives_at_thresholds)
+streaming_true_positives: Callable[..., Any] = _predictions_first(counts.true_positives)
+streaming_true_positives_at_thresholds: Callable[..., Any] = _predictions_first(thresholds.true_positives_at_thresholds)
 
 __all__ = ["aggregate_metric_map", "aggregate_metrics", "confusion_matrix"]
 

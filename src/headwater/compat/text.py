@@ -11,7 +11,7 @@ import numpy as np
 integral_types = (numbers.Integral, np.integer)
 real_types = (numbers.Real, np.integer, np.floating)
 complex_types = (numbers.Complex, np.number)
-bytes_or_text_types = (bytes, str)
+bytes_or_text_types: tuple[type[bytes], type[str]] = (bytes, str)
 
 
 def as_bytes(bytes_or_text: Any, encoding: str = "utf-8") -> bytes:

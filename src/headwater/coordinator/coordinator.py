@@ -96,7 +96,7 @@ class PerWorkerDataset:
     """A dataset that each worker makes for itself; `iter` gives what stands for an iterator over each."""
 
     def __init__(self, number: int) -> None:
-        self.reference = PerWorker(number)
+        self.reference: PerWorker = PerWorker(number)
         self._iterators = 0
 
     def __iter__(self) -> PerWorkerIterator:

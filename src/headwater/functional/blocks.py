@@ -193,5 +193,7 @@ def _pool_1d(maximum: bool, doc: str) -> Any:
     return function
 
 
-max_pool1d = _pool_1d(True, "The maximum of each window of a sequence [batch, width, channels].")
-avg_pool1d = _pool_1d(False, "The mean of each window of a sequence [batch, width, channels]; padding does not count.")
+max_pool1d: Any = _pool_1d(True, "The maximum of each window of a sequence [batch, width, channels].")
+avg_pool1d: Any = _pool_1d(
+    False, "The mean of each window of a sequence [batch, width, channels]; padding does not count."
+)

@@ -63,12 +63,12 @@ def _binary(op_type: str, default: str, sign: str, holds: Callable[[Any, Any], A
     return check
 
 
-assert_equal = _binary("Equal", "assert_equal", "==", np.equal)
-assert_none_equal = _binary("NotEqual", "assert_none_equal", "!=", np.not_equal)
-assert_less = _binary("Less", "assert_less", "<", np.less)
-assert_less_equal = _binary("LessEqual", "assert_less_equal", "<=", np.less_equal)
-assert_greater = _binary("Greater", "assert_greater", ">", np.greater)
-assert_greater_equal = _binary("GreaterEqual", "assert_greater_equal", ">=", np.greater_equal)
+assert_equal: Callable[..., Operation] = _binary("Equal", "assert_equal", "==", np.equal)
+assert_none_equal: Callable[..., Operation] = _binary("NotEqual", "assert_none_equal", "!=", np.not_equal)
+assert_less: Callable[..., Operation] = _binary("Less", "assert_less", "<", np.less)
+assert_less_equal: Callable[..., Operation] = _binary("LessEqual", "assert_less_equal", "<=", np.less_equal)
+assert_greater: Callable[..., Operation] = _binary("Greater", "assert_greater", ">", np.greater)
+assert_greater_equal: Callable[..., Operation] = _binary("GreaterEqual", "assert_greater_equal", ">=", np.greater_equal)
 
 
 def _against_zero(compare: Callable[..., Operation], default: str, what: str) -> Callable[..., Operation]:
@@ -84,10 +84,10 @@ def _against_zero(compare: Callable[..., Operation], default: str, what: str) ->
     return check
 
 
-assert_positive = _against_zero(assert_greater, "assert_positive", "above 0")
-assert_negative = _against_zero(assert_less, "assert_negative", "below 0")
-assert_non_negative = _against_zero(assert_greater_equal, "assert_non_negative", "0 or above")
-assert_non_positive = _against_zero(assert_less_equal, "assert_non_positive", "0 or below")
+assert_positive: Callable[..., Operation] = _against_zero(assert_greater, "assert_positive", "above 0")
+assert_negative: Callable[..., Operation] = _against_zero(assert_less, "assert_negative", "below 0")
+assert_non_negative: Callable[..., Operation] = _against_zero(assert_greater_equal, "assert_non_negative", "0 or above")
+assert_non_positive: Callable[..., Operation] = _against_zero(assert_less_equal, "assert_non_positive", "0 or below")
 
 
 def assert_near(

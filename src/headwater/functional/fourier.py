@@ -24,12 +24,12 @@ def _complex(op_type: str, doc: str) -> Function:
     return function
 
 
-fft = _complex("FFT", "The discrete Fourier transform along the last dimension.")
-ifft = _complex("IFFT", "The inverse of `fft`.")
-fft2d = _complex("FFT2D", "The discrete Fourier transform along the last two dimensions.")
-ifft2d = _complex("IFFT2D", "The inverse of `fft2d`.")
-fft3d = _complex("FFT3D", "The discrete Fourier transform along the last three dimensions.")
-ifft3d = _complex("IFFT3D", "The inverse of `fft3d`.")
+fft: Function = _complex("FFT", "The discrete Fourier transform along the last dimension.")
+ifft: Function = _complex("IFFT", "The inverse of `fft`.")
+fft2d: Function = _complex("FFT2D", "The discrete Fourier transform along the last two dimensions.")
+ifft2d: Function = _complex("IFFT2D", "The inverse of `fft2d`.")
+fft3d: Function = _complex("FFT3D", "The discrete Fourier transform along the last three dimensions.")
+ifft3d: Function = _complex("IFFT3D", "The inverse of `fft3d`.")
 
 
 def _real(op_type: str, rank: int, doc: str) -> Function:
@@ -58,9 +58,9 @@ def _lengths(tensor: Tensor, rank: int, inverse: bool) -> Tensor:
     return arrays.concat([sizes[:-1], 2 * (sizes[-1:] - 1)], 0)
 
 
-rfft = _real("RFFT", 1, "Half of the spectrum of real numbers along the last dimension; the rest mirrors it.")
-irfft = _real("IRFFT", 1, "The inverse of `rfft`.")
-rfft2d = _real("RFFT2D", 2, "Half of the spectrum of real numbers along the last two dimensions.")
-irfft2d = _real("IRFFT2D", 2, "The inverse of `rfft2d`.")
-rfft3d = _real("RFFT3D", 3, "Half of the spectrum of real numbers along the last three dimensions.")
-irfft3d = _real("IRFFT3D", 3, "The inverse of `rfft3d`.")
+rfft: Function = _real("RFFT", 1, "Half of the spectrum of real numbers along the last dimension; the rest mirrors it.")
+irfft: Function = _real("IRFFT", 1, "The inverse of `rfft`.")
+rfft2d: Function = _real("RFFT2D", 2, "Half of the spectrum of real numbers along the last two dimensions.")
+irfft2d: Function = _real("IRFFT2D", 2, "The inverse of `rfft2d`.")
+rfft3d: Function = _real("RFFT3D", 3, "Half of the spectrum of real numbers along the last three dimensions.")
+irfft3d: Function = _real("IRFFT3D", 3, "The inverse of `rfft3d`.")

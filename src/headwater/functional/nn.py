@@ -31,11 +31,11 @@ def _of_features(op_type: str, doc: str) -> Callable[..., Tensor]:
     return function
 
 
-relu = _of_features("Relu", "max(x, 0).")
-elu = _of_features("Elu", "x above 0, else eˣ - 1.")
-selu = _of_features("Selu", "The scaled exponential linear unit (Klambauer et al., 2017).")
-softplus = _of_features("Softplus", "log(1 + eˣ).")
-softsign = _of_features("Softsign", "x / (1 + |x|).")
+relu: Callable[..., Tensor] = _of_features("Relu", "max(x, 0).")
+elu: Callable[..., Tensor] = _of_features("Elu", "x above 0, else eˣ - 1.")
+selu: Callable[..., Tensor] = _of_features("Selu", "The scaled exponential linear unit (Klambauer et al., 2017).")
+softplus: Callable[..., Tensor] = _of_features("Softplus", "log(1 + eˣ).")
+softsign: Callable[..., Tensor] = _of_features("Softsign", "x / (1 + |x|).")
 
 
 def relu6(features: Any, name: str | None = None) -> Tensor:

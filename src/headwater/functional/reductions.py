@@ -62,14 +62,14 @@ def _reduction(op_type: str, doc: str) -> Function:
     return function
 
 
-reduce_sum = _reduction("Sum", "The sum.")
-reduce_mean = _reduction("Mean", "The mean; of integers without its fraction.")
-reduce_prod = _reduction("Prod", "The product.")
-reduce_max = _reduction("Max", "The largest.")
-reduce_min = _reduction("Min", "The smallest.")
-reduce_all = _reduction("All", "Whether all are true.")
-reduce_any = _reduction("Any", "Whether any is true.")
-reduce_euclidean_norm = _reduction("EuclideanNorm", "The root of the sum of squares.")
+reduce_sum: Function = _reduction("Sum", "The sum.")
+reduce_mean: Function = _reduction("Mean", "The mean; of integers without its fraction.")
+reduce_prod: Function = _reduction("Prod", "The product.")
+reduce_max: Function = _reduction("Max", "The largest.")
+reduce_min: Function = _reduction("Min", "The smallest.")
+reduce_all: Function = _reduction("All", "Whether all are true.")
+reduce_any: Function = _reduction("Any", "Whether any is true.")
+reduce_euclidean_norm: Function = _reduction("EuclideanNorm", "The root of the sum of squares.")
 
 
 def reduce_logsumexp(
@@ -103,8 +103,8 @@ def _moment(square_root: bool, default: str, doc: str) -> Function:
     return function
 
 
-reduce_variance = _moment(False, "reduce_variance", "The mean square of the distance from the mean.")
-reduce_std = _moment(True, "reduce_std", "The square root of the variance.")
+reduce_variance: Function = _moment(False, "reduce_variance", "The mean square of the distance from the mean.")
+reduce_std: Function = _moment(True, "reduce_std", "The square root of the variance.")
 
 
 def count_nonzero(
@@ -133,8 +133,12 @@ def _arg(op_type: str, doc: str) -> Function:
     return function
 
 
-argmax = _arg("ArgMax", "Where along a dimension (the first unless told) the largest element is; of equals the first.")
-argmin = _arg("ArgMin", "Where along a dimension (the first unless told) the smallest element is; of equals the first.")
+argmax: Function = _arg(
+    "ArgMax", "Where along a dimension (the first unless told) the largest element is; of equals the first."
+)
+argmin: Function = _arg(
+    "ArgMin", "Where along a dimension (the first unless told) the smallest element is; of equals the first."
+)
 
 
 def cumsum(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None) -> Tensor:
@@ -158,11 +162,11 @@ def _segments(op_type: str, what: str) -> Function:
     return function
 
 
-segment_sum = _segments("SegmentSum", "sum")
-segment_mean = _segments("SegmentMean", "mean")
-segment_prod = _segments("SegmentProd", "product")
-segment_max = _segments("SegmentMax", "largest")
-segment_min = _segments("SegmentMin", "smallest")
+segment_sum: Function = _segments("SegmentSum", "sum")
+segment_mean: Function = _segments("SegmentMean", "mean")
+segment_prod: Function = _segments("SegmentProd", "product")
+segment_max: Function = _segments("SegmentMax", "largest")
+segment_min: Function = _segments("SegmentMin", "smallest")
 
 
 def _unsorted(op_type: str, what: str) -> Function:
@@ -173,10 +177,10 @@ def _unsorted(op_type: str, what: str) -> Function:
     return function
 
 
-unsorted_segment_sum = _unsorted("UnsortedSegmentSum", "sum")
-unsorted_segment_prod = _unsorted("UnsortedSegmentProd", "product")
-unsorted_segment_max = _unsorted("UnsortedSegmentMax", "largest")
-unsorted_segment_min = _unsorted("UnsortedSegmentMin", "smallest")
+unsorted_segment_sum: Function = _unsorted("UnsortedSegmentSum", "sum")
+unsorted_segment_prod: Function = _unsorted("UnsortedSegmentProd", "product")
+unsorted_segment_max: Function = _unsorted("UnsortedSegmentMax", "largest")
+unsorted_segment_min: Function = _unsorted("UnsortedSegmentMin", "smallest")
 
 
 def _rows_per_segment(data: Tensor, ids: Tensor, count: Any) -> Tensor:
@@ -241,6 +245,6 @@ def _chosen(op_type: str, what: str) -> Function:
     return function
 
 
-sparse_segment_sum = _chosen("SparseSegmentSum", "sum")
-sparse_segment_mean = _chosen("SparseSegmentMean", "mean")
-sparse_segment_sqrt_n = _chosen("SparseSegmentSqrtN", "sum, divided by the root of their number,")
+sparse_segment_sum: Function = _chosen("SparseSegmentSum", "sum")
+sparse_segment_mean: Function = _chosen("SparseSegmentMean", "mean")
+sparse_segment_sqrt_n: Function = _chosen("SparseSegmentSqrtN", "sum, divided by the root of their number,")

@@ -19,12 +19,12 @@ def _of_x(op_type: str, meaning: str) -> Callable[..., Tensor]:
     return function
 
 
-lgamma = _of_x("Lgamma", "log |Γ(x)|")
-digamma = _of_x("Digamma", "The derivative of log Γ(x)")
-erf = _of_x("Erf", "The error function")
-erfc = _of_x("Erfc", "1 - erf(x)")
-bessel_i0e = _of_x("BesselI0e", "e^-|x| times the modified Bessel function of order 0")
-bessel_i1e = _of_x("BesselI1e", "e^-|x| times the modified Bessel function of order 1")
+lgamma: Callable[..., Tensor] = _of_x("Lgamma", "log |Γ(x)|")
+digamma: Callable[..., Tensor] = _of_x("Digamma", "The derivative of log Γ(x)")
+erf: Callable[..., Tensor] = _of_x("Erf", "The error function")
+erfc: Callable[..., Tensor] = _of_x("Erfc", "1 - erf(x)")
+bessel_i0e: Callable[..., Tensor] = _of_x("BesselI0e", "e^-|x| times the modified Bessel function of order 0")
+bessel_i1e: Callable[..., Tensor] = _of_x("BesselI1e", "e^-|x| times the modified Bessel function of order 1")
 
 
 def zeta(x: Any, q: Any, name: str | None = None) -> Tensor:

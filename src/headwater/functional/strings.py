@@ -24,8 +24,8 @@ def _of_input(op_type: str, doc: str) -> Callable[..., Tensor]:
     return function
 
 
-string_strip = _of_input("StringStrip", "Without blanks at both ends.")
-decode_base64 = _of_input("DecodeBase64", "What Base64 text for the web stands for.")
+string_strip: Callable[..., Tensor] = _of_input("StringStrip", "Without blanks at both ends.")
+decode_base64: Callable[..., Tensor] = _of_input("DecodeBase64", "What Base64 text for the web stands for.")
 
 
 def encode_base64(input: Any, pad: bool = False, name: str | None = None) -> Tensor:

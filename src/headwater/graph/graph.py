@@ -284,7 +284,7 @@ class Graph:
         try:
             yield container_name
         finally:
-            self.current_container = saved
+            self.current_container: str = saved
 
     @contextmanager
     def control_dependencies(self, control_inputs: Sequence[Any] | None) -> Generator[None]:

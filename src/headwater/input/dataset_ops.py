@@ -33,7 +33,7 @@ class TracedFunction(Function):
     ) -> None:  # fmt: skip
         self.name = name
         self.attr = attr
-        self.captured = list(captured)
+        self.captured: list[Tensor] = list(captured)
         self._inputs = inputs
         self._specs = specs
         self._runs: Function | None = None

@@ -40,7 +40,7 @@ class EventFile:
         makedirs(logdir)
         seconds = int(time.time())
         stem = os.path.join(as_path(logdir), f"events.out.tfevents.{seconds:010d}.{socket.gethostname()}")
-        self.path = _create(stem, suffix)
+        self.path: str = _create(stem, suffix)
         self._writer = TFRecordWriter(self.path)
         first = event_pb2.Event(wall_time=float(seconds), file_version=FILE_VERSION)
         self._writer.write(first.SerializeToString())

@@ -94,9 +94,9 @@ class FileStatistics:
     __slots__ = ("is_directory", "length", "mtime_nsec")
 
     def __init__(self, length: int, mtime_nsec: int, is_directory: bool) -> None:
-        self.length = length
-        self.mtime_nsec = mtime_nsec
-        self.is_directory = is_directory
+        self.length: int = length
+        self.mtime_nsec: int = mtime_nsec
+        self.is_directory: bool = is_directory
 
     def __repr__(self) -> str:
         return f"FileStatistics(length={self.length}, mtime_nsec={self.mtime_nsec}, is_directory={self.is_directory})"
@@ -335,7 +335,7 @@ class AtomicFile:
     """
 
     def __init__(self, path: Path) -> None:
-        self.path = as_path(path)
+        self.path: str = as_path(path)
         self.closed = False
         self._remote = remote.is_url(self.path)
         if self._remote:
@@ -398,7 +398,7 @@ class AtomicFile:
         """Leaves nothing of the file; does nothing after `commit`."""
         if self.closed:
             return
-        self.closed = True
+        self.closed: bool = True
         with contextlib.suppress(OSError):  # a full disk refuses once more what is still in the buffer
             self.stream.close()
         if self._remote:

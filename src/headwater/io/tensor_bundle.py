@@ -79,14 +79,14 @@ class Index:
     """
 
     def __init__(self, prefix: Path) -> None:
-        self.path = index_path(as_path(prefix))
+        self.path: str = index_path(as_path(prefix))
         table = dict(read_table(self.path))
         packed_header = table.pop(_HEADER_KEY, None)
         if packed_header is None:
             raise DataLossError(None, None, f"{self.path}: the header is missing")
         header: Any = self._parse(BundleHeaderProto, packed_header, "the header")
         self._check(header)
-        self.num_shards = int(header.num_shards)
+        self.num_shards: int = int(header.num_shards)
         self.entries: dict[str, Any] = {}
         self.slices: dict[bytes, Any] = {}
         for key, packed in table.items():

@@ -329,7 +329,7 @@ class Layer:
                 found = leaves[0].dtype.base_dtype
                 self._dtype = found
             self.build(nest.map_structure(_shape_of, inputs) if leaves else None)
-            self.built = True
+            self.built: bool = True
         outputs = self.call(inputs, *args, **kwargs)
         if self._activity_regularizer is not None:
             with name_scope("ActivityRegularizer"):

@@ -60,12 +60,12 @@ class Convolution(AffineLayer):
             name=name, **kwargs,
         )  # fmt: skip
         self.filters = filters
-        self.kernel_size = per_dimension(kernel_size, self.rank, "kernel_size")
-        self.strides = per_dimension(strides, self.rank, "strides")
-        self.padding = padding_name(padding, *(["causal"] if self.rank == 1 else []))
+        self.kernel_size: tuple[int, ...] = per_dimension(kernel_size, self.rank, "kernel_size")
+        self.strides: tuple[int, ...] = per_dimension(strides, self.rank, "strides")
+        self.padding: str = padding_name(padding, *(["causal"] if self.rank == 1 else []))
         self.data_format = data_format
         self._first = channels_first(data_format)
-        self.dilation_rate = per_dimension(dilation_rate, self.rank, "dilation_rate")
+        self.dilation_rate: tuple[int, ...] = per_dimension(dilation_rate, self.rank, "dilation_rate")
         self.input_spec = InputSpec(ndim=self.rank + 2)
 
     def build(self, input_shape: Any) -> None:

@@ -39,7 +39,7 @@ class Dense(AffineLayer):
             kernel_constraint, bias_constraint, activity_regularizer=activity_regularizer, trainable=trainable,
             name=name, **kwargs,
         )  # fmt: skip
-        self.units = int(units)
+        self.units: int = int(units)
         self.input_spec = InputSpec(min_ndim=2)
 
     def build(self, input_shape: Any) -> None:
@@ -111,7 +111,7 @@ class Flatten(Layer):
 
     def __init__(self, data_format: str | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.data_format = data_format or "channels_last"
+        self.data_format: str = data_format or "channels_last"
         self.input_spec = InputSpec(min_ndim=1)
 
     def call(self, inputs: Any) -> Tensor:

@@ -39,9 +39,9 @@ class Pooling(Layer):
         name: Any = None, **kwargs: Any,
     ) -> None:  # fmt: skip
         super().__init__(name=name, **kwargs)
-        self.pool_size = per_dimension(pool_size, self.rank, "pool_size")
-        self.strides = per_dimension(pool_size if strides is None else strides, self.rank, "strides")
-        self.padding = padding_name(padding)
+        self.pool_size: tuple[int, ...] = per_dimension(pool_size, self.rank, "pool_size")
+        self.strides: tuple[int, ...] = per_dimension(pool_size if strides is None else strides, self.rank, "strides")
+        self.padding: str = padding_name(padding)
         self.data_format = data_format
         self._first = channels_first(data_format)
         self.input_spec = InputSpec(ndim=self.rank + 2)
@@ -106,9 +106,9 @@ class AveragePooling3D(Pooling):
     compute = staticmethod(convolution.avg_pool3d)
 
 
-max_pooling1d = functional(MaxPooling1D, "One call of a `MaxPooling1D` layer.")
-max_pooling2d = functional(MaxPooling2D, "One call of a `MaxPooling2D` layer.")
-max_pooling3d = functional(MaxPooling3D, "One call of a `MaxPooling3D` layer.")
-average_pooling1d = functional(AveragePooling1D, "One call of an `AveragePooling1D` layer.")
-average_pooling2d = functional(AveragePooling2D, "One call of an `AveragePooling2D` layer.")
-average_pooling3d = functional(AveragePooling3D, "One call of an `AveragePooling3D` layer.")
+max_pooling1d: Callable[..., Any] = functional(MaxPooling1D, "One call of a `MaxPooling1D` layer.")
+max_pooling2d: Callable[..., Any] = functional(MaxPooling2D, "One call of a `MaxPooling2D` layer.")
+max_pooling3d: Callable[..., Any] = functional(MaxPooling3D, "One call of a `MaxPooling3D` layer.")
+average_pooling1d: Callable[..., Any] = functional(AveragePooling1D, "One call of an `AveragePooling1D` layer.")
+average_pooling2d: Callable[..., Any] = functional(AveragePooling2D, "One call of an `AveragePooling2D` layer.")
+average_pooling3d: Callable[..., Any] = functional(AveragePooling3D, "One call of an `AveragePooling3D` layer.")

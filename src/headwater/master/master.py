@@ -224,7 +224,7 @@ class MasterSession:
         self.graph = graph
         self.options = options
         self.peers = peers
-        self.handle = secrets.token_hex(8)
+        self.handle: str = secrets.token_hex(8)
         self._numbers = itertools.count(1)
         self._plans = itertools.count(1)
         self._devices: list[Device] | None = None

@@ -147,25 +147,25 @@ def _share(prefix: str) -> Callable[..., Tensor]:
     return compute
 
 
-true_positives_at_thresholds = _at_thresholds(
+true_positives_at_thresholds: Callable[..., Metric] = _at_thresholds(
     ["tp"], "true_positives", None, "How many examples are true and predicted above each threshold."
 )
-false_negatives_at_thresholds = _at_thresholds(
+false_negatives_at_thresholds: Callable[..., Metric] = _at_thresholds(
     ["fn"], "false_negatives", None, "How many examples are true and not predicted above each threshold."
 )
-true_negatives_at_thresholds = _at_thresholds(
+true_negatives_at_thresholds: Callable[..., Metric] = _at_thresholds(
     ["tn"], "true_negatives", None, "How many examples are neither true nor predicted above each threshold."
 )
-false_positives_at_thresholds = _at_thresholds(
+false_positives_at_thresholds: Callable[..., Metric] = _at_thresholds(
     ["fp"], "false_positives", None, "How many examples are not true but predicted above each threshold."
 )
-precision_at_thresholds = _at_thresholds(
+precision_at_thresholds: Callable[..., Metric] = _at_thresholds(
     ["tp", "fp"],
     "precision_at_thresholds",
     _share("precision"),
     "True positives / (true + false positives) at each threshold.",
 )
-recall_at_thresholds = _at_thresholds(
+recall_at_thresholds: Callable[..., Metric] = _at_thresholds(
     ["tp", "fn"], "recall_at_thresholds", _share("recall"),
     "True positives / (true positives + false negatives) at each threshold.",
 )  # fmt: skip

@@ -79,7 +79,7 @@ class BodyFunction(Function):
         body = decode_body(function)
         self._outputs = body.outputs
         self._counter = itertools.count()
-        self.quiet = not any(node.definition.name in _NOTICED for node in body.nodes)
+        self.quiet: bool = not any(node.definition.name in _NOTICED for node in body.nodes)
         self.columnar = bool(self._params) and all(piece.rows is not None for piece in self._pieces)
 
     def specs(self) -> tuple[TensorSpec, ...]:

@@ -31,10 +31,12 @@ class BlockValues:
     def __init__(self, layout: Layout, index: int) -> None:
         self.blocks = layout.blocks[index]
         self.specs = [layout.variables[block.variable] for block in self.blocks]
-        self.shapes = [block_shape(spec, block) for spec, block in zip(self.specs, self.blocks, strict=True)]
-        self.optimized_at = [at for at, spec in enumerate(self.specs) if spec.optimized]
-        self.tables_at = [at for at, spec in enumerate(self.specs) if spec.table]
-        self.others_at = [at for at, spec in enumerate(self.specs) if not spec.optimized and not spec.table]
+        self.shapes: list[tuple[int, ...]] = [
+            block_shape(spec, block) for spec, block in zip(self.specs, self.blocks, strict=True)
+        ]
+        self.optimized_at: list[int] = [at for at, spec in enumerate(self.specs) if spec.optimized]
+        self.tables_at: list[int] = [at for at, spec in enumerate(self.specs) if spec.table]
+        self.others_at: list[int] = [at for at, spec in enumerate(self.specs) if not spec.optimized and not spec.table]
         self.optimized: list[Any] = []
         self.others: list[Any] = []
         #: NumPy arrays, whose rows are read and written in place.

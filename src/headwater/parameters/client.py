@@ -384,7 +384,7 @@ class ParameterClient:
             self._take_in(index, answer.tensors, extras[index])
             if index == 0:
                 ticket = its_ticket
-                self.version = version
+                self.version: int = version
             if frames[index].kind == kinds.PUSH:
                 applied = applied and was_applied
         return ticket, applied

@@ -154,9 +154,9 @@ class ParameterServer:
         layout = make_layout(
             leaf_specs(params), len(members.servers) if members else 1, partitioner or DEFAULT_PARTITIONER
         )
-        self.workers = len(members.workers) if members else 1
-        self.worker = members.number if members else 0
-        self.is_chief = members is None or members.is_chief
+        self.workers: int = len(members.workers) if members else 1
+        self.worker: int = members.number if members else 0
+        self.is_chief: bool = members is None or members.is_chief
         self._snapshot_steps = snapshot_steps
         self._steps = 0
         choice = consistency_of(consistency, self.workers)

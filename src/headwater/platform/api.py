@@ -50,7 +50,7 @@ _REFUSALS: dict[int | str, dict[str, Any]] = {
     429: {"model": ErrorView, "description": "Too many requests."},
     503: {"model": ErrorView, "description": "A backend does not answer."},
 }
-router = APIRouter(responses=_REFUSALS)
+router: APIRouter = APIRouter(responses=_REFUSALS)
 
 JobId = Annotated[str, Path(pattern=r"^[a-z0-9-]{1,64}$", description="The job's id.")]
 TaskPart = Annotated[str, Path(pattern=r"^(ps|chief|worker|evaluator)-\d{1,6}$", description="E.g. worker-0.")]

@@ -63,7 +63,7 @@ class Client:
     """
 
     def __init__(self, server: str, token: str | None) -> None:
-        self.server = server.rstrip("/")
+        self.server: str = server.rstrip("/")
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         try:
             # A proxy is not asked for this machine itself.

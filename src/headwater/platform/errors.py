@@ -26,5 +26,5 @@ class Refused(Exception):
     ) -> None:
         super().__init__(message)
         self.status = status
-        self.problems = tuple(problems)
-        self.headers = dict(headers or {})
+        self.problems: tuple[Problem, ...] = tuple(problems)
+        self.headers: dict[str, str] = dict(headers or {})

@@ -47,7 +47,7 @@ class JobSpecError(ValueError):
 
     def __init__(self, problems: Sequence[Problem], source: str = "job.yaml") -> None:
         self.source = source
-        self.problems = tuple(problems)
+        self.problems: tuple[Problem, ...] = tuple(problems)
         super().__init__("\n".join(map(self._line, self.problems)))
 
     def _line(self, problem: Problem) -> str:

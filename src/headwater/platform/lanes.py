@@ -46,7 +46,7 @@ class Lane:
     """
 
     def __init__(self, source: Backend | BackendSource, clock: Callable[[], float] = time.monotonic) -> None:
-        self.name = source.name
+        self.name: str = source.name
         self._clock = clock
         self._connect: Callable[[], Backend] | None = None
         self.backend: Backend | None = None

@@ -114,7 +114,7 @@ class Manager:
         self.store = store
         self.settings = settings
         self.lanes: Mapping[str, Lane] = {backend.name: Lane(backend) for backend in backends}
-        self.default_backend = backends[0].name
+        self.default_backend: str = backends[0].name
         self._clock = clock
         self._jobs = LiveJobs(store, sample_s=settings.sample_s, on_note=on_note, clock=clock)
         self._runners: dict[str, TaskJobs | EngineJobs] = {}

@@ -49,10 +49,10 @@ class Platform:
     ) -> None:
         self.manager = manager
         self.auth = auth
-        self.archives = ArchiveStore(manager.settings.archives_dir, max_archive_bytes)
-        self.feed = Feed(manager.store)
-        self.rate = RateLimit(per_s, burst)
-        self.failures = RateLimit(0.2, 20)
+        self.archives: ArchiveStore = ArchiveStore(manager.settings.archives_dir, max_archive_bytes)
+        self.feed: Feed = Feed(manager.store)
+        self.rate: RateLimit = RateLimit(per_s, burst)
+        self.failures: RateLimit = RateLimit(0.2, 20)
         self.hosts = hosts
 
     @property

@@ -33,7 +33,7 @@ _STREAM: dict[int | str, dict[str, Any]] = {
         for status in (400, 401, 403, 404, 422, 429)
     },
 }  # fmt: skip
-router = APIRouter(responses=_STREAM, default_response_class=EventSourceResponse)
+router: APIRouter = APIRouter(responses=_STREAM, default_response_class=EventSourceResponse)
 
 LastEvent = Annotated[int, Header(alias="Last-Event-ID", ge=0, lt=2**53)]
 

@@ -26,9 +26,9 @@ class Cell:
     __slots__ = ("name", "updates", "value")
 
     def __init__(self, name: str) -> None:
-        self.name = name
+        self.name: str = name
         self.value: Any = None
-        self.updates = 0
+        self.updates: int = 0
 
     @property
     def initialized(self) -> bool:

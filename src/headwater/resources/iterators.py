@@ -30,7 +30,7 @@ class IteratorState:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.handle = f"iterator {name} {secrets.token_hex(8)}"
+        self.handle: str = f"iterator {name} {secrets.token_hex(8)}"
         self._lock = threading.Lock()
         self._context = Context()
         self._elements: Iterator[Element] | None = None

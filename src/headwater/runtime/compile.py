@@ -61,9 +61,11 @@ class Executable:
         self._plain = self._build(()) if not self._static else None
         self._device = None if is_default(compute.device) else local_device(compute.device)
         self._check_indices = IndexChecks(compute, self._cells) or None
-        self.touches_state = bool(self._cells)
+        self.touches_state: bool = bool(self._cells)
         self._stores = _stores(compute)
-        self.only_reads = not self._written and not compute.inputs and all(_is_read(node) for node in compute.nodes)
+        self.only_reads: bool = (
+            not self._written and not compute.inputs and all(_is_read(node) for node in compute.nodes)
+        )
         if self.only_reads:
             self._output_cells = [self._cells[name] for name in _read_outputs(compute)]
 

@@ -41,7 +41,7 @@ class CompiledPlan:
 
     def __init__(self, plan: TaskPlan, resources: Resources) -> None:
         self.plan = plan
-        self.trains = trains(plan)
+        self.trains: bool = trains(plan)
         self._resources = resources
         self._variables = dict(plan.variables)
         self._index: dict[str, int] = {}

@@ -64,8 +64,8 @@ class TaskRuntime:
     def __init__(self, task: str = LOCAL_TASK, device_counts: Mapping[str, int] | None = None) -> None:
         self.task = task
         self._device_counts = dict(device_counts or {})
-        self.resources = Resources()
-        self.rendezvous = Rendezvous()
+        self.resources: Resources = Resources()
+        self.rendezvous: Rendezvous = Rendezvous()
         self._lock = threading.Lock()
         self._plans: dict[str, dict[int, CompiledPlan]] = {}
         self._owners: dict[str, tuple[str, int]] = {}

@@ -87,7 +87,7 @@ class ServedStep(Step):
 
     def answer(self, results: Sequence[Any]) -> None:
         """Tells the master that the step is done."""
-        self.answered = True
+        self.answered: bool = True
         header, tensors = (self.number,), [np.asarray(value) for value in results]
         if self._closing is not None:
             transfer, last = self._closing
@@ -140,7 +140,7 @@ class StepService:
         self._push = push
         self.steps = 0
         self._unanswered: set[ServedStep] = set()
-        self.watchdog = watchdog or ProgressWatchdog(runtime.knows)
+        self.watchdog: ProgressWatchdog = watchdog or ProgressWatchdog(runtime.knows)
 
     def serve(self, channel: Channel, other: Callable[[Frame], bool]) -> None:
         """Answers frames until the other end closes the channel.

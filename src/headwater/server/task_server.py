@@ -92,7 +92,7 @@ class TaskServer:
         self._left: set[str] = set()
         # Who has yet to come. A job that is over before a worker has begun does not end without it.
         self._awaited = {str(name) for name, _ in cluster.tasks() if name.job not in (_PS, task.job)}
-        self.runtime = TaskRuntime(task.device_prefix, device_counts)
+        self.runtime: TaskRuntime = TaskRuntime(task.device_prefix, device_counts)
         self._peers = ClusterPeers(cluster, task, self.runtime.devices, self._link)
         watchdog = ProgressWatchdog(self.runtime.knows, least_s=behind_after_s())
         self._watch = ProgressWatch(watchdog, str(task))
@@ -125,7 +125,7 @@ class TaskServer:
             address, me=wiring.me, security=wiring.security, on_channel=self._serve, options=wiring.options,
             workplace=self._workplace, control_path=control_path,
         )  # fmt: skip
-        self.address = self._listener.address
+        self.address: Address = self._listener.address
         self._target = f"grpc://{self.address}"
         self._control = ControlServer(
             control_path, me=wiring.me, security=self._listener.security, task=self, master=self._master,

@@ -170,9 +170,9 @@ def _of_rank(dims: int, name: str, doc: str) -> Callable[..., Any]:
     return add_arg_scope(function)
 
 
-convolution1d = _of_rank(1, "convolution1d", "A convolution of sequences; see `convolution_layer`.")
-convolution2d = _of_rank(2, "convolution2d", "A convolution of images; see `convolution_layer`.")
-convolution3d = _of_rank(3, "convolution3d", "A convolution of volumes; see `convolution_layer`.")
+convolution1d: Callable[..., Any] = _of_rank(1, "convolution1d", "A convolution of sequences; see `convolution_layer`.")
+convolution2d: Callable[..., Any] = _of_rank(2, "convolution2d", "A convolution of images; see `convolution_layer`.")
+convolution3d: Callable[..., Any] = _of_rank(3, "convolution3d", "A convolution of volumes; see `convolution_layer`.")
 
 
 def _transposed(cls: Any, default: str, data_format_default: str, doc: str) -> Callable[..., Any]:
@@ -201,10 +201,10 @@ def _transposed(cls: Any, default: str, data_format_default: str, doc: str) -> C
     return add_arg_scope(function)
 
 
-convolution2d_transpose = _transposed(
+convolution2d_transpose: Callable[..., Any] = _transposed(
     Conv2DTranspose, "Conv2d_transpose", "NHWC", "The transpose of a convolution of images."
 )
-convolution3d_transpose = _transposed(
+convolution3d_transpose: Callable[..., Any] = _transposed(
     Conv3DTranspose, "Conv3d_transpose", "NDHWC", "The transpose of a convolution of volumes."
 )
 
@@ -317,7 +317,7 @@ def _fixed_activation(activation: Any, name: str) -> Callable[..., Any]:
     return function
 
 
-linear = _fixed_activation(None, "linear")
-relu = _fixed_activation(nn.relu, "relu")
-relu6 = _fixed_activation(nn.relu6, "relu6")
-elu = _fixed_activation(nn.elu, "elu")
+linear: Callable[..., Any] = _fixed_activation(None, "linear")
+relu: Callable[..., Any] = _fixed_activation(nn.relu, "relu")
+relu6: Callable[..., Any] = _fixed_activation(nn.relu6, "relu6")
+elu: Callable[..., Any] = _fixed_activation(nn.elu, "elu")

@@ -35,10 +35,18 @@ def _pooling(cls: Any, default: str, order: str, doc: str) -> Callable[..., Any]
     return add_arg_scope(function)
 
 
-max_pool2d = _pooling(pooling.MaxPooling2D, "MaxPool2D", "NHWC", "The maximum of each window of an image.")
-max_pool3d = _pooling(pooling.MaxPooling3D, "MaxPool3D", "NDHWC", "The maximum of each window of a volume.")
-avg_pool2d = _pooling(pooling.AveragePooling2D, "AvgPool2D", "NHWC", "The mean of each window of an image.")
-avg_pool3d = _pooling(pooling.AveragePooling3D, "AvgPool3D", "NDHWC", "The mean of each window of a volume.")
+max_pool2d: Callable[..., Any] = _pooling(
+    pooling.MaxPooling2D, "MaxPool2D", "NHWC", "The maximum of each window of an image."
+)
+max_pool3d: Callable[..., Any] = _pooling(
+    pooling.MaxPooling3D, "MaxPool3D", "NDHWC", "The maximum of each window of a volume."
+)
+avg_pool2d: Callable[..., Any] = _pooling(
+    pooling.AveragePooling2D, "AvgPool2D", "NHWC", "The mean of each window of an image."
+)
+avg_pool3d: Callable[..., Any] = _pooling(
+    pooling.AveragePooling3D, "AvgPool3D", "NDHWC", "The mean of each window of a volume."
+)
 
 
 @add_arg_scope

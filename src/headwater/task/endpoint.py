@@ -59,8 +59,10 @@ class Members:
         self.cluster = cluster
         self.me = me
         jobs = cluster.jobs
-        self.servers = [TaskName("ps", index) for index in cluster.task_indices("ps")] if "ps" in jobs else []
-        self.workers = [
+        self.servers: list[TaskName] = (
+            [TaskName("ps", index) for index in cluster.task_indices("ps")] if "ps" in jobs else []
+        )
+        self.workers: list[TaskName] = [
             TaskName(job, index) for job in ("chief", "worker") if job in jobs for index in cluster.task_indices(job)
         ]
         if not self.servers:
@@ -152,7 +154,7 @@ class Endpoint:
         self.members = members
         self._devices = devices
         self._generation = new_generation()
-        self.identity = Identity(task=str(members.me), generation=self._generation)
+        self.identity: Identity = Identity(task=str(members.me), generation=self._generation)
         self._wiring = Wiring(me=self.identity)
         self._services: dict[int, Service] = {}
         self._links: dict[TaskName, PeerLink] = {}

@@ -100,7 +100,7 @@ class Told:
         before = self.progress
         step = before.step if self._steps_reported or found.step is None else found.step
         loss = before.loss if self._losses_reported or found.loss is None else found.loss
-        self.progress = replace(before, step=step, loss=loss)
+        self.progress: Progress = replace(before, step=step, loss=loss)
         return self.progress != before
 
 

@@ -57,7 +57,7 @@ class SaveableObject:
 
     def __init__(self, op: Any, specs: Sequence[SaveSpec], name: str) -> None:
         self.op = op
-        self.specs = list(specs)
+        self.specs: list[SaveSpec] = list(specs)
         self.name = name
 
     @property

@@ -189,7 +189,7 @@ class MemoryChannel:
 
     def close(self) -> None:
         if not self.closed:
-            self.closed = True
+            self.closed: bool = True
             self._ended.set()
             self._outgoing.put(None)
             self._incoming.put(None)

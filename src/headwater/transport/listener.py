@@ -120,12 +120,12 @@ class Listener:
             bound = self._listening.getsockname()
             security.check_may_listen(bound[0])
             #: What guards this address.
-            self.security = security.at(bound[0])
+            self.security: Security = security.at(bound[0])
             self.security.tokens()  # a secret that cannot be had is this task's problem, not that of who connects
         except OpError:
             self._listening.close()
             raise
-        self.address = Address(address.host, bound[1])
+        self.address: Address = Address(address.host, bound[1])
         self._machine = machine_id() if options.local_sockets else ""
         self._local_path = str(workplace.path / "channels")
         self._local: socket.socket | None = None

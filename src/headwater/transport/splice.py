@@ -108,7 +108,7 @@ class Splice:
         """Ends both connections. May be called again."""
         if self.closed:
             return
-        self.closed = True
+        self.closed: bool = True
         for sock in self._sockets:
             if sock.fileno() in self._selector.get_map():
                 self._selector.unregister(sock)

@@ -197,7 +197,7 @@ class ByteStreamChannel(ABC):
         raise error
 
     def close(self) -> None:
-        self.closed = True
+        self.closed: bool = True
         self._wake()
         # A thread that is about to use a descriptor must not find a stranger's there: it closes when it has woken up.
         if not (self._sending or self._receiving):

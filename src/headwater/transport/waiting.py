@@ -106,7 +106,7 @@ class Waiter:
         clock: Callable[[], float] = time.monotonic,
         pause: Callable[[float], bool] | None = None,
     ) -> None:
-        self.patience = patience or Patience.from_environment()
+        self.patience: Patience = patience or Patience.from_environment()
         self._clock = clock
         self._cancelled = threading.Event()
         self._pause = pause or self._cancelled.wait

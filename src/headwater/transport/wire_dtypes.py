@@ -10,7 +10,7 @@ import numpy as np
 from headwater import dtypes
 
 #: Strings: object arrays of ``bytes``.
-STRING = dtypes.string.as_datatype_enum
+STRING: int = dtypes.string.as_datatype_enum
 
 _OURS = (
     dtypes.bfloat16,

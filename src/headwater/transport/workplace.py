@@ -31,7 +31,7 @@ class Workplace:
         if len(parent) > _MAX_PATH:
             parent = "/tmp"
         _sweep(Path(parent))
-        self.path = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
+        self.path: Path = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
         self._lock = os.open(self.path / _LOCK, os.O_CREAT | os.O_RDWR, 0o600)
         fcntl.flock(self._lock, fcntl.LOCK_EX)
 

@@ -65,7 +65,7 @@ class Zeros(Initializer):
     _fields = ("dtype",)
 
     def __init__(self, dtype: Any = float32) -> None:
-        self.dtype = as_dtype(dtype)
+        self.dtype: DType = as_dtype(dtype)
 
     def __call__(self, shape: Any, dtype: Any = None, partition_info: PartitionInfo | None = None) -> Tensor:
         kind = as_dtype(dtype or self.dtype)
@@ -78,7 +78,7 @@ class Ones(Initializer):
     _fields = ("dtype",)
 
     def __init__(self, dtype: Any = float32) -> None:
-        self.dtype = as_dtype(dtype)
+        self.dtype: DType = as_dtype(dtype)
 
     def __call__(self, shape: Any, dtype: Any = None, partition_info: PartitionInfo | None = None) -> Tensor:
         kind = as_dtype(dtype or self.dtype)
@@ -114,7 +114,7 @@ class Constant(Initializer):
             raise TypeError(f"Invalid type for initial value: {type(value)} (expected Python scalar, list or tuple of "
                             "values, or numpy.ndarray).")  # fmt: skip
         self.value: Any = value
-        self.dtype = as_dtype(dtype)
+        self.dtype: DType = as_dtype(dtype)
         self._verify_shape = verify_shape
 
     def __call__(
@@ -137,7 +137,7 @@ class RandomUniform(Initializer):
         self.minval = minval
         self.maxval = maxval
         self.seed = seed
-        self.dtype = as_dtype(dtype)
+        self.dtype: DType = as_dtype(dtype)
 
     def __call__(self, shape: Any, dtype: Any = None, partition_info: PartitionInfo | None = None) -> Tensor:
         return random_uniform(shape, self.minval, self.maxval, as_dtype(dtype or self.dtype), seed=self.seed)
@@ -152,7 +152,7 @@ class RandomNormal(Initializer):
         self.mean = mean
         self.stddev = stddev
         self.seed = seed
-        self.dtype = _floating(dtype)
+        self.dtype: DType = _floating(dtype)
 
     def __call__(self, shape: Any, dtype: Any = None, partition_info: PartitionInfo | None = None) -> Tensor:
         return random_normal(shape, self.mean, self.stddev, as_dtype(dtype or self.dtype), seed=self.seed)
@@ -173,7 +173,7 @@ class UniformUnitScaling(Initializer):
     def __init__(self, factor: float = 1.0, seed: int | None = None, dtype: Any = float32) -> None:
         self.factor = factor
         self.seed = seed
-        self.dtype = _floating(dtype)
+        self.dtype: DType = _floating(dtype)
 
     def __call__(self, shape: Any, dtype: Any = None, partition_info: PartitionInfo | None = None) -> Tensor:
         kind = as_dtype(dtype or self.dtype)
@@ -210,9 +210,9 @@ class VarianceScaling(Initializer):
             raise ValueError(f"Invalid `distribution` argument: {distribution}")
         self.scale = scale
         self.mode = mode
-        self.distribution = distribution.lower()
+        self.distribution: str = distribution.lower()
         self.seed = seed
-        self.dtype = _floating(dtype)
+        self.dtype: DType = _floating(dtype)
 
     def __call__(self, shape: Any, dtype: Any = None, partition_info: PartitionInfo | None = None) -> Tensor:
         kind = as_dtype(dtype or self.dtype)
@@ -256,7 +256,7 @@ class Orthogonal(Initializer):
     def __init__(self, gain: float = 1.0, seed: int | None = None, dtype: Any = float32) -> None:
         self.gain = gain
         self.seed = seed
-        self.dtype = _floating(dtype)
+        self.dtype: DType = _floating(dtype)
 
     def __call__(self, shape: Any, dtype: Any = None, partition_info: PartitionInfo | None = None) -> Tensor:
         kind = as_dtype(dtype or self.dtype)
@@ -279,7 +279,7 @@ class Identity(Initializer):
 
     def __init__(self, gain: float = 1.0, dtype: Any = float32) -> None:
         self.gain = gain
-        self.dtype = _floating(dtype)
+        self.dtype: DType = _floating(dtype)
 
     def __call__(self, shape: Any, dtype: Any = None, partition_info: PartitionInfo | None = None) -> Tensor:
         kind = as_dtype(dtype or self.dtype)

@@ -27,8 +27,8 @@ class PartitionInfo:
     """
 
     def __init__(self, full_shape: Sequence[int], var_offset: Sequence[int]) -> None:
-        self.full_shape = list(full_shape)
-        self.var_offset = list(var_offset)
+        self.full_shape: list[int] = list(full_shape)
+        self.var_offset: list[int] = list(var_offset)
 
     def single_offset(self, shape: Sequence[int]) -> int:
         """The offset in the one dimension that is cut, for a part of ``shape``."""

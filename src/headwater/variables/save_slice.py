@@ -31,10 +31,10 @@ class SaveSliceInfo:
             proto = save_slice_info_def
             full_name = f"{import_scope}/{proto.full_name}" if import_scope else str(proto.full_name)
             full_shape, var_offset, var_shape = list(proto.full_shape), list(proto.var_offset), list(proto.var_shape)
-        self.full_name = full_name or ""
-        self.full_shape = list(full_shape or ())
-        self.var_offset = list(var_offset or ())
-        self.var_shape = list(var_shape or ())
+        self.full_name: str = full_name or ""
+        self.full_shape: list[int] = list(full_shape or ())
+        self.var_offset: list[int] = list(var_offset or ())
+        self.var_shape: list[int] = list(var_shape or ())
 
     @property
     def spec(self) -> str:

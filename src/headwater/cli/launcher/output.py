@@ -30,7 +30,7 @@ class TaskLog:
 
     def __init__(self, task: TaskName, directory: Path | None) -> None:
         self._last: deque[str] = deque(maxlen=_LAST_LINES)
-        self.path = directory / f"{task.job}-{task.index}.log" if directory is not None else None
+        self.path: Path | None = directory / f"{task.job}-{task.index}.log" if directory is not None else None
         self._file: IO[bytes] | None = self.path.open("wb") if self.path is not None else None
 
     def write(self, data: bytes) -> None:
@@ -228,7 +228,7 @@ class Outlet:
         try:
             show()
         except OSError:  # the terminal, or the program that read the output, is gone, or takes nothing
-            self.lost = True
+            self.lost: bool = True
             # What is still in the streams' buffers must not fail, or wait, again.
             with open(os.devnull, "wb") as nowhere:
                 for stream in (sys.stdout, sys.stderr):

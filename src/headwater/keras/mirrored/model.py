@@ -357,7 +357,7 @@ class MirroredModel:
 
     def resume(self, *, seed: int, epoch: int, step: int, metrics: Sequence[Any]) -> None:
         """Has `fit` go on after ``step`` steps of epoch ``epoch``, with what the metrics were then."""
-        self.position = Position(seed=seed, epoch=epoch, step=step)
+        self.position: Position = Position(seed=seed, epoch=epoch, step=step)
         self._restored_metrics = metrics
 
     def begin(self) -> None:

@@ -28,7 +28,7 @@ class Placement:
     """
 
     def __init__(self, devices: Sequence[Any] = ()) -> None:
-        self.devices = list(devices)
+        self.devices: list[Any] = list(devices)
         if len(self.devices) > 1:
             mesh = Mesh(np.asarray(self.devices), (_AXIS,))
             self._whole: Any = NamedSharding(mesh, PartitionSpec())
@@ -78,8 +78,8 @@ class GroupReplicas(Placement):
     def __init__(self, group: Group, devices: Sequence[Any] = ()) -> None:
         super().__init__(devices)
         self._collective = group.collective
-        self.rank = group.rank
-        self.processes = len(group.members)
+        self.rank: int = group.rank
+        self.processes: int = len(group.members)
 
     def add_up(self, vector: Any, what: str) -> Any:
         return self._collective.sum(np.asarray(vector), what)

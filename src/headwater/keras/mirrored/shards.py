@@ -85,7 +85,7 @@ class Shards(_base):
           epochs: how many are over.
           steps_per_epoch: of one epoch; None when each goes over all of the data.
         """
-        self.share = share
+        self.share: Share = share
         self._turn, self._skip_batches = epochs, 0
         if not steps_per_epoch:
             return

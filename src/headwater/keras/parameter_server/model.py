@@ -171,7 +171,7 @@ class ServedModel(ModelValues):
             self._bring_changes()
             initial_epoch = model._initial_epoch or initial_epoch
         logs: dict[str, Any] = {}
-        self.stop_wanted = False
+        self.stop_wanted: bool = False
         try:
             with Preempted.noticed_by(self, wanted=bool(self._backups)):
                 for epoch in range(initial_epoch, epochs):

@@ -167,13 +167,17 @@ class Split:
         self._table_at = [ids.index(id(layer.embeddings)) for layer in tables]
         self._dense_at = [at for at in range(len(ids)) if at not in self._table_at]
         self._tables = [layer.embeddings for layer in tables]
-        self.dense_count = len(self._dense_at)
+        self.dense_count: int = len(self._dense_at)
         others = model.non_trainable_variables
-        self.floats = [at for at, v in enumerate(others) if _keras.backend.is_float_dtype(v.dtype)]
-        self.rest = [at for at in range(len(others)) if at not in self.floats]
+        self.floats: list[int] = [at for at, v in enumerate(others) if _keras.backend.is_float_dtype(v.dtype)]
+        self.rest: list[int] = [at for at in range(len(others)) if at not in self.floats]
         trainable = model.trainable_variables
         #: Those that the ``ps`` have: dense ones, others of real numbers, tables.
-        self.served = [*(trainable[at] for at in self._dense_at), *(others[at] for at in self.floats), *self._tables]
+        self.served: list[Any] = [
+            *(trainable[at] for at in self._dense_at),
+            *(others[at] for at in self.floats),
+            *self._tables,
+        ]
 
     def trainable(self, dense: Sequence[Any]) -> list[Any]:
         """The values of all trainable variables, while a step is traced: nothing reads those of tables."""

@@ -51,14 +51,14 @@ class ParameterServerStrategy(Strategy):
         if table_bytes < 0:
             raise ValueError(f"table_bytes must not be negative, but is {table_bytes}")
         self.table_bytes = table_bytes
-        self.exact_tables = table_updates == "exact"
+        self.exact_tables: bool = table_updates == "exact"
         members = find_members(cluster_resolver)
         self._resolver = cluster_resolver
         self._models: list[Any] = []
-        self.workers = len(members.workers) if members else 1
-        self.worker = members.number if members and not members.is_server else 0
+        self.workers: int = len(members.workers) if members else 1
+        self.worker: int = members.number if members and not members.is_server else 0
         self.partitioner = variable_partitioner
-        self.choice = consistency_of(consistency, self.workers)
+        self.choice: Consistency = consistency_of(consistency, self.workers)
         self.endpoint: Endpoint | None = process_endpoint(members) if members else None
         if self.endpoint is not None and self.endpoint.members.is_server:
             service_of(self.endpoint)

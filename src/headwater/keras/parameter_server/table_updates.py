@@ -51,7 +51,7 @@ class TableUpdates:
         self._make = make
         self._exact = exact
         few, more = make(3), make(5)
-        self.names = names_of(few)
+        self.names: list[str] = names_of(few)
         self._by_row = [
             tuple(one.shape) != tuple(other.shape) for one, other in zip(few.variables, more.variables, strict=True)
         ]

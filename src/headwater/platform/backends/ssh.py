@@ -86,9 +86,9 @@ class SshConnection:
     local = False
 
     def __init__(self, host: SshHost, settings: SshSettings) -> None:
-        self.host = host.host
-        self.address = host.address or host.host.rpartition("@")[2]
-        self.labels = host.labels
+        self.host: str = host.host
+        self.address: str = host.address or host.host.rpartition("@")[2]
+        self.labels: Mapping[str, str] = host.labels
         self._host = host
         self._settings = settings
         self._lock = threading.Lock()

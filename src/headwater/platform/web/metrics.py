@@ -22,7 +22,7 @@ from headwater.platform.states import JobPhase, TaskPhase, TaskState, label
 from headwater.platform.views import JobView
 from headwater.telemetry.talk import Talk
 
-router = APIRouter(include_in_schema=False)
+router: APIRouter = APIRouter(include_in_schema=False)
 
 _JOB = ("job", "name")
 _TASK = (*_JOB, "task")

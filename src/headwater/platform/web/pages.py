@@ -20,7 +20,7 @@ from headwater.platform.web.picture import BOX_HEIGHT, BOX_WIDTH, draw
 from headwater.platform.web.rendering import CSRF_COOKIE, render
 from headwater.platform.web.routing import SIGN_IN, Form, PageRoute, Runner, Visitor, redirect
 
-router = APIRouter(route_class=PageRoute, include_in_schema=False)
+router: APIRouter = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 _STATIC = Path(__file__).with_name("static")
 _TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml", ".txt": "text/plain"}

@@ -16,7 +16,7 @@ from headwater.platform.errors import Refused
 from headwater.platform.web.parts import PartsOf
 from headwater.platform.web.routing import PageRoute, redirect
 
-router = APIRouter(route_class=PageRoute, include_in_schema=False)
+router: APIRouter = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 _PATH = "/jobs/{job_id}/tensorboard"
 # What concerns one connection alone, whoever is signed in, or what the next server writes anew.

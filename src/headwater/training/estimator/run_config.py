@@ -120,35 +120,35 @@ class RunConfig:
     def _read_environment(self, model_dir: str | None) -> None:
         found = task_config_from_environment()
         self.cluster_spec = ClusterSpec({}) if found is None else found.cluster
-        self.service = None if found is None else found.rest.get("service")
+        self.service: Any | None = None if found is None else found.rest.get("service")
         task = None if found is None else found.task
         jobs = list(self.cluster_spec.jobs)
         if jobs and not any(job in CHIEFS for job in jobs):
             raise ValueError('If "cluster" is set in TF_CONFIG, it must have one "chief" node.')
         if jobs and task is None:
             raise ValueError('If "cluster" is set in TF_CONFIG, task type must be set.')
-        self.task_type = TaskType.WORKER if task is None else task.job
-        self.task_id = 0 if task is None else task.index
+        self.task_type: str = TaskType.WORKER if task is None else task.job
+        self.task_id: int = 0 if task is None else task.index
         if self.task_type == EVALUATOR:
             # It reads checkpoints and talks to nobody.
             self.cluster_spec, jobs = ClusterSpec({}), []
-        self.num_ps_replicas = len(self.cluster_spec.task_indices("ps")) if "ps" in jobs else 0
-        self.num_worker_replicas = sum(
+        self.num_ps_replicas: int = len(self.cluster_spec.task_indices("ps")) if "ps" in jobs else 0
+        self.num_worker_replicas: int = sum(
             len(self.cluster_spec.task_indices(job)) for job in jobs if job == "worker" or job in CHIEFS
         ) or (0 if self.task_type == EVALUATOR else 1)  # fmt: skip
-        self.is_chief = (not jobs and self.task_type != EVALUATOR) or self.task_type in CHIEFS
+        self.is_chief: bool = (not jobs and self.task_type != EVALUATOR) or self.task_type in CHIEFS
         self.master = ""
         self.evaluation_master = ""
         several = sum(len(self.cluster_spec.task_indices(job)) for job in jobs) > 1
         if several and self.task_type != EVALUATOR:
-            self.master = f"grpc://{self.cluster_spec.task_address(self.task_type, self.task_id)}"
+            self.master: str = f"grpc://{self.cluster_spec.task_address(self.task_type, self.task_id)}"
         from_environment = None if found is None else found.rest.get("model_dir")
         if model_dir is not None and from_environment is not None and model_dir != from_environment:
             raise ValueError(
                 f"`model_dir` provided in RunConfig construct, if set, must have the same value as the model_dir in "
                 f"TF_CONFIG: {model_dir} and {from_environment}"
             )
-        self.model_dir = model_dir or from_environment
+        self.model_dir: str | Any | None = model_dir or from_environment
 
     @property
     def global_id_in_cluster(self) -> int | None:
