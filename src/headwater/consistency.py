@@ -266,9 +266,12 @@ class Restarted:
     Once more: nothing that was given before counts, for it may be of variables that are gone, or be in some
     accumulators and not in all. Those who wait go on from what there is; those who are in a step do when it ends, and
     its gradient is dropped.
+
+    ``again`` says that it is not the first time, where the state is that of a task that was started anew.
     """
 
     version: int
+    again: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,8 +344,8 @@ def decide(state: State, event: Event, now: float) -> Decision:
         case Updated():
             state = replace(state, version=state.version + 1, gathered=0, updating=False)
             return _settled(_fresh(state), now)
-        case Restarted(version):
-            return _restarted(state, version, now)
+        case Restarted(version, again):
+            return _restarted(state, version, again, now)
         case Tick():
             return _out_of_patience(state, now)
 
@@ -447,8 +450,8 @@ def _may_go(state: State, member: Member) -> bool:
             return True
 
 
-def _restarted(state: State, version: int, now: float) -> Decision:
-    first, state = not state.started, replace(state, started=True)
+def _restarted(state: State, version: int, again: bool, now: float) -> Decision:
+    first, state = not (state.started or again), replace(state, started=True)
     if first and version == state.version and not state.updating:
         return Decision(state)
     reason = ""

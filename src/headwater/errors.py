@@ -160,6 +160,10 @@ class UnauthenticatedError(_CodedError):
     code = UNAUTHENTICATED
 
 
+class GaveUpError(UnavailableError):
+    """A task that was waited for did not come before the deadline: to try once more is no answer to that."""
+
+
 _BY_CODE: dict[int, type[_CodedError]] = {cls.code: cls for cls in _CodedError.__subclasses__()}
 
 

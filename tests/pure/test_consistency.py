@@ -169,6 +169,12 @@ def test_the_first_start_keeps_what_is_there() -> None:
     assert story(Gave("b", 60)) == (Apply(2),)
 
 
+def test_a_gate_that_is_lost_asks_once_more_for_what_other_tasks_have_forgotten() -> None:
+    story = Story(Synchronous(workers=2))
+    story(Gave("a", 60))
+    assert story(Restarted(60, again=True)) == (Go("a", 60),)
+
+
 def test_an_older_checkpoint_is_restored_while_workers_wait() -> None:
     story = Story(Synchronous(workers=2))
     story(Restarted(100))

@@ -39,6 +39,8 @@ from headwater.transport.frames import Frame
 
 _log = logging.getLogger("headwater")
 
+_SAY_EVERY_S = 5.0
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -145,6 +147,8 @@ class ClusterCoordinator:
         self._queue: deque[_Call] = deque()
         self._running = 0
         self._error: OpError | None = None
+        self._none_left: OpError | None = None
+        self._workers: set[str] = set()
         self._ended = False
         self._connected = 0
         self._server: CallServer | None = None
@@ -158,6 +162,7 @@ class ClusterCoordinator:
             return
         strategy.connect_models()
         others = endpoint.members.workers[1:] if endpoint is not None else []
+        self._workers.update(map(str, others))  # all, before the first may give up
         for task in others:
             assert endpoint is not None
             self._start(str(task), endpoint.link(task))
@@ -166,6 +171,7 @@ class ClusterCoordinator:
         atexit.register(self.close)
 
     def _start(self, task: str, link: PeerLink | _Within) -> None:
+        self._workers.add(task)
         threading.Thread(target=self._work, args=(task, link), name=f"calls of {task}", daemon=True).start()
 
     @property
@@ -210,10 +216,16 @@ class ClusterCoordinator:
 
         Raises:
           OpError: one of the functions failed; those that were not begun then are given up.
+          UnavailableError: no worker is left; what was scheduled is given up.
         """
         self._serve_here()
         with self._changed:
-            self._changed.wait_for(lambda: not self._queue and not self._running)
+            while not self._changed.wait_for(lambda: not self._queue and not self._running, _SAY_EVERY_S):
+                _log.warning(
+                    "The coordinator waits for %d functions, of which %d are with a worker; %d of these workers are "
+                    "connected: %s", len(self._queue) + self._running, self._running, self._connected,
+                    ", ".join(sorted(self._workers)),
+                )  # fmt: skip
             self._raise_error()
         self._strategy.sync_models()
 
@@ -242,6 +254,8 @@ class ClusterCoordinator:
             self._server.run()
 
     def _raise_error(self) -> None:
+        if self._none_left is not None:
+            raise self._none_left
         if self._error is not None:
             error, self._error = self._error, None
             raise error
@@ -256,6 +270,7 @@ class ClusterCoordinator:
             except OpError as error:
                 # Not at all there before the deadline; others do what there is to do.
                 _log.warning("%s takes no part: %s", task, error.message)
+                self._without(task, error)
                 return
             with self._changed:
                 self._connected += 1
@@ -299,6 +314,21 @@ class ClusterCoordinator:
             self._running += 1
             return self._queue.popleft()
 
+    def _without(self, task: str, error: OpError) -> None:
+        """A worker takes no part any more. Where it was the last one, nothing that was scheduled will ever be done."""
+        with self._changed:
+            self._workers.discard(task)
+            if self._workers or self._ended:
+                return
+            self._none_left = UnavailableError(None, None, f"no worker is left to call functions: {error.message}")
+            self._give_up(self._none_left)
+            self._changed.notify_all()
+
+    def _give_up(self, error: OpError) -> None:
+        """What was scheduled and not begun will not be done. The lock is held."""
+        while self._queue:
+            self._queue.popleft().result.settle(None, error)
+
     def _again(self, call: _Call) -> None:
         with self._changed:
             self._running -= 1
@@ -311,9 +341,7 @@ class ClusterCoordinator:
             self._running -= 1
             if error is not None and self._error is None:
                 self._error = error
-                given_up = CancelledError(None, None, f"{call.name}, scheduled before, failed: {error.message}")
-                while self._queue:
-                    self._queue.popleft().result.settle(None, given_up)
+                self._give_up(CancelledError(None, None, f"{call.name}, scheduled before, failed: {error.message}"))
             self._changed.notify_all()
 
     @staticmethod

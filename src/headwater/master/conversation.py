@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -13,7 +15,11 @@ from headwater.task.kinds import DONE, ERROR, RUN, TENSORS
 from headwater.transport.channel import Channel
 from headwater.transport.frames import Frame
 
+_log = logging.getLogger("headwater")
+
 _LOOK_AROUND_S = 0.2
+# How long a step may wait for one task before this is said; again after twice the time.
+_SAY_AFTER_S = 15.0
 
 
 class ChannelConversation:
@@ -88,11 +94,21 @@ class ChannelConversation:
                 raise self._lost(error) from error
 
     def _next(self) -> None:
+        began = say_at = 0.0
         while True:
             try:
                 frame = self._get()
             except DeadlineExceededError:
                 self._step.check()
+                now = time.monotonic()
+                if not began:
+                    began, say_at = now - _LOOK_AROUND_S, now + _SAY_AFTER_S
+                elif now >= say_at:
+                    say_at = now + (now - began)
+                    _log.warning(
+                        "Step %d waits for %s since %.0f s; the log of that task, and `headwater status` with its "
+                        "address, say for what", self._step.number, self._task, now - began,
+                    )  # fmt: skip
                 for other in self._others.values():
                     if other is not self:
                         other.look()

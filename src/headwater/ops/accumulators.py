@@ -149,7 +149,14 @@ def join(context: Any, *, shared_name: str, shapes: Any, rows: Any) -> None:
     _gathered(context, shared_name, shapes, rows).join(context.step.session)
 
 
+@host("GatherLife", infer=fixed(int64, ()))
+def life(context: Any, *, shared_name: str, shapes: Any, rows: Any) -> Any:
+    """How many times the training was started, as far as this task knows."""
+    return np.int64(_gathered(context, shared_name, shapes, rows).life)
+
+
 @host("GatherStart", infer=no_outputs)
-def start(context: Any, step: Any, *, shared_name: str, shapes: Any, rows: Any, renews: bool) -> None:
+def start(context: Any, step: Any, elsewhere: Any, *, shared_name: str, shapes: Any, rows: Any, renews: bool) -> None:
     """The training starts at ``step``, perhaps once more; ``renews`` says that other replicas have to join again."""
-    _gathered(context, shared_name, shapes, rows).start(context.step.session, int(step), renews=renews)
+    accumulator = _gathered(context, shared_name, shapes, rows)
+    accumulator.start(context.step.session, int(step), int(elsewhere), renews=renews)

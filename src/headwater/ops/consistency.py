@@ -45,10 +45,10 @@ def updated(context: Any, *, shared_name: str, consistency: str) -> None:
     _gate(context, shared_name, consistency).updated()
 
 
-@host("ConsistencyRestart", infer=no_outputs, inputs="version:int64")
-def restart(context: Any, version: Any, *, shared_name: str, consistency: str) -> None:
-    """Nothing is gathered, and the variables are at ``version``."""
-    _gate(context, shared_name, consistency).restart(int(version))
+@host("ConsistencyRestart", infer=no_outputs, inputs="version:int64, elsewhere:int64")
+def restart(context: Any, version: Any, elsewhere: Any, *, shared_name: str, consistency: str) -> None:
+    """Training starts, perhaps once more, and the variables are at ``version``."""
+    _gate(context, shared_name, consistency).restart(int(version), again=bool(elsewhere))
 
 
 @stateful("CountUpdate", refs=(0,), updates=(0,))

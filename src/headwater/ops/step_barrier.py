@@ -20,9 +20,14 @@ def join(context: Any, *, shared_name: str) -> None:
     _barrier(context, shared_name).join(context.step.session)
 
 
-@host("StepBarrierStart", infer=no_outputs, inputs="step:int64")
-def start(context: Any, step: Any, *, shared_name: str, extra: int) -> None:
-    _barrier(context, shared_name).start(context.step.session, int(step), extra)
+@host("StepBarrierLife", infer=fixed(int64, ()), inputs="")
+def life(context: Any, *, shared_name: str) -> Any:
+    return np.int64(_barrier(context, shared_name).life)
+
+
+@host("StepBarrierStart", infer=no_outputs, inputs="step:int64, elsewhere:int64")
+def start(context: Any, step: Any, elsewhere: Any, *, shared_name: str, extra: int) -> None:
+    _barrier(context, shared_name).start(context.step.session, int(step), int(elsewhere), extra)
 
 
 @host("StepBarrierSet", infer=no_outputs, inputs="step:int64", announces=True)

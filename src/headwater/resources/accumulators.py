@@ -248,7 +248,12 @@ class Accumulator:
         with self._condition:
             self._lives = replica_lives.joined(self._lives, session)
 
-    def start(self, session: str, step: int, *, renews: bool) -> None:
+    @property
+    def life(self) -> int:
+        """How many times the training was started."""
+        return self._lives.life
+
+    def start(self, session: str, step: int, elsewhere: int, *, renews: bool) -> None:
         """The training starts at ``step``, perhaps once more.
 
         What was gathered before is forgotten, and those who wait to take it hear so: a gradient may be here and not in
@@ -257,15 +262,15 @@ class Accumulator:
 
         Args:
           session: of the one who starts it.
+          elsewhere: as for `replica_lives.is_first`.
           renews: whether all other replicas have to join again, and hear so; else their gradients are only dropped,
             where they are of a step that is not there yet.
         """
         with self._condition:
-            first = self._lives.life == 0
-            if not first or self._of_steps - {step}:
+            if not replica_lives.is_first(self._lives, elsewhere) or self._of_steps - {step}:
                 self._clear()
             if renews:
-                self._lives = replica_lives.started(self._lives, session, step)
+                self._lives = replica_lives.started(self._lives, session, step, elsewhere)
             else:
                 self._lives = replica_lives.continued(self._lives, step)
             self._step, self._renews = step, renews

@@ -90,6 +90,15 @@ class Resources:
             if session_ended is not None:
                 session_ended(session, reason)
 
+    def job_over(self, reason: str) -> None:
+        """Tells the resources that have a method ``job_over`` that the chief's program has ended without an error."""
+        with self.lock:
+            others = list(self._others.values())
+        for other in others:
+            job_over = getattr(other, "job_over", None)
+            if job_over is not None:
+                job_over(reason)
+
     def _drop(self, ended: Callable[[tuple[str, type, str]], bool]) -> None:
         with self.lock:
             for key in [key for key in self._others if ended(key)]:

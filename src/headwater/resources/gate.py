@@ -115,11 +115,12 @@ class Gate:
             self._updater = None
             self._hear(Updated())
 
-    def restart(self, version: int) -> None:
-        """The variables are at ``version``, and nothing is gathered."""
+    def restart(self, version: int, *, again: bool = False) -> None:
+        """Training starts, and the variables are at ``version``; ``again`` says that it has started before, even if not
+        in the life of this task."""
         with self._condition:
             self._due, self._updater, self._abandoned = None, None, False
-            self._hear(Restarted(version))
+            self._hear(Restarted(version, again))
 
     def session_ended(self, session: str, reason: str) -> None:
         """A session is over, or its client is gone."""

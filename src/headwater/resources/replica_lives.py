@@ -45,17 +45,29 @@ def joined(lives: Lives, session: str) -> Lives:
     return replace(lives, sessions={**lives.sessions, session: lives.life})
 
 
-def started(lives: Lives, session: str, step: int, *, stranded: Iterable[str] = ()) -> Lives:
-    """The chief starts the training at ``step``, in ``session``.
-
-    Sessions that joined before the first start of all are in it, for nothing that they know is older than it.
+def is_first(lives: Lives, elsewhere: int) -> bool:
+    """Whether the next start is the first of all.
 
     Args:
-      stranded: those among them that are at a step beyond ``step`` all the same: they are not.
+      elsewhere: how many times the training was started as far as all who keep lives know: one on a task that was lost
+        and started anew knows of none.
+    """
+    return lives.life == 0 and elsewhere == 0
+
+
+def started(lives: Lives, session: str, step: int, elsewhere: int, *, stranded: Iterable[str] = ()) -> Lives:
+    """The chief starts the training at ``step``, in ``session``.
+
+    Sessions that joined before the first start of all are in it, for nothing that they know is older than it. Before
+    another one they are not, though nothing here is older: what they have given to another task is forgotten there.
+
+    Args:
+      elsewhere: see `is_first`.
+      stranded: those that are at a step beyond ``step`` all the same: they are not in it.
     """
     life = lives.life + 1
     sessions = dict(lives.sessions)
-    if lives.life == 0:
+    if is_first(lives, elsewhere):
         sessions = {its: life for its in sessions if its not in set(stranded)} | dict.fromkeys(stranded, 0)
     return Lives(life=life, began_at=step, sessions={**sessions, session: life})
 

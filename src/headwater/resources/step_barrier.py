@@ -4,24 +4,36 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
+from collections.abc import Callable
 
-from headwater.errors import AbortedError
+from headwater.errors import AbortedError, OutOfRangeError
 from headwater.resources import replica_lives
 from headwater.resources.queues import Waiting
 from headwater.resources.replica_lives import Lives
 
 _log = logging.getLogger("headwater")
 
+_SAY_EVERY_S = 5.0
+
 
 class StepBarrier:
     """The step that all replicas are at.
+
+    Args:
+      clock: gives seconds that only grow.
 
     Attributes:
       step: the number of the step; -1 before it is set.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.step = -1
+        self._clock = clock
+        self._said = clock()
+        self._chief = ""
+        self._chief_ended = ""
+        self._over = ""
         self._extra = 0
         self._lives = Lives()
         self._waiting: dict[str, int] = {}
@@ -32,19 +44,26 @@ class StepBarrier:
         with self._condition:
             self._lives = replica_lives.joined(self._lives, session)
 
-    def start(self, session: str, step: int, extra: int) -> None:
+    @property
+    def life(self) -> int:
+        """How many times the training was started."""
+        return self._lives.life
+
+    def start(self, session: str, step: int, elsewhere: int, extra: int) -> None:
         """The chief starts the training, in ``session``. Those who wait in another one hear that their step is void.
 
         Args:
           step: the number of the step that begins.
+          elsewhere: as for `replica_lives.is_first`.
           extra: as for `set`.
         """
         with self._condition:
             stranded = [session for session, done in self._waiting.items() if done > step]
-            self._lives = replica_lives.started(self._lives, session, step, stranded=stranded)
+            self._lives = replica_lives.started(self._lives, session, step, elsewhere, stranded=stranded)
             if self._lives.life > 1:
                 _log.warning("the chief starts the training anew at step %d; it was at step %d", step, self.step)
             self.step, self._extra = step, extra
+            self._chief, self._chief_ended, self._over = session, "", ""
             self._condition.notify_all()
 
     def set(self, session: str, step: int, extra: int) -> None:
@@ -68,29 +87,57 @@ class StepBarrier:
 
         Raises:
           AbortedError: the training was started anew: the step that a replica waits for in ``session`` may not come.
+          OutOfRangeError: the chief's program has ended, and with it the training.
         """
+        began = self._said = self._clock()
+
+        def goes_on() -> bool:
+            if self.step > done or self._extra > 0 or self._over or replica_lives.is_void(self._lives, session):
+                return True
+            self._say(began, done)
+            return False
+
         with self._condition:
             if session not in self._lives.sessions:
                 self._lives = replica_lives.joined(self._lives, session)
             self._waiting[session] = done
             try:
-                waiting.wait_until(
-                    self._condition,
-                    lambda: self.step > done or self._extra > 0 or replica_lives.is_void(self._lives, session),
-                    f"the gradients of other replicas for step {done}",
-                )
+                waiting.wait_until(self._condition, goes_on, f"the gradients of other replicas for step {done}")
             finally:
                 del self._waiting[session]
             self._check(session)
+            if self._over and self.step <= done:
+                raise OutOfRangeError(
+                    None, None, f"there is no step after {done}: {self._over}, and no other task makes updates"
+                )
             if self.step <= done:
                 self._extra -= 1
             return self.step
 
     def session_ended(self, session: str, reason: str) -> None:
         """A session is over, or its client is gone."""
-        del reason
         with self._condition:
             self._lives = replica_lives.left(self._lives, session)
+            if session == self._chief:
+                self._chief_ended = reason
+
+    def job_over(self, reason: str) -> None:
+        """The program of the chief has ended without an error: there will be no other step."""
+        with self._condition:
+            self._over = reason
+            self._condition.notify_all()
+
+    def _say(self, began: float, done: int) -> None:
+        """Says now and then who waits, and for whom. The condition is held."""
+        now = self._clock()
+        if now - self._said < _SAY_EVERY_S:
+            return
+        self._said = now
+        chief = f"; the session of the chief has ended ({self._chief_ended})" if self._chief_ended else ""
+        _log.warning(
+            "%d replicas wait since %.0f s for the gradients of other replicas for step %d%s",
+            len(self._waiting), now - began, done, chief,
+        )  # fmt: skip
 
     def _check(self, session: str) -> None:
         if replica_lives.is_void(self._lives, session):

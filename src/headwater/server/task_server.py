@@ -252,6 +252,7 @@ class TaskServer:
         _log.info("%s ends when no worker is connected any more: %s", self._wiring.me.task, reason)
         with self._lock:
             self._over = True
+        self.runtime.resources.job_over(reason)
         self._end_if_over()
 
     def join(self, job: str, address: str) -> tuple[int, Mapping[str, str]]:

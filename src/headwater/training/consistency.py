@@ -226,7 +226,7 @@ class _Part:
                 updated = graph.create_op("ConsistencyUpdated", [], self._attrs)
             # The gate lets workers go on only when no gradient of before is left: each that it counts has to be there.
             with graph.control_dependencies(gathering.starts):
-                start_over = graph.create_op("ConsistencyRestart", [now()], self._attrs)
+                start_over = graph.create_op("ConsistencyRestart", [now(), gathering.elsewhere], self._attrs)
             arrives = graph.create_op("ConsistencyArrive", [], {**self._attrs, "worker": self._worker})
             self.runners.append(UpdateRunner(updated, start_over))
             with graph.control_dependencies(gathering.given):

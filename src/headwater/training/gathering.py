@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -44,6 +44,7 @@ class Gathering:
       step: the step that begins when the means are taken.
       joins: what a replica runs before its first gradient in a session.
       starts: what starts the training: it forgets gradients of before, and sets the step that the next are to be of.
+      elsewhere: how many times the training was started, as far as any task knows.
     """
 
     given: list[Operation]
@@ -51,11 +52,13 @@ class Gathering:
     step: Tensor
     joins: list[Operation]
     starts: list[Operation]
+    elsewhere: Tensor
 
 
 def gather(
-    pairs: GradsAndVars, local_step: Any, required: Any, now: Callable[[], Tensor], *, renews: bool
-) -> Gathering:
+    pairs: GradsAndVars, local_step: Any, required: Any, now: Callable[[], Tensor], *, renews: bool,
+    lives: Sequence[Tensor] = (),
+) -> Gathering:  # fmt: skip
     """Adds an accumulator to every task with variables, beside them, for all their gradients at once.
 
     Args:
@@ -64,6 +67,7 @@ def gather(
       required: how many gradients make an update.
       now: makes a tensor of the step that there is.
       renews: whether all replicas have to join again when the training starts once more.
+      lives: how many times it was started as far as others know than the accumulators.
 
     Raises:
       ValueError: there are no gradients.
@@ -79,6 +83,8 @@ def gather(
     joins: list[Operation] = []
     starts: list[Operation] = []
     steps: list[Tensor] = []
+    lives = list(lives)
+    groups: list[tuple[str, dict[str, Any]]] = []
     means: dict[Any, Any] = {}
     for device, group in by_device.items():
         rows = [index for index, (grad, _) in enumerate(group) if isinstance(grad, IndexedSlices)]
@@ -92,14 +98,20 @@ def gather(
             inputs = [convert_to_tensor(required, int32)]
             step, *taken = graph.create_op("GatherTake", inputs, {**attrs, "dtypes": dtypes}).outputs
             joins.append(graph.create_op("GatherJoin", [], attrs))
-            starts.append(graph.create_op("GatherStart", [now()], {**attrs, "renews": renews}))
+            lives.append(graph.create_op("GatherLife", [], attrs).outputs[0])
+        groups.append((device, attrs))
         steps.append(step)
         remaining = iter(taken)
         for index, (_, var) in enumerate(group):
             first = next(remaining)
             means[var] = IndexedSlices(next(remaining), first) if index in rows else first
+    # All is asked for before anything is started.
+    elsewhere = graph.create_op("AddN", lives).outputs[0]
+    for device, attrs in groups:
+        with graph.device(device):
+            starts.append(graph.create_op("GatherStart", [now(), elsewhere], {**attrs, "renews": renews}))
     updates = [(means.get(var), var) for _, var in pairs]
-    return Gathering(given=given, means=updates, step=steps[0], joins=joins, starts=starts)
+    return Gathering(given=given, means=updates, step=steps[0], joins=joins, starts=starts, elsewhere=elsewhere)
 
 
 def _parts(grad: Any) -> list[Tensor]:

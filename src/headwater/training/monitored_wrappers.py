@@ -8,12 +8,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from headwater.errors import OpError
+from headwater.errors import GaveUpError, OpError
 from headwater.graph.graph import Graph
 from headwater.tensorboard_protos import config_pb2
 from headwater.training.coordinator import Coordinator
 from headwater.training.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
 from headwater.training.supervised_session import LOST
+from headwater.transport.waiting import Patience
 
 _logger: Final = logging.getLogger(__name__)
 
@@ -195,24 +196,33 @@ class CoordinatedSession(WrappedSession):
 class RecoverableSession(WrappedSession):
     """Makes a new session, and tries again, when a task was lost.
 
+    The first session is not tried again where a task did not come before its deadline. After a loss it is, for a
+    machine that starts anew may not answer for longer than a firewall is waited for.
+
     Args:
       create: makes a session.
-      give_up_after_s: how many seconds to try to make one; then the error is raised.
+      give_up_after_s: how many seconds to try to make one; then the error is raised. None: as long as the process
+        waits for a task (``HEADWATER_CONNECT_DEADLINE_S``).
+      clock: seconds that only grow.
     """
 
-    def __init__(self, create: Callable[[], Any], give_up_after_s: float = 600) -> None:
+    def __init__(
+        self, create: Callable[[], Any], give_up_after_s: float | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:  # fmt: skip
         self._create = create
-        self._give_up_after_s = give_up_after_s
-        super().__init__(self._created())
+        self._give_up_after_s = Patience.from_environment().deadline_s if give_up_after_s is None else give_up_after_s
+        self._clock = clock
+        super().__init__(self._created(GaveUpError))
 
-    def _created(self) -> Any:
-        deadline = time.monotonic() + self._give_up_after_s
+    def _created(self, final: type[OpError] | tuple[()] = ()) -> Any:
+        deadline = self._clock() + self._give_up_after_s
         pause = threading.Event()
         while True:
             try:
                 return self._create()
             except LOST as error:
-                if time.monotonic() > deadline:
+                if isinstance(error, final) or self._clock() >= deadline:
                     raise
                 _say_lost(error)
                 pause.wait(_PAUSE_S)

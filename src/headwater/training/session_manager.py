@@ -10,12 +10,13 @@ import time
 from collections.abc import Mapping
 from typing import Any, Final
 
-from headwater.errors import DeadlineExceededError, FailedPreconditionError, OpError
+from headwater.errors import DeadlineExceededError, FailedPreconditionError, GaveUpError, OpError
 from headwater.graph.context import get_default_graph
 from headwater.graph.graph import Graph
 from headwater.training.checkpoint_state import get_checkpoint_state
 from headwater.training.seals import RESTORE, THIS_PROCESS, Decision, Seal, Seals, always_restores, decide
 from headwater.training.supervised_session import LOST, SupervisedSession
+from headwater.transport.waiting import Patience
 from headwater.variables.variable_lists import global_variables
 
 _logger: Final = logging.getLogger(__name__)
@@ -178,7 +179,9 @@ class SessionManager:
 
         Raises:
           DeadlineExceededError: it is not ready after that time; says what is missing.
+          UnavailableError: a task that is needed could not be reached for ``HEADWATER_CONNECT_DEADLINE_S``.
         """
+        lost_since: float | None = None
         begin = time.monotonic()
         said = begin - _SAY_EVERY_S / 2
         pause = _FIRST_PAUSE_S
@@ -192,7 +195,15 @@ class SessionManager:
                     missing = self._missing(sess)
                 if missing is None:
                     return sess
+                lost_since = None
+            except GaveUpError:
+                _close(sess)
+                raise
             except LOST as error:
+                lost_since = time.monotonic() if lost_since is None else lost_since
+                if time.monotonic() - lost_since >= Patience.from_environment().deadline_s:
+                    _close(sess)
+                    raise
                 # A task that is not there yet, or left: another session may find it.
                 _close(sess)
                 sess = None

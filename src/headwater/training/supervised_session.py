@@ -15,6 +15,7 @@ from headwater.graph.collections import GraphKeys
 from headwater.graph.graph import Graph
 from headwater.session import Session
 from headwater.training.progress import progress_reporter
+from headwater.transport.waiting import Patience
 
 _logger: Final = logging.getLogger(__name__)
 _PAUSE_S: Final = 0.5
@@ -44,15 +45,16 @@ class SupervisedSession(Session):
         self._life = 0
         self._lives: dict[Any, tuple[int, int]] = {}
 
-    def recover_with(self, open_again: Callable[[], Session], give_up_after_s: float = 600) -> None:
+    def recover_with(self, open_again: Callable[[], Session], give_up_after_s: float | None = None) -> None:
         """From now on, outlives lost tasks.
 
         Args:
           open_again: gives another session whose model is ready, and waits until it is.
-          give_up_after_s: how many seconds to try that after a loss; then the error is raised.
+          give_up_after_s: how many seconds to try that after a loss; then the error is raised. None: as long as the
+            process waits for a task (``HEADWATER_CONNECT_DEADLINE_S``).
         """
         self._recover = open_again
-        self._give_up_after_s = give_up_after_s
+        self._give_up_after_s = Patience.from_environment().deadline_s if give_up_after_s is None else give_up_after_s
 
     def _make_runner(self, fetches: Any, feed_dict: Any, block: int = 1) -> Any:
         while True:
@@ -119,7 +121,7 @@ class SupervisedSession(Session):
             try:
                 return open_again()
             except LOST as error:
-                if time.monotonic() > deadline:
+                if time.monotonic() >= deadline:
                     raise
                 _logger.warning("Still lost: %s", error.message)
                 pause.wait(_PAUSE_S)

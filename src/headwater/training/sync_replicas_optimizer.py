@@ -115,11 +115,15 @@ class SyncReplicasOptimizer(Optimizer):
         self._local_step = local_step_variable("sync_rep_local_step")
         self.ready_for_local_init_op = report_uninitialized_variables(global_variables())
         with graph.name_scope(name or self._name):
-            gathering = gather(pairs, self._local_step, self._replicas_to_aggregate, self._now, renews=True)
+            with graph.device(global_step.device):
+                life = graph.create_op("StepBarrierLife", [], {"shared_name": self._barrier}).outputs[0]
+            gathering = gather(
+                pairs, self._local_step, self._replicas_to_aggregate, self._now, renews=True, lives=[life]
+            )
         with graph.device(global_step.device), graph.name_scope(None):
             update = self._opt.apply_gradients(gathering.means, global_step)
             with graph.control_dependencies([update]):
-                sync = self._begin_step(gathering.step)
+                sync = self._begin_step("StepBarrierSet", gathering.step)
             if self._variable_averages is not None:
                 with graph.control_dependencies([sync]):
                     sync = self._variable_averages.apply(self._variables_to_average)
@@ -128,7 +132,7 @@ class SyncReplicasOptimizer(Optimizer):
                 attrs = {"shared_name": self._barrier}
                 step = graph.create_op("StepBarrierWait", [self._local_step.value()], attrs).outputs[0]
             barrier_join = graph.create_op("StepBarrierJoin", [], {"shared_name": self._barrier})
-            barrier_start = self._begin_step(self._now(), "StepBarrierStart")
+            barrier_start = self._begin_step("StepBarrierStart", self._now(), gathering.elsewhere)
         train_op = assign(self._local_step, step).op
         # A replica joins before it reads the step: one that the chief starts the training anew in between is void.
         with graph.control_dependencies([barrier_join, *gathering.joins]):
@@ -142,10 +146,10 @@ class SyncReplicasOptimizer(Optimizer):
         step = self._global_step
         return as_int64(step.read_value() if isinstance(step, Variable) else step)
 
-    def _begin_step(self, step: Tensor, how: str = "StepBarrierSet") -> Operation:
+    def _begin_step(self, how: str, *inputs: Tensor) -> Operation:
         extra = max(0, self._replicas_to_aggregate - self._total_num_replicas)
         attrs = {"shared_name": self._barrier, "extra": extra}
-        return get_default_graph().create_op(how, [step], attrs)
+        return get_default_graph().create_op(how, inputs, attrs)
 
     # What the chief runs ----------------------------------------------------------------------------------------
 

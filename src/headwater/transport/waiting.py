@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from headwater.cluster.addresses import Address
-from headwater.errors import CancelledError, InvalidArgumentError
+from headwater.errors import CancelledError, GaveUpError, InvalidArgumentError, UnavailableError
 from headwater.transport.problems import FINAL, ConnectFailure, Problem
 
 _log = logging.getLogger("headwater")
@@ -136,7 +136,7 @@ class Waiter:
           otherwise: what the caller does after the deadline, in words.
 
         Raises:
-          UnavailableError: the deadline is over; the message says who, where, since when and why.
+          GaveUpError: the deadline is over; the message says who, where, since when and why.
           UnauthenticatedError, FailedPreconditionError, AbortedError: waiting would not help: a certificate or token
             was not accepted, the versions differ, or the task was restarted.
           CancelledError: `cancel` was called.
@@ -163,7 +163,10 @@ class Waiter:
             limit = min(deadline_s, patience.silence_deadline_s) if only_silence else deadline_s
             if failure.problem in FINAL or waited >= limit:
                 since = "" if first else f" after {waited:.0f} s"
-                raise failure.as_error(f"{me} gave up waiting for {peer} at {address}{since}") from failure
+                error = failure.as_error(f"{me} gave up waiting for {peer} at {address}{since}")
+                if isinstance(error, UnavailableError):
+                    error = GaveUpError(None, None, error.message)
+                raise error from failure
             if now - reported >= patience.report_s or (first and failure.problem is not Problem.REFUSED):
                 left = max(0.0, limit - waited)
                 _log.warning(

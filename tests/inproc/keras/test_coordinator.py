@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -12,7 +12,15 @@ import pytest
 from headwater.coordinator.calls import CallServer, Registry
 from headwater.coordinator.coordinator import ClusterCoordinator, name_of
 from headwater.coordinator.values import PerWorker, decode, encode
-from headwater.errors import CancelledError, InvalidArgumentError, NotFoundError, OutOfRangeError, UnknownError
+from headwater.errors import (
+    CancelledError,
+    GaveUpError,
+    InvalidArgumentError,
+    NotFoundError,
+    OutOfRangeError,
+    UnavailableError,
+    UnknownError,
+)
 from headwater.keras.parameter_server.strategy import ParameterServerStrategy
 from headwater.task.answers import raise_error
 from headwater.task.kinds import CALL, DONE, END_CALLS, OPEN_CALLS
@@ -81,6 +89,35 @@ def test_what_was_not_begun_is_given_up_when_a_function_fails(coordinator: Clust
             result.fetch()
     with pytest.raises(UnknownError):
         coordinator.join()
+
+
+class Absent:
+    """A worker that does not come before the deadline."""
+
+    def reach(self) -> None:
+        raise GaveUpError(None, None, "gave up waiting for /job:worker/task:1")
+
+
+def test_nobody_waits_for_functions_when_no_worker_is_left(coordinator: ClusterCoordinator) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    def busy() -> None:
+        begun.set()
+        go_on.wait()
+
+    first = coordinator.schedule(busy)
+    begun.wait()
+    second = coordinator.schedule(busy)
+    coordinator._workers.clear()  # the one of this process has nothing more to say
+    coordinator._start("/job:worker/task:1", cast(Any, Absent()))
+    with pytest.raises(UnavailableError, match=r"no worker is left .*: gave up waiting for /job:worker/task:1"):
+        second.fetch()
+    go_on.set()
+    first.fetch()
+    with pytest.raises(UnavailableError, match="no worker is left"):
+        coordinator.join()
+    with pytest.raises(UnavailableError, match="no worker is left"):
+        coordinator.schedule(busy)
 
 
 def served(registry: Registry) -> Channel:

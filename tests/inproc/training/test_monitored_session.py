@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 
 from headwater.compat import tf
+from headwater.errors import GaveUpError
 from headwater.io.event_file import summary_iterator
 from headwater.training.file_writer import FileWriterCache
+from headwater.training.monitored_wrappers import RecoverableSession
 
 
 @pytest.fixture(autouse=True)
@@ -393,3 +395,49 @@ def test_a_worker_waits_for_its_chief() -> None:
             other = Train("/job:local/task:0")
             with tf.train.MonitoredTrainingSession(server.target, is_chief=False) as worker:
                 assert worker.run(other.step) == 1
+
+
+class Clock:
+    """Gives the time that a test says."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_task_that_never_came_is_not_waited_for_again() -> None:
+    made: list[int] = []
+
+    def create() -> Any:
+        made.append(1)
+        raise GaveUpError(None, None, "gave up waiting for /job:ps/task:0")
+
+    with pytest.raises(GaveUpError, match="gave up waiting"):
+        RecoverableSession(create)
+    assert len(made) == 1
+
+
+def test_a_session_that_cannot_be_made_again_is_given_up_after_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADWATER_CONNECT_DEADLINE_S", "8")
+    clock = Clock()
+    created: list[float] = []
+
+    class Lost:
+        def run(self, *args: Any) -> Any:
+            raise tf.errors.UnavailableError(None, None, "it is lost")
+
+        def close(self) -> None: ...
+
+    def create() -> Any:
+        created.append(clock.now)
+        if len(created) == 1:
+            return Lost()
+        clock.now += 4
+        raise GaveUpError(None, None, "gave up waiting for /job:ps/task:0")
+
+    session = RecoverableSession(create, clock=clock)
+    with pytest.raises(GaveUpError, match="gave up waiting"):
+        session.run(None)
+    assert created == [0, 0, 4]

@@ -61,6 +61,28 @@ def test_mutual_tls(tmp_path: Path) -> None:
         assert ps.terminate() == 0
 
 
+@pytest.mark.parametrize(("job", "index"), [("worker", 0), ("worker", 1)], ids=["chief", "worker"])
+def test_a_deadline_ends_a_monitored_session(job: str, index: int, tmp_path: Path) -> None:
+    with processes(ps=1, worker=2) as cluster:
+        program, deadline = PROGRAMS / "monitored.py", {"HEADWATER_CONNECT_DEADLINE_S": "1"}
+        late = cluster.start(job, index, program, f"--folder={tmp_path}", **deadline)
+        assert late.ends() not in (0, None)
+        last = late.output.splitlines()[-1]
+        assert f"gave up waiting for /job:ps/task:0 at {cluster.address('ps')}" in last
+        assert "is the task started, and is the address the right one?" in last
+
+
+def test_the_replicas_of_a_chief_that_is_done_end(tmp_path: Path) -> None:
+    program = PROGRAMS / "sync.py"
+    with processes(ps=1, worker=2) as cluster:
+        ps = cluster.start("ps", 0, program)
+        chief = cluster.start("worker", 0, program, "--steps=20", "--last_step=100")
+        worker = cluster.start("worker", 1, program, "--steps=20")
+        chief.succeeds()
+        worker.succeeds()  # it waits for a step that will not come
+        ps.succeeds()
+
+
 def test_a_deadline_and_a_spec_that_does_not_fit() -> None:
     with processes(ps=1) as cluster, processes(ps=1, worker=1) as other:
         cluster.start("ps", 0, TASK).wait_for("serving")

@@ -19,7 +19,7 @@ from headwater.resources.replica_lives import (
 
 
 def test_who_came_before_the_first_start_takes_part() -> None:
-    lives = started(joined(Lives(), "worker"), "chief", 60)
+    lives = started(joined(Lives(), "worker"), "chief", 60, 0)
     assert not is_void(lives, "worker")
     assert judged(lives, "worker", 60, 60) is Verdict.TAKE
     assert judged(lives, "worker", 59, 60) is Verdict.STALE
@@ -27,14 +27,20 @@ def test_who_came_before_the_first_start_takes_part() -> None:
 
 def test_who_waits_for_a_step_beyond_the_first_start_does_not() -> None:
     lives = joined(joined(Lives(), "worker"), "other")
-    lives = started(lives, "chief", 60, stranded=["worker"])
+    lives = started(lives, "chief", 60, 0, stranded=["worker"])
     assert is_void(lives, "worker")
     assert not is_void(lives, "other")
 
 
+def test_a_task_that_was_started_anew_voids_who_has_given_elsewhere() -> None:
+    lives = started(joined(Lives(), "worker"), "chief", 60, elsewhere=2)
+    assert is_void(lives, "worker")  # what it gave to another task, which has seen two starts, is forgotten there
+    assert not is_void(lives, "chief")
+
+
 def test_another_start_is_another_life() -> None:
-    lives = started(joined(Lives(), "worker"), "chief", 0)
-    lives = started(lives, "chief's next session", 60)
+    lives = started(joined(Lives(), "worker"), "chief", 0, 0)
+    lives = started(lives, "chief's next session", 60, 0)
     assert is_void(lives, "worker")
     assert is_void(lives, "chief")
     assert not is_void(lives, "chief's next session")
@@ -45,19 +51,19 @@ def test_another_start_is_another_life() -> None:
 
 
 def test_a_session_that_never_joined_is_judged_by_its_step() -> None:
-    lives = started(started(Lives(), "chief", 100), "chief", 60)
+    lives = started(started(Lives(), "chief", 100, 0), "chief", 60, 0)
     assert judged(lives, "another", 100, 60) is Verdict.VOID
     assert judged(lives, "another", 60, 60) is Verdict.TAKE
 
 
 def test_all_go_on_where_training_continues() -> None:
-    lives = continued(joined(started(Lives(), "chief", 100), "worker"), 60)
+    lives = continued(joined(started(Lives(), "chief", 100, 0), "worker"), 60)
     assert not is_void(lives, "worker")
     assert judged(lives, "worker", 100, 60) is Verdict.VOID
 
 
 def test_a_session_that_is_over_is_forgotten() -> None:
-    lives = left(started(joined(Lives(), "worker"), "chief", 0), "worker")
+    lives = left(started(joined(Lives(), "worker"), "chief", 0, 0), "worker")
     assert set(lives.sessions) == {"chief"}
 
 
@@ -81,7 +87,7 @@ def test_nothing_of_an_earlier_life_counts(events: list[tuple[str, str, int]]) -
                 ever.add(session)
             case "start":
                 first = lives.life == 0
-                lives = started(lives, session, step)
+                lives = started(lives, session, step, 0)
                 in_this_life = (in_this_life if first else set()) | {session}
                 ever.add(session)
             case _:

@@ -20,7 +20,8 @@ hook = optimizer.make_session_run_hook(chief)
 with tf.train.MonitoredTrainingSession(
     server.target, is_chief=chief, hooks=[hook], checkpoint_dir=args.folder or None, save_checkpoint_secs=1
 ) as session:
-    while True:
+    step = 0
+    while not args.last_step or step < args.last_step:
         step, _ = session.run([global_step, train_op])
         if step % args.steps == 0:
             print("step", step, flush=True)

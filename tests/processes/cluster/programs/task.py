@@ -17,6 +17,7 @@ parser.add_argument("--steps", type=int, default=100)
 parser.add_argument("--consistency", default="asynchronous")
 parser.add_argument("--pause_at", type=int, default=-1)
 parser.add_argument("--stuck_at", type=int, default=-1)
+parser.add_argument("--last_step", type=int, default=0)
 parser.add_argument("--aggregate", type=int, default=0)
 args = parser.parse_args()
 jobs = {"ps": args.ps_hosts, "worker": args.worker_hosts}
