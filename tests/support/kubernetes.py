@@ -43,11 +43,15 @@ class FakeKubernetes:
     Attributes:
       check: is given each object that is created; raises what is wrong with it.
       refuse: the status with which to answer the next requests, whatever they ask.
+      forbid: kinds of objects of which no more can be made, as where a quota is used up.
+      rules: what may be done, as a Role says it; None for all.
     """
 
     check: Callable[[dict[str, Any]], None]
     requests: list[Request] = field(default_factory=list)
     refuse: list[int] = field(default_factory=list)
+    forbid: set[str] = field(default_factory=set)
+    rules: list[dict[str, Any]] | None = None
     _objects: dict[tuple[str, str, str], dict[str, Any]] = field(default_factory=dict)
     _logs: dict[str, list[str]] = field(default_factory=dict)
     _clock: Iterator[int] = field(default_factory=itertools.count)
@@ -126,6 +130,7 @@ class FakeKubernetes:
         template = job["spec"]["template"]
         name = f"{job['metadata']['name']}-{next(self._clock):05d}"
         metadata = {"name": name, "namespace": namespace, **template["metadata"]}
+        metadata["labels"] = dict(metadata["labels"])
         metadata["ownerReferences"] = [{"kind": "Job", "name": job["metadata"]["name"]}]
         self._put("pods", namespace, {"metadata": metadata, "spec": template["spec"], "status": {"phase": "Pending"}})
 
@@ -138,11 +143,28 @@ class FakeKubernetes:
             match = _PATHS.fullmatch(request.path)
             if match is None or not request.path.startswith(_GROUPS.get(match["kind"], "/api/v1/")):
                 return _failure(404, f"there is no {request.path}")
+            if not self._allowed(request, match):
+                return _failure(403, f"{request.method} {request.path} is forbidden: the role does not allow it")
             return self._answer(request, match["kind"], match["namespace"] or "", match["name"], bool(match["log"]))
+
+    def _allowed(self, request: Request, match: re.Match[str]) -> bool:
+        if self.rules is None:
+            return True
+        resource = f"{match['kind']}/log" if match["log"] else match["kind"]
+        one = {"GET": "get", "DELETE": "delete", "POST": "create", "PATCH": "patch"}
+        many = {"GET": "list", "DELETE": "deletecollection", "POST": "create"}
+        verb = (one if match["name"] else many)[request.method]
+        group = "batch" if match["kind"] == "jobs" else ""
+        return any(
+            group in rule["apiGroups"] and resource in rule["resources"] and verb in rule["verbs"]
+            for rule in self.rules
+        )
 
     def _answer(self, request: Request, kind: str, namespace: str, name: str | None, log: bool) -> tuple[int, Any]:
         if request.method == "POST":
             assert request.body is not None
+            if kind in self.forbid:
+                return _failure(403, f"exceeded quota: {kind}")
             if (kind, namespace, request.body["metadata"]["name"]) in self._objects:
                 return _failure(409, f"{kind} {request.body['metadata']['name']!r} already exists")
             assert request.body["metadata"].get("namespace", namespace) == namespace
@@ -164,6 +186,12 @@ class FakeKubernetes:
             return 200, {"items": selected}
         if (kind, namespace, name) not in self._objects:
             return _failure(404, f"{kind} {name!r} not found")
+        if request.method == "PATCH":
+            assert request.body is not None
+            labels = self._objects[kind, namespace, name]["metadata"]["labels"]
+            for label, value in request.body["metadata"]["labels"].items():
+                assert value is None
+                labels.pop(label, None)
         if request.method == "DELETE":
             self._delete(kind, namespace, name, request.query.get("propagationPolicy", "Orphan"))
         return 200, {}
@@ -199,6 +227,9 @@ class _Handler(BaseHTTPRequestHandler):
         self._serve()
 
     def do_POST(self) -> None:
+        self._serve()
+
+    def do_PATCH(self) -> None:
         self._serve()
 
     def do_DELETE(self) -> None:

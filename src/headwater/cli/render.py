@@ -25,7 +25,7 @@ class Engine(StrEnum):
 
 
 def render(
-    job: Annotated[Path, typer.Argument(metavar="JOB.YAML", help="The job file.")],
+    job: Annotated[Path | None, typer.Argument(metavar="JOB.YAML", help="The job file.")] = None,
     backend: Annotated[Engine, typer.Option(help="For which engine.")] = Engine.KUBERNETES,
     image: Annotated[str, typer.Option(help="Kubernetes: the image, where the job names none.")] = _IMAGE,
     namespace: Annotated[str | None, typer.Option(help="Kubernetes: the namespace, where the job names none.")] = None,
@@ -33,11 +33,21 @@ def render(
         str | None, typer.Option(help="Slurm: a folder for this job that all nodes share; ~/.headwater/slurm/NAME.")
     ] = None,
     python: Annotated[str, typer.Option(help="Slurm: the Python on the nodes that has Headwater.")] = "python3",
+    rbac: Annotated[
+        bool, typer.Option("--rbac", help="Kubernetes: instead of a job, the rights that the server needs.")
+    ] = False,
 ) -> None:
     """Prints a job as manifests of Kubernetes, or as a batch script of Slurm.
 
     For kubectl apply -f - and for sbatch. What is printed holds a new secret that the job's tasks share.
     """
+    if rbac:
+        from headwater.platform.backends import kubernetes_objects as objects  # noqa: PLC0415  pydantic takes 100 ms
+
+        print(objects.to_yaml(objects.rights(namespace, "headwater", nodes=True)), end="")
+        return
+    if job is None:
+        fail("render: JOB.YAML is missing: name a job file, or give --rbac", code=2)
     spec = parse_file(job)
     archive = None if spec.archive is None else job.absolute().parent / spec.archive
     try:

@@ -75,7 +75,9 @@ class EngineJobs:
             )
             if due:
                 self._submit(record)
-            else:
+            elif state.phase.over:
+                # What was handed over in part, before it failed or was stopped.
+                self._backend.remove(record.id, state.spec)
                 self._jobs.drop_if_over(record)
             return
         if state.phase.over:

@@ -213,13 +213,15 @@ class Manager:
             self._deleting.add(job_id)
         try:
             lane = self.lanes.get(record.backend)
-            if lane is not None and (record.handle is not None or issubclass(lane.kind, TaskBackend)):
+            if lane is not None:
                 backend = lane.usable()
                 if isinstance(backend, TaskBackend):
                     backend.release(job_id)
                     backend.forget(job_id)
                 elif record.handle is not None:
                     backend.delete_job(record.handle)
+                else:
+                    backend.remove(job_id, record.state.spec)
             # Last of all that by which it is found: a deletion that is cut short can be repeated.
             shutil.rmtree(self.settings.job_dir(job_id), ignore_errors=True)
             with self._jobs.lock:

@@ -256,6 +256,15 @@ class VolumeSpec(_Model):
     read_only: bool = False
 
 
+class TolerationSpec(_Model):
+    """A taint of machines that does not keep tasks away; as Kubernetes has it."""
+
+    key: Text | None = None
+    operator: Literal["Exists", "Equal"] = "Equal"
+    value: Text | None = None
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
+
+
 class KubernetesSpec(_Model):
     """What only Kubernetes needs to know.
 
@@ -266,6 +275,14 @@ class KubernetesSpec(_Model):
       service_account: whose rights tasks have.
       gpu_resource: how the cluster calls a GPU.
       volumes: folders of every pod.
+      user: the number of the user as which tasks run, who is not root; pods then fit the standard ``restricted`` of pod
+        security. The image's own user unless given.
+      shm: the size of ``/dev/shm``, e.g. ``1GiB``; 0 for that of the container's runtime.
+      image_pull_secrets: names of secrets with which the image is pulled.
+      tolerations: taints of machines that do not keep the tasks away.
+      priority_class: a class of priority of the cluster.
+      queue: a queue of Kueue, which starts all tasks or none.
+      keep: for how long Kubernetes keeps Jobs that have ended; until the job is deleted unless given.
     """
 
     image: Text | None = None
@@ -274,6 +291,13 @@ class KubernetesSpec(_Model):
     service_account: Text | None = None
     gpu_resource: Text = "nvidia.com/gpu"
     volumes: list[VolumeSpec] = Field(default=[], max_length=50)
+    user: int | None = Field(default=None, ge=1, le=2**31 - 1)
+    shm: Size = 0
+    image_pull_secrets: list[Text] = Field(default=[], max_length=20)
+    tolerations: list[TolerationSpec] = Field(default=[], max_length=50)
+    priority_class: Text | None = None
+    queue: Text | None = None
+    keep: Duration | None = None
 
 
 class SlurmSpec(_Model):

@@ -11,6 +11,7 @@ import pytest
 from headwater.cluster.names import TaskName
 from headwater.platform.backends.base import BackendError, Exited, JobOrder, Resources, Running
 from headwater.platform.backends.kubernetes import KubernetesBackend, KubernetesSettings
+from headwater.platform.backends.kubernetes_objects import LIVE_LABEL, rights, to_yaml
 from headwater.platform.host.pod_task import MARK
 from headwater.platform.logfiles import all_lines
 from headwater.platform.spec import job_from_data
@@ -183,9 +184,8 @@ def test_stop_gives_pods_their_time(cluster: Cluster, tmp_path: Path) -> None:
     handle = backend.submit_job(order(tmp_path))
     fake.run(*pods(fake).values())
     backend.stop_job(handle, grace_s=7.5)
-    asked = [one for one in fake.requests if one.method == "DELETE" and one.path.endswith("/pods")]
-    assert asked[0].query["gracePeriodSeconds"] == "8"
-    assert asked[0].query["labelSelector"] == "headwater.dev/job=linear-x1,headwater.dev/role!=ps"
+    asked = [one for one in fake.requests if one.method == "DELETE" and "/pods/" in one.path]
+    assert [one.query["gracePeriodSeconds"] for one in asked] == ["8", "8"]
     # Workers may have to save what a ps holds.
     assert [name.rpartition("-")[0] for name in fake.names("pods")] == ["linear-x1-ps-0"]
     assert backend.poll_job(handle).phase == "running"
@@ -226,3 +226,127 @@ def test_nodes_tell_what_they_have(cluster: Cluster, tmp_path: Path) -> None:
     (host,) = backend.capacity().hosts
     assert host.total == Resources(cpus=4, memory_bytes=8 << 30, gpus=2)
     assert host.free == Resources(cpus=3.5, memory_bytes=7 << 30, gpus=1)
+
+
+def test_a_submission_that_is_refused_halfway_leaves_nothing(cluster: Cluster, tmp_path: Path) -> None:
+    fake, backend = cluster
+    fake.forbid = {"jobs"}
+    with pytest.raises(BackendError, match="exceeded quota") as refused:
+        backend.submit_job(order(tmp_path))
+    assert not refused.value.temporary
+    assert [fake.names(kind) for kind in ("jobs", "pods", "services", "secrets")] == [[], [], [], []]
+
+
+def test_what_is_left_of_a_submission_is_found_by_its_label(cluster: Cluster, tmp_path: Path) -> None:
+    fake, backend = cluster
+    asked = order(tmp_path)
+    backend.submit_job(asked)
+    backend.remove(asked.job_id, asked.spec)
+    assert [fake.names(kind) for kind in ("jobs", "pods", "services", "secrets")] == [[], [], [], []]
+
+
+def test_the_rights_that_are_shipped_suffice(cluster: Cluster, tmp_path: Path) -> None:
+    fake, backend = cluster
+    fake.rules = rights("team", "headwater", nodes=False)[1]["rules"]
+    handle = backend.submit_job(order(tmp_path))
+    fake.run(*pods(fake).values())
+    fake.log(pods(fake)["worker-0"], "hello")
+    fake.end(pods(fake)["worker-1"], 3)
+    assert backend.poll_job(handle).phase == "running"
+    for _ in range(2):
+        backend.stop_job(handle, grace_s=1)
+    backend.delete_job(handle)
+    assert fake.names("pods") == []
+    assert (tmp_path / "logs/worker-0.log").read_text().endswith(" hello\n")
+    with pytest.raises(BackendError, match="does not allow it"):
+        backend.capacity()
+    fake.rules += rights("team", "headwater", nodes=True)[3]["rules"]
+    assert backend.capacity().hosts == ()
+
+
+def test_a_job_does_not_succeed_without_a_worker_that_somebody_has_deleted(cluster: Cluster, tmp_path: Path) -> None:
+    fake, backend = cluster
+    handle = backend.submit_job(order(tmp_path))
+    fake.run(*pods(fake).values())
+    fake._delete("jobs", "team", "linear-x1-worker-1", "Background")
+    fake.end(pods(fake)["worker-0"], 0)
+    report = backend.poll_job(handle)
+    assert (report.phase, report.reason) == ("lost", "the Job of worker 1 is gone: somebody else has deleted it")
+
+
+def test_a_job_tells_where_its_tasks_are_and_how_often_they_were_started(cluster: Cluster, tmp_path: Path) -> None:
+    fake, backend = cluster
+    handle = backend.submit_job(order(tmp_path))
+    first = pods(fake)["worker-0"]
+    fake.get("pods", first)["spec"] = {**fake.get("pods", first)["spec"], "nodeName": "node-a"}
+    fake.run(*pods(fake).values())
+    state = backend.poll_job(handle).tasks[FIRST]
+    assert isinstance(state, Running)
+    assert state.host == "node-a"
+    fake.end(first, 3)
+    fake.run(pods(fake)["worker-0"])
+    assert backend.poll_job(handle).restarts[FIRST] == 1
+    # The Service gives nobody the address of the pod that has ended.
+    assert [LIVE_LABEL in fake.get("pods", pod)["metadata"]["labels"] for pod in (first, pods(fake)["worker-0"])] == [
+        False,
+        True,
+    ]
+    # The number stays when the cluster has cleaned up.
+    fake._delete("pods", "team", first, "")
+    assert backend.poll_job(handle).restarts[FIRST] == 1
+
+
+def test_a_program_that_cannot_be_run_is_not_tried_again(cluster: Cluster, tmp_path: Path) -> None:
+    fake, backend = cluster
+    handle = backend.submit_job(order(tmp_path))
+    fake.end(pods(fake)["worker-0"], 127)
+    report = backend.poll_job(handle)
+    assert (report.phase, report.reason) == ("failed", "worker 0 failed: its program cannot be run (exit code 127)")
+
+
+def test_a_mirrored_job_is_started_anew_as_a_whole(cluster: Cluster, tmp_path: Path) -> None:
+    fake, backend = cluster
+    handle = backend.submit_job(order(tmp_path, ps=0))
+    assert {fake.get("jobs", name)["spec"]["backoffLimit"] for name in fake.names("jobs")} == {0}
+    fake.run(*pods(fake).values())
+    fake.end(pods(fake)["worker-0"], 3)
+    report = backend.poll_job(handle)
+    assert (report.phase, report.again) == ("failed", True)
+
+
+def test_pauses_that_kubernetes_does_not_keep_are_refused() -> None:
+    refused = {"name": "a", "program": "b", "ps": 1, "restart": {"backoff": "5s"}}
+    ((field, why),) = KubernetesBackend.refusals(job_from_data(refused), has_archive=False)
+    assert (field, "pauses of its own" in why) == ("restart.backoff", True)
+    assert KubernetesBackend.refusals(job_from_data({**refused, "ps": 0}), has_archive=False) == []
+
+
+def test_a_restricted_cluster_takes_the_pods(cluster: Cluster, tmp_path: Path) -> None:
+    fake, backend = cluster
+    given = {
+        "user": 1000,
+        "shm": "1GiB",
+        "image_pull_secrets": ["registry"],
+        "tolerations": [{"key": "spot", "operator": "Exists"}],
+        "priority_class": "low",
+        "queue": "team",
+    }
+    backend.submit_job(order(tmp_path, kubernetes=given))
+    pod = fake.get("pods", pods(fake)["worker-0"])["spec"]
+    (container,) = pod["containers"]
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "runAsNonRoot": True,
+        "capabilities": {"drop": ["ALL"]},
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+    assert pod["securityContext"]["runAsUser"] == 1000
+    assert {"name": "shm", "mountPath": "/dev/shm"} in container["volumeMounts"]
+    assert (pod["imagePullSecrets"], pod["priorityClassName"]) == ([{"name": "registry"}], "low")
+    assert pod["tolerations"] == [{"key": "spot", "operator": "Exists"}]
+    assert fake.get("jobs", "linear-x1-worker-0")["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "team"
+
+
+def test_manifests_have_no_anchors() -> None:
+    labels = {"a": "b"}
+    assert "&" not in to_yaml([{"one": labels, "two": labels}])

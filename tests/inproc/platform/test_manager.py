@@ -507,3 +507,53 @@ def test_what_cannot_be_forgotten_now_is_forgotten_later(engine_server: Server, 
     server.clock.now = 21 * DAY
     server.manager.trim()
     assert kept(server) == set()
+
+
+def test_a_job_of_an_engine_that_was_over_starts_anew_with_nothing_of_before(
+    engine_server: Server, engine: ScriptedEngine
+) -> None:
+    job_id = engine_server.submit()
+    engine_server.turn()
+    engine.reports["#0"] = JobReport(phase="failed", reason="worker-0: exit code 3")
+    engine_server.turn()
+    assert engine_server.phase(job_id) is JobPhase.FAILED
+    engine_server.manager.ask(job_id, AskRestart("eve"))
+    engine_server.turn()
+    assert (engine.deleted, list(engine.orders)) == (["#0"], ["#0", "#1"])
+    assert (engine_server.phase(job_id), engine_server.job(job_id).handle) == (JobPhase.QUEUED, "#1")
+    engine.reports["#1"] = JobReport(phase="running", tasks={WORKER: Running(host="a")}, restarts={WORKER: 1})
+    engine_server.turn()
+    task = engine_server.job(job_id).state.tasks[WORKER]
+    assert (task.attempt, task.restarts, task.host) == (1, 1, "a")
+
+
+def test_a_task_of_an_engine_that_makes_no_progress_has_the_job_started_anew(
+    engine_server: Server, engine: ScriptedEngine
+) -> None:
+    spec = "name: a\nprogram: b\nrestart: {limit: 1, backoff: 10s}\ndeadlines: {progress: 60s}"
+    job_id = engine_server.manager.submit(parse_job(spec), owner="eve").id
+    engine_server.turn()
+    for step in (1, 2, 2):
+        told = Progress(task="", step=step)
+        engine.reports["#0"] = JobReport(phase="running", tasks={WORKER: Running(progress=told)})
+        engine_server.turn(after=50.0)
+    assert engine_server.phase(job_id) is JobPhase.RUNNING
+    engine_server.turn(after=50.0)
+    assert engine.stopped == ["#0"]
+    engine.reports["#0"] = JobReport(phase="lost")
+    engine_server.turn()
+    engine_server.turn(after=10.0)
+    assert engine_server.job(job_id).handle == "#1"
+    notes = [(event.note.kind, event.note.text) for event in engine_server.store.events(job_id=job_id)]
+    assert ("stalled", "worker-0: no progress since step 2, 60 s ago") in notes
+
+
+def test_progress_of_an_engines_tasks_is_sampled(engine_server: Server, engine: ScriptedEngine) -> None:
+    job_id = engine_server.submit()
+    engine_server.turn()
+    told = Progress(task="", step=5, loss=0.5, metrics={"accuracy": 0.75})
+    engine.reports["#0"] = JobReport(phase="running", tasks={WORKER: Running(progress=told)})
+    for _ in range(2):
+        engine_server.turn(after=10.0)
+    samples = engine_server.store.samples(job_id)
+    assert [(sample.step, sample.loss, sample.metrics) for sample in samples] == [(5, 0.5, {"accuracy": 0.75})] * 2

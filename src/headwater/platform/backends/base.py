@@ -424,5 +424,9 @@ class JobBackend(AnyBackend):
     def delete_job(self, handle: str) -> None:
         """Removes what the engine keeps of the job. What still runs of it is killed."""
 
+    def remove(self, job_id: str, spec: JobSpec) -> None:
+        """Removes what the engine may have of a job for which there is no handle, as of a submission that failed."""
+        del job_id, spec
+
 
 Backend = TaskBackend | JobBackend

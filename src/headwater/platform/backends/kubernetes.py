@@ -7,7 +7,7 @@ import dataclasses
 import json
 import math
 import secrets
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -28,11 +28,14 @@ from headwater.platform.backends.base import (
     TaskState,
 )
 from headwater.platform.backends.kubernetes_logs import fetch_log, last_progress
+from headwater.platform.spec import JobSpec
+from headwater.platform.states import label, task_of
 
 _DONE = ("Succeeded", "Failed")
 _OUT_OF_MEMORY = "OOMKilled"
 _TAKEN_AWAY = ("Evicted", "Preempting", "NodeLost", "Shutdown", "NodeShutdown", "Terminated")
 _NOT_FOUND, _CONFLICT = 404, 409
+_CANNOT_RUN = 127
 _TIMEOUT_S = 30.0
 
 
@@ -66,12 +69,29 @@ class KubernetesBackend(JobBackend):
 
     name = "kubernetes"
 
+    @classmethod
+    def refusals(cls, spec: JobSpec, *, has_archive: bool) -> list[tuple[str, str]]:
+        if spec.restart_scope == "job":
+            return []
+        usual = type(spec.restart)()
+        own = ("backoff", "max_backoff", "reset_after")
+        return [
+            (
+                f"restart.{field}",
+                "Kubernetes restarts single tasks after pauses of its own: leave it out, or restart the job",
+            )
+            for field in own
+            if getattr(spec.restart, field) != getattr(usual, field)
+        ]
+
     def __init__(self, settings: KubernetesSettings) -> None:
         self._settings = settings
         self._client: Any = _client_module()
         api = self._connect(settings)
         self._core: Any = self._client.CoreV1Api(api)
         self._batch: Any = self._client.BatchV1Api(api)
+        # The jobs that this process has asked to end: of them Jobs may be missing.
+        self._stopping: set[str] = set()
 
     def capacity(self) -> Capacity:
         with self._asking("list nodes"):
@@ -96,6 +116,7 @@ class KubernetesBackend(JobBackend):
             namespace=namespace,
             token=secrets.token_urlsafe(32),
             archive=order.archive,
+            managed=True,
         )
         try:
             wanted = objects.job_objects(order.spec, how)
@@ -103,10 +124,20 @@ class KubernetesBackend(JobBackend):
             raise BackendError(str(error)) from error
         handle = {"name": name, "namespace": namespace, "log_dir": str(order.log_dir.absolute())}
         self._fence(handle, order.attempt)
+        self._stopping.discard(name)
         order.log_dir.mkdir(parents=True, exist_ok=True)
         handle["chief"] = "yes" if order.spec.counts().get("chief") else ""
-        for one in wanted:
-            self._create(one, namespace)
+        # What was asked for, because what is there may have been deleted by others.
+        handle["tasks"] = " ".join(label(task) for task in objects.tasks_of(order.spec))
+        handle["again"] = "yes" if order.spec.restart_scope == "job" else ""
+        try:
+            for one in wanted:
+                self._create(one, namespace)
+        except BackendError as error:
+            if not error.temporary:  # such as a quota: nothing of it is to stay
+                with contextlib.suppress(BackendError):
+                    self._remove(name, namespace)
+            raise
         return json.dumps(handle)
 
     def poll_job(self, handle: str) -> JobReport:
@@ -115,26 +146,43 @@ class KubernetesBackend(JobBackend):
         if not jobs and not pods:
             return JobReport(phase="lost", reason=f"Kubernetes has no objects of {fields['name']}")
         self._fetch_logs(fields, pods)
+        self._hide_dead(fields, pods)
+        expected = [task_of(text) for text in fields.get("tasks", "").split()]
         tasks: dict[TaskName, TaskState] = {}
         restarts: dict[TaskName, int] = {}
-        for task in sorted({*jobs, *pods}):
+        for task in sorted({*jobs, *pods, *expected}):
             latest = pods.get(task, [])[-1:]
             if latest:
                 progress = last_progress(_log_path(fields, task), latest[0]["metadata"]["name"])
-                tasks[task] = dataclasses.replace(_task_state(latest[0]), progress=progress)
+                host = latest[0]["spec"].get("nodeName", "")
+                tasks[task] = dataclasses.replace(_task_state(latest[0]), progress=progress, host=host)
             else:
                 tasks[task] = Running(waiting="Kubernetes has not made its pod yet")
-            restarts[task] = max(0, len(pods.get(task, [])) - 1)
-        report = _job_report(jobs, tasks, restarts, chief=bool(fields["chief"]))
-        if report.phase in ("succeeded", "failed"):
-            # What still runs has nothing left to do; what has ended stays to be asked about.
-            left = [task for task, job in jobs.items() if _condition(job, "Complete", "Failed") is None]
-            for task in left:
+            failed = int(jobs.get(task, {}).get("status", {}).get("failed") or 0)
+            # The last failure of a Job that has failed for good was followed by no start.
+            over = task in jobs and _condition(jobs[task], "Failed") is not None
+            restarts[task] = max(len(pods.get(task, [])) - 1, failed - over, 0)
+        stopping = fields["name"] in self._stopping
+        report = _job_report(jobs, tasks, restarts, expected=() if stopping else expected, chief=bool(fields["chief"]))
+        hopeless = next((task for task, attempts in pods.items() if any(map(_cannot_run, attempts))), None)
+        if hopeless is not None and report.phase != "succeeded":
+            reason = f"{hopeless.job} {hopeless.index} failed: its program cannot be run (exit code {_CANNOT_RUN})"
+            return dataclasses.replace(self._ended(fields, jobs, report), phase="failed", reason=reason)
+        report = dataclasses.replace(report, again=report.phase == "failed" and bool(fields.get("again")))
+        return self._ended(fields, jobs, report) if report.phase in ("succeeded", "failed") else report
+
+    def _ended(
+        self, fields: Mapping[str, str], jobs: Mapping[TaskName, Mapping[str, Any]], report: JobReport
+    ) -> JobReport:
+        """Ends what still runs and has nothing left to do; what has ended stays to be asked about."""
+        for task, job in jobs.items():
+            if _condition(job, "Complete", "Failed") is None:
                 self._delete_job(fields, objects.task_name(fields["name"], task))
         return report
 
     def stop_job(self, handle: str, *, grace_s: float) -> None:
         fields = json.loads(handle)
+        self._stopping.add(fields["name"])
         for task in self._jobs(fields):
             self._delete_job(fields, objects.task_name(fields["name"], task), pods="Orphan")
         training = any(
@@ -143,19 +191,29 @@ class KubernetesBackend(JobBackend):
             for pod in pods
         )
         # A ps holds what workers may be about to save: its turn comes with a later call, when none of them is left.
-        others = f",{objects.ROLE_LABEL}!=ps" if training else ""
-        with self._asking("end pods"):
-            self._core.delete_collection_namespaced_pod(
-                fields["namespace"],
-                label_selector=f"{objects.LABEL}={fields['name']}{others}",
-                grace_period_seconds=max(1, math.ceil(grace_s)),
-                **_RAW,
-            )
+        for task, pods in self._pods(fields).items():
+            for pod in pods:
+                if (task.job == "ps" and training) or "deletionTimestamp" in pod["metadata"]:
+                    continue
+                self._delete_pod(pod["metadata"]["name"], fields["namespace"], max(1, math.ceil(grace_s)))
 
     def delete_job(self, handle: str) -> None:
         fields = json.loads(handle)
+        self._remove(fields["name"], fields["namespace"])
+
+    def remove(self, job_id: str, spec: JobSpec) -> None:
+        self._remove(objects.object_name(job_id), spec.kubernetes.namespace or self._settings.namespace)
+
+    def _remove(self, name: str, namespace: str) -> None:
+        """Deletes all that carries the job's label."""
+        self._stopping.discard(name)
+        fields = {"name": name, "namespace": namespace}
         for task in self._jobs(fields):
-            self._delete_job(fields, objects.task_name(fields["name"], task))
+            self._delete_job(fields, objects.task_name(name, task))
+        for pods in self._pods(fields).values():
+            for pod in pods:
+                if "deletionTimestamp" not in pod["metadata"]:
+                    self._delete_pod(pod["metadata"]["name"], namespace, None)
         deletions = (
             self._core.delete_namespaced_service,
             self._core.delete_namespaced_config_map,
@@ -163,11 +221,23 @@ class KubernetesBackend(JobBackend):
         )
         for delete in deletions:
             with self._asking("delete objects", unless=_NOT_FOUND):
-                delete(fields["name"], fields["namespace"], **_RAW)
-        with self._asking("delete pods"):
-            self._core.delete_collection_namespaced_pod(
-                fields["namespace"], label_selector=f"{objects.LABEL}={fields['name']}", **_RAW
-            )
+                delete(name, namespace, **_RAW)
+
+    def _delete_pod(self, pod: str, namespace: str, grace_s: int | None) -> None:
+        grace: dict[str, Any] = {} if grace_s is None else {"grace_period_seconds": grace_s}
+        with self._asking(f"end pod {pod}", unless=_NOT_FOUND):
+            self._core.delete_namespaced_pod(pod, namespace, **grace, **_RAW)
+
+    def _hide_dead(self, handle: Mapping[str, str], pods: Mapping[TaskName, list[dict[str, Any]]]) -> None:
+        """Takes pods that have ended out of the Service, which would go on giving their addresses away."""
+        for pod in (pod for attempts in pods.values() for pod in attempts):
+            ended = pod.get("status", {}).get("phase") in _DONE
+            if not ended or objects.LIVE_LABEL not in pod["metadata"]["labels"]:
+                continue
+            name, change = pod["metadata"]["name"], {"metadata": {"labels": {objects.LIVE_LABEL: None}}}
+            # It is a matter of tidiness: what has become of the task is to be told all the same.
+            with contextlib.suppress(BackendError), self._asking(f"change pod {name}", unless=_NOT_FOUND):
+                self._core.patch_namespaced_pod(name, handle["namespace"], change, **_RAW)
 
     def close(self) -> None:
         self._core.api_client.close()
@@ -309,6 +379,7 @@ def _job_report(
     tasks: Mapping[TaskName, TaskState],
     restarts: Mapping[TaskName, int],
     *,
+    expected: Sequence[TaskName],
     chief: bool,
 ) -> JobReport:
     for task, job in jobs.items():
@@ -321,6 +392,10 @@ def _job_report(
     deciding = [task for task in tasks if task.job == "chief" or (task.job == "worker" and not chief)]
     if deciding and all(task in jobs and _condition(jobs[task], "Complete") is not None for task in deciding):
         return JobReport(phase="succeeded", tasks=tasks, restarts=restarts)
+    missing = [task for task in expected if task not in jobs]
+    if missing:
+        reason = f"the Job of {missing[0].job} {missing[0].index} is gone: somebody else has deleted it"
+        return JobReport(phase="lost", reason=reason, tasks=tasks, restarts=restarts)
     waiting = [(task, state) for task, state in tasks.items() if isinstance(state, Running) and state.waiting]
     if len(waiting) == len(tasks):
         task, state = waiting[0]
@@ -328,6 +403,11 @@ def _job_report(
             phase="waiting", reason=f"{task.job} {task.index}: {state.waiting}", tasks=tasks, restarts=restarts
         )
     return JobReport(phase="running", tasks=tasks, restarts=restarts)
+
+
+def _cannot_run(pod: Mapping[str, Any]) -> bool:
+    statuses = pod.get("status", {}).get("containerStatuses") or ()
+    return any(one.get("state", {}).get("terminated", {}).get("exitCode") == _CANNOT_RUN for one in statuses)
 
 
 def _task_state(pod: Mapping[str, Any]) -> Running | Exited:

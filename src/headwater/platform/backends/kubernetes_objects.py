@@ -29,6 +29,9 @@ LABEL = "headwater.dev/job"
 ROLE_LABEL = "headwater.dev/role"
 INDEX_LABEL = "headwater.dev/index"
 ATTEMPT_LABEL = "headwater.dev/attempt"
+#: What pods carry until they have ended, so that their Service gives nobody the address of a dead one.
+LIVE_LABEL = "headwater.dev/live"
+_QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 #: Each task has a pod, and so an address, of its own: the port can be the same for all.
 PORT = 2222
 CONTAINER = "task"
@@ -53,6 +56,7 @@ class Rendering:
       namespace: where the objects of jobs that name none go; None for whatever is current.
       token: the secret that the job's tasks share.
       archive: a file that pods unpack into their working folder; None where the image or a volume has the program.
+      managed: whether a server looks after the job, and restarts all of it where its rules say so.
     """
 
     name: str
@@ -62,6 +66,7 @@ class Rendering:
     namespace: str | None = None
     token: str
     archive: Path | None = None
+    managed: bool = False
 
 
 def object_name(job: str) -> str:
@@ -102,7 +107,14 @@ def job_objects(spec: JobSpec, how: Rendering) -> list[dict[str, Any]]:
 
 def to_yaml(objects: list[dict[str, Any]]) -> str:
     """``objects`` as ``kubectl apply -f -`` takes them."""
-    return yaml.safe_dump_all(objects, sort_keys=False, default_flow_style=False, explicit_start=True)
+    return yaml.dump_all(objects, Dumper=_PlainDumper, sort_keys=False, default_flow_style=False, explicit_start=True)
+
+
+class _PlainDumper(yaml.SafeDumper):
+    """Writes what occurs twice twice: anchors mean nothing to people who look at a manifest."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
 
 
 def _labels(how: Rendering) -> dict[str, str]:
@@ -143,7 +155,7 @@ def _service(how: Rendering) -> dict[str, Any]:
             "clusterIP": "None",
             # Tasks look for each other before they are ready.
             "publishNotReadyAddresses": True,
-            "selector": {LABEL: how.name},
+            "selector": {LABEL: how.name, LIVE_LABEL: "yes"},
             "ports": [{"name": "cluster", "port": PORT, "protocol": "TCP"}],
         },
     }
@@ -151,12 +163,20 @@ def _service(how: Rendering) -> dict[str, Any]:
 
 def _task(spec: JobSpec, task: TaskName, cluster: Mapping[str, list[str]], how: Rendering) -> dict[str, Any]:
     labels = {ROLE_LABEL: task.job, INDEX_LABEL: str(task.index)}
+    limit = spec.restart.limit if spec.restart.policy == "on-failure" else 0
     job: dict[str, Any] = {
         "completions": 1,
         "parallelism": 1,
-        "backoffLimit": spec.restart.limit if spec.restart.policy == "on-failure" else 0,
-        "template": {"metadata": {"labels": _labels(how) | labels}, "spec": _pod(spec, task, cluster, how)},
+        "backoffLimit": 0 if how.managed and spec.restart_scope == "job" else limit,
+        "template": {
+            "metadata": {"labels": _labels(how) | labels | {LIVE_LABEL: "yes"}},
+            "spec": _pod(spec, task, cluster, how),
+        },
     }
+    if spec.kubernetes.queue is not None:
+        labels = labels | {_QUEUE_LABEL: spec.kubernetes.queue}
+    if spec.kubernetes.keep is not None:
+        job["ttlSecondsAfterFinished"] = math.ceil(spec.kubernetes.keep)
     if spec.deadlines.run is not None:
         job["activeDeadlineSeconds"] = max(1, math.ceil(spec.deadlines.run))
     return {
@@ -181,7 +201,7 @@ def _pod(spec: JobSpec, task: TaskName, cluster: Mapping[str, list[str]], how: R
         "env": _environment(spec, task, cluster, how),
         "ports": [{"name": "cluster", "containerPort": PORT, "protocol": "TCP"}],
         "resources": _resources(role, spec.kubernetes.gpu_resource),
-        "securityContext": {"allowPrivilegeEscalation": False},
+        "securityContext": _security(spec),
     }
     pod: dict[str, Any] = {
         "hostname": f"{task.job}-{task.index}",
@@ -191,6 +211,9 @@ def _pod(spec: JobSpec, task: TaskName, cluster: Mapping[str, list[str]], how: R
         "terminationGracePeriodSeconds": math.ceil(spec.deadlines.grace),
         "containers": [container],
     }
+    if spec.kubernetes.shm:
+        volumes += [{"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": str(spec.kubernetes.shm)}}]
+        mounts = [*mounts, {"name": "shm", "mountPath": "/dev/shm"}]
     workdir = spec.workdir
     if how.archive is not None:
         workdir = f"{_WORK}/{spec.workdir}" if spec.workdir else _WORK
@@ -203,7 +226,7 @@ def _pod(spec: JobSpec, task: TaskName, cluster: Mapping[str, list[str]], how: R
                 **pulled,
                 "command": ["python", "-m", "headwater.platform.archives", f"{_ARCHIVE}/archive", _WORK],
                 "volumeMounts": [unpacked, {"name": "archive", "mountPath": _ARCHIVE, "readOnly": True}],
-                "securityContext": {"allowPrivilegeEscalation": False},
+                "securityContext": _security(spec),
             }
         ]
         mounts = [*mounts, unpacked]
@@ -213,6 +236,15 @@ def _pod(spec: JobSpec, task: TaskName, cluster: Mapping[str, list[str]], how: R
         container["volumeMounts"] = mounts
     if volumes:
         pod["volumes"] = volumes
+    if spec.kubernetes.user is not None:
+        user = spec.kubernetes.user
+        pod["securityContext"] = {"runAsUser": user, "runAsGroup": user, "fsGroup": user}
+    if spec.kubernetes.image_pull_secrets:
+        pod["imagePullSecrets"] = [{"name": name} for name in spec.kubernetes.image_pull_secrets]
+    if spec.kubernetes.tolerations:
+        pod["tolerations"] = [one.model_dump(exclude_none=True) for one in spec.kubernetes.tolerations]
+    if spec.kubernetes.priority_class is not None:
+        pod["priorityClassName"] = spec.kubernetes.priority_class
     if role.node_selector:
         pod["nodeSelector"] = dict(role.node_selector)
     if spec.kubernetes.service_account is not None:
@@ -220,6 +252,69 @@ def _pod(spec: JobSpec, task: TaskName, cluster: Mapping[str, list[str]], how: R
     else:
         pod["automountServiceAccountToken"] = False
     return pod
+
+
+def _security(spec: JobSpec) -> dict[str, Any]:
+    """What a container may do: with a user of its own, what the standard ``restricted`` of pod security asks for."""
+    if spec.kubernetes.user is None:
+        return {"allowPrivilegeEscalation": False}
+    return {
+        "allowPrivilegeEscalation": False,
+        "runAsNonRoot": True,
+        "capabilities": {"drop": ["ALL"]},
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+
+
+def rights(namespace: str | None, account: str, *, nodes: bool) -> list[dict[str, Any]]:
+    """The objects that let a service account of ``namespace`` do what the server needs, and no more.
+
+    Args:
+      namespace: where jobs go; None for whatever is current.
+      account: the name of the service account, which is made, too.
+      nodes: whether it may also see machines and all pods, to tell what is free.
+    """
+    where = {} if namespace is None else {"namespace": namespace}
+    subject = {"kind": "ServiceAccount", "name": account, "namespace": namespace or "default"}
+    api = "rbac.authorization.k8s.io"
+    found: list[dict[str, Any]] = [
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": account, **where}},
+        {
+            "apiVersion": f"{api}/v1",
+            "kind": "Role",
+            "metadata": {"name": account, **where},
+            "rules": [
+                {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["create", "list", "delete"]},
+                {"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "delete", "patch"]},
+                {"apiGroups": [""], "resources": ["pods/log"], "verbs": ["get"]},
+                {"apiGroups": [""], "resources": ["services", "configmaps", "secrets"], "verbs": ["create", "delete"]},
+            ],
+        },
+        {
+            "apiVersion": f"{api}/v1",
+            "kind": "RoleBinding",
+            "metadata": {"name": account, **where},
+            "subjects": [subject],
+            "roleRef": {"apiGroup": api, "kind": "Role", "name": account},
+        },
+    ]
+    if nodes:
+        found += [
+            {
+                "apiVersion": f"{api}/v1",
+                "kind": "ClusterRole",
+                "metadata": {"name": f"{account}-machines"},
+                "rules": [{"apiGroups": [""], "resources": ["nodes", "pods"], "verbs": ["list"]}],
+            },
+            {
+                "apiVersion": f"{api}/v1",
+                "kind": "ClusterRoleBinding",
+                "metadata": {"name": f"{account}-machines"},
+                "subjects": [subject],
+                "roleRef": {"apiGroup": api, "kind": "ClusterRole", "name": f"{account}-machines"},
+            },
+        ]
+    return found
 
 
 def _role(spec: JobSpec, task: TaskName) -> RoleSpec:

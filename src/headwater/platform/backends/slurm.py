@@ -35,6 +35,7 @@ from headwater.platform.backends.slurm_ends import Asked, SlurmState, seconds, v
 from headwater.platform.backends.slurm_script import WORKING, SlurmRendering, batch_script
 from headwater.platform.host.folders import private_folder
 from headwater.platform.host.records import AttemptFolder
+from headwater.platform.spec import JobSpec
 from headwater.telemetry.progress import Progress
 
 _TIMEOUT_S = 60.0
@@ -99,6 +100,8 @@ class SlurmBackend(JobBackend):
             "attempt": order.attempt,
             "log_dir": str(order.log_dir.absolute()),
             "grace_s": order.spec.deadlines.grace,
+            # The job's folder is emptied between attempts, and its logs here go on.
+            "log_from": {path.name: path.stat().st_size for path in order.log_dir.glob("*.log")},
         }
         known = self._known(order.job_id)
         # Where the answer to this very submission was lost, the job may be over by now.
@@ -137,7 +140,7 @@ class SlurmBackend(JobBackend):
         folder = Path(fields["folder"])
         # Asked before the tasks are looked at: one that Slurm has ended writes no more.
         now = _state(fields["id"])
-        _fetch_logs(folder / "logs", Path(fields["log_dir"]))
+        _fetch_logs(folder / "logs", Path(fields["log_dir"]), fields.get("log_from", {}))
         tasks, restarts = _tasks(folder)
         result = _written(folder / f"result-{fields['attempt']}")
         asked = _written(folder / f"asked-{fields['attempt']}")
@@ -163,6 +166,11 @@ class SlurmBackend(JobBackend):
         fields = json.loads(handle)
         _run("scancel", fields["id"], unless=_UNKNOWN_JOB)
         shutil.rmtree(fields["folder"], ignore_errors=True)
+
+    def remove(self, job_id: str, spec: JobSpec) -> None:
+        for number in self._known(job_id).values():
+            _run("scancel", number, unless=_UNKNOWN_JOB)
+        shutil.rmtree(self._settings.folder / job_id, ignore_errors=True)
 
     def _known(self, job_id: str, *options: str) -> dict[int, str]:
         """The jobs of this name that Slurm has not ended, unless ``options`` say otherwise: attempts and numbers."""
@@ -220,11 +228,12 @@ def _written(path: Path) -> str | None:
     return None
 
 
-def _fetch_logs(source: Path, target: Path) -> None:
+def _fetch_logs(source: Path, target: Path, begins: Mapping[str, int]) -> None:
+    """Appends what tasks have printed to their logs here, of which that of this attempt begins at ``begins``."""
     for path in source.glob("*.log"):
         copy = target / path.name
         with path.open("rb") as file, copy.open("ab") as appended:
-            file.seek(appended.tell())
+            file.seek(max(0, appended.tell() - begins.get(path.name, 0)))
             shutil.copyfileobj(file, appended)
 
 

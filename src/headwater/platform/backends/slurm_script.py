@@ -73,6 +73,8 @@ def batch_script(spec: JobSpec, how: SlurmRendering) -> str:
         limit=limit,
         patience=math.ceil(spec.deadlines.grace) + 10,
         backoff=math.ceil(spec.restart.backoff),
+        max_backoff=math.ceil(spec.restart.max_backoff),
+        reset_after=math.ceil(spec.restart.reset_after),
         mark=JOB,
         job_id=how.job_id,
         steps="\n".join(f"    {step}" for step in steps),
@@ -129,7 +131,9 @@ rm -f "$folder/asked-{attempt}"
 trap 'asked' TERM
 
 restarts=0
+pause={backoff}
 while :; do
+    began=$SECONDS
     # A round is one start of all tasks. Each task first ends what other rounds have left on its node.
     round="$SLURM_JOB_ID.${{SLURM_RESTART_COUNT:-0}}.$restarts"
     export {mark}="{job_id}.$round" HEADWATER_SLURM_ROUND="$round"
@@ -147,13 +151,16 @@ while :; do
     end_all
     # Slurm may want to start an interrupted job again: that is no result.
     [ "$asked" -eq 1 ] || [ "$interrupted" -eq 1 ] && exit 143
-    if [ "$code" -eq 0 ] || [ "$restarts" -ge {limit} ]; then
+    # What ran for long is healthy again, and what cannot be run (127) will not be by another start.
+    [ $((SECONDS - began)) -ge {reset_after} ] && restarts=0 && pause={backoff}
+    if [ "$code" -eq 0 ] || [ "$code" -eq 127 ] || [ "$restarts" -ge {limit} ]; then
         result "$code"
         exit "$code"
     fi
     restarts=$((restarts + 1))
     echo "headwater: a task failed with exit code $code: restart $restarts of {limit} of the whole job"
-    sleep {backoff} & wait $!
+    sleep "$pause" & wait $!
+    pause=$((pause * 2 > {max_backoff} ? {max_backoff} : pause * 2))
 done
 """
 

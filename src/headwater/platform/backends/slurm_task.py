@@ -32,7 +32,7 @@ from headwater.io.sealed import read_text, seal
 from headwater.platform.archives import unpack
 from headwater.platform.host import guard
 from headwater.platform.host.gpus import CPU_ONLY
-from headwater.platform.host.keeper import Keeper
+from headwater.platform.host.keeper import CANNOT_START, Keeper
 from headwater.platform.host.ports import lease_folder, lease_ports, release_ports
 from headwater.platform.host.records import AttemptFolder
 from headwater.platform.spec import JobSpec, job_from_data
@@ -77,15 +77,20 @@ class SlurmTask:
         return code if code >= 0 else 128 - code
 
     def _keep_until_it_succeeds(self, address: str, addresses: dict[TaskName, str]) -> int:
-        attempt = 0
+        attempt = restarts = 0
+        rules = self._spec.restart
         while True:
+            began = time.monotonic()
             ended = self._keep(address, addresses, attempt)
             code: int = ended["code"]
-            if code == 0 or ended["stopped"] or ended["preempted"] or attempt == self._limit():
+            if time.monotonic() - began >= rules.reset_after:
+                restarts = 0
+            hopeless = code == CANNOT_START or restarts == self._limit()
+            if code == 0 or ended["stopped"] or ended["preempted"] or hopeless:
                 return code
             print(f"headwater: {self._task.job} {self._task.index} failed: {ended['reason']}", flush=True)
-            threading.Event().wait(min(self._spec.restart.backoff * 2**attempt, self._spec.restart.max_backoff))
-            attempt += 1
+            threading.Event().wait(min(rules.backoff * 2.0**restarts, rules.max_backoff))
+            attempt, restarts = attempt + 1, restarts + 1
 
     def _limit(self) -> int:
         restart = self._spec.restart
