@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help venv demo demo-towers demo-keras demo-platform bench test check compatibility stubs format docs clean
+.PHONY: help venv screenshots demo demo-towers demo-keras demo-platform bench test check compatibility stubs format docs clean
 
 help:
 	@echo 'make venv     the virtual environment $(VENV) with everything in it'
@@ -14,6 +14,7 @@ help:
 	@echo 'make demo-platform  the server with its page: two jobs, a worker is killed, another one added; ARGS=--keep goes on'
 	@echo 'make test     all tests; ARGS=... goes to pytest'
 	@echo 'make bench    Headwater beside TensorFlow 1.15, whose python PEER=... names'
+	@echo 'make screenshots  each state of the page, wide and narrow, light and dark, in build/browser'
 	@echo 'make check    style, types, layers, duplicated code, documents'
 	@echo 'make compatibility   docs/compatibility.md: the names of TensorFlow that are there'
 	@echo 'make stubs    what editors and type checkers read about the namespace tf'
@@ -44,6 +45,9 @@ bench: $(READY)
 
 test: $(READY)
 	$(BIN)/python -m pytest $(ARGS)
+
+screenshots: $(READY)
+	$(BIN)/python -m pytest tests/browser/test_states.py $(ARGS)
 
 check: $(READY)
 	$(BIN)/ruff check

@@ -84,6 +84,14 @@ class Sampler:
         samples: list[Sample] = []
         for name, task in record.state.tasks.items():
             usage = record.usages.get(name)
+            if not task.phase.alive and task.ended_at is not None and task.step is not None:
+                # How far it came in the end, however short it was.
+                if self._at.get((record.id, name), 0.0) < task.ended_at:
+                    self._at[record.id, name] = task.ended_at
+                    samples.append(
+                        Sample(task=task.label, at=task.ended_at, step=task.step, loss=task.loss, metrics=task.metrics)
+                    )
+                continue
             if task.phase is not TaskPhase.RUNNING or task.started_at is None or (task.step is None and usage is None):
                 continue
             interval = max(self._interval_s, (now - task.started_at) / _SAMPLES)

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import yaml
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
+from pydantic import StringConstraints
 
 from headwater.platform.access import SESSION_COOKIE, PlatformOf, check_rate, client_of
 from headwater.platform.api import JobId
-from headwater.platform.auth import SESSION_S
+from headwater.platform.auth import SESSION_S, Identity
 from headwater.platform.errors import Refused
 from headwater.platform.service import Platform
-from headwater.platform.states import AskRestart, AskScale, AskStop, label
+from headwater.platform.states import AskRestart, AskScale, AskStop, JobPhase, label
 from headwater.platform.views import EventView, JobSummary, JobView
 from headwater.platform.web.forms import DEFAULTS, ROLES, draft
 from headwater.platform.web.picture import BOX_HEIGHT, BOX_WIDTH, draw
@@ -26,8 +31,19 @@ _STATIC = Path(__file__).with_name("static")
 _TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml", ".txt": "text/plain"}
 _FILES = {path.name: path for path in _STATIC.iterdir()}
 _ON_PAGE = 50
+_MOST_SEARCHED = 1000
+_MOST_COMPARED = 8
 _EVENTS = 200
 
+JobName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]{1,64}$")]
+_SORTS: dict[str, tuple[str, Callable[[JobSummary], Any]]] = {
+    "latest": ("latest first", lambda job: -job.submitted_at),
+    "name": ("name", lambda job: (job.name, -job.submitted_at)),
+    "state": ("state", lambda job: (job.phase.value, -job.submitted_at)),
+    "step": ("furthest step", lambda job: -(job.step or 0)),
+    "loss": ("lowest loss", lambda job: _loss(job)),
+    "time": ("longest run", lambda job: (job.started_at or math.inf) - (job.ended_at or time.time())),
+}
 Before = Annotated[float | None, Query(ge=0, le=1e11)]
 
 
@@ -75,16 +91,87 @@ def sign_out(request: Request, platform: PlatformOf, identity: Visitor) -> Respo
     return response
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Wanted:
+    """Which jobs a list shows, and in which order.
+
+    Attributes:
+      q: part of a name, an id or an owner.
+      phase: only those in it; empty for all.
+      backend: only those of it; empty for all.
+      sort: one of `_SORTS`.
+    """
+
+    q: str = ""
+    phase: str = ""
+    backend: str = ""
+    sort: str = "latest"
+
+    @property
+    def filters(self) -> bool:
+        """Whether some jobs may be left out."""
+        return bool(self.q or self.phase or self.backend)
+
+
+def _wanted(
+    q: Annotated[str, Query(max_length=100)] = "",
+    phase: Annotated[str, Query(max_length=20)] = "",
+    backend: Annotated[str, Query(max_length=20)] = "",
+    sort: Annotated[str, Query(max_length=20)] = "latest",
+) -> Wanted:
+    return Wanted(q=q.strip(), phase=phase, backend=backend, sort=sort)
+
+
+WantedJobs = Annotated[Wanted, Depends(_wanted)]
+
+
 @router.get("/")
-def jobs(request: Request, platform: PlatformOf, identity: Visitor, before: Before = None) -> Response:
-    """All jobs, the latest first."""
-    return render(request, "jobs.html", identity=identity, **_listed(platform, before))
+def jobs(
+    request: Request, platform: PlatformOf, identity: Visitor, wanted: WantedJobs, before: Before = None
+) -> Response:
+    """Jobs, the latest first unless the list is sorted in another way."""
+    return render(
+        request,
+        "jobs.html",
+        identity=identity,
+        phases=[phase.value for phase in JobPhase],
+        backends=list(platform.manager.lanes),
+        sorts=[(name, title) for name, (title, _) in _SORTS.items()],
+        **_listed(platform, identity, wanted, before),
+    )
 
 
 @router.get("/rows")
-def rows(request: Request, platform: PlatformOf, identity: Visitor, before: Before = None) -> Response:
+def rows(
+    request: Request, platform: PlatformOf, identity: Visitor, wanted: WantedJobs, before: Before = None
+) -> Response:
     """The list alone, as it is now."""
-    return render(request, "rows.html", **_listed(platform, before))
+    return render(request, "rows.html", **_listed(platform, identity, wanted, before))
+
+
+@router.get("/compare")
+def compare(
+    request: Request,
+    platform: PlatformOf,
+    identity: Visitor,
+    job: Annotated[list[JobName] | None, Query(max_length=_MOST_COMPARED)] = None,
+) -> Response:
+    """The curves of several jobs in one picture."""
+    records = [platform.manager.job(job_id) for job_id in dict.fromkeys(job or ())]
+    names = sorted({name for record in records for name in record.settings})
+    labels = [
+        {"id": record.id, "label": ", ".join(f"{name}={value}" for name, value in record.settings.items()) or record.id}
+        for record in records
+    ]
+    return render(
+        request,
+        "compare.html",
+        identity=identity,
+        jobs=[JobSummary.of(record) for record in records],
+        names=names,
+        settings={record.id: record.settings for record in records},
+        labels=labels,
+    )
 
 
 @router.get("/new")
@@ -153,14 +240,36 @@ def delete(job_id: JobId, platform: PlatformOf, identity: Runner) -> Response:
     return _go("/")
 
 
-def _listed(platform: Platform, before: float | None) -> dict[str, Any]:
-    found = platform.jobs(before=before, limit=_ON_PAGE)
+def _listed(platform: Platform, identity: Identity, wanted: Wanted, before: float | None) -> dict[str, Any]:
+    plain = wanted == Wanted()
+    # What is searched or sorted is looked through whole, as far back as jobs are remembered in number.
+    found = platform.jobs(before=before, limit=_ON_PAGE if plain else _MOST_SEARCHED)
+    shown = [JobSummary.of(record) for record in found]
+    if not plain:
+        _, key = _SORTS.get(wanted.sort, _SORTS["latest"])
+        shown = sorted((view for view in shown if _is_wanted(view, wanted)), key=key)[:_ON_PAGE]
     return {
-        "jobs": [JobSummary.of(record) for record in found],
+        "jobs": shown,
         "before": before,
-        "older": found[-1].submitted_at if len(found) == _ON_PAGE else None,
+        "older": found[-1].submitted_at if plain and len(found) == _ON_PAGE else None,
         "counts": platform.store.counts(),
+        "wanted": wanted,
+        "filtered": wanted.filters,
+        "may_run": identity.may("run"),
     }
+
+
+def _is_wanted(job: JobSummary, wanted: Wanted) -> bool:
+    text = wanted.q.lower()
+    return (
+        (not text or text in job.id.lower() or text in job.owner.lower())
+        and wanted.phase in ("", job.phase.value)
+        and wanted.backend in ("", job.backend)
+    )
+
+
+def _loss(job: JobSummary) -> float:
+    return job.loss if isinstance(job.loss, float) else math.inf
 
 
 def _shown(platform: Platform, job_id: str) -> dict[str, Any]:

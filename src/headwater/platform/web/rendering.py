@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import signal
 import time
 from typing import Any
 
@@ -70,6 +71,23 @@ def clock(at: float | None) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at)) if at is not None else NOTHING
 
 
+def code(value: int | None) -> str:
+    """How a task ended, by its exit code, for people: ``ended by SIGTERM``, ``exit code 3``."""
+    if value is None:
+        return NOTHING
+    if value >= 0:
+        return f"exit code {value}"
+    try:
+        return f"ended by {signal.Signals(-value).name}"
+    except ValueError:  # a real-time signal has a number only
+        return f"ended by signal {-value}"
+
+
+def ended(reason: str, value: int | None) -> str:
+    """Why a task ended: the reason that was given, or what its exit code says."""
+    return reason or code(value)
+
+
 def _environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("headwater.platform.web"),
@@ -78,7 +96,9 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(duration=duration, number=number, moment=moment, clock=clock, size=format_size)
+    shown: dict[str, Any] = {"duration": duration, "number": number, "moment": moment, "clock": clock}
+    shown |= {"size": format_size, "code": code, "ended": ended}
+    environment.filters.update(shown)
     return environment
 
 

@@ -4,10 +4,10 @@
 document.addEventListener("DOMContentLoaded", async () => {
   const overview = document.getElementById("overview");
   const jobId = overview.dataset.job;
-  const OVER = ["succeeded", "failed", "stopped"];
+  const OVER = ["succeeded", "failed", "stopped"], SAMPLES_MS = 4000;
   let phase = overview.dataset.phase;
   const over = () => OVER.includes(phase);
-  const plots = headwater.plots(document.getElementById("plots"));
+  const plots = headwater.plots(document.getElementById("plots"), { smoothing: document.getElementById("smoothing") });
   const logs = headwater.logs(jobId, over);
   const buttons = () => {
     for (const element of document.querySelectorAll("[data-while]"))
@@ -15,9 +15,39 @@ document.addEventListener("DOMContentLoaded", async () => {
   };
   buttons();
 
-  const answer = await fetch(`/api/v1/jobs/${jobId}/samples`);
-  if (answer.ok) (await answer.json()).forEach(plots.add);
-  plots.draw();
+  // One part of the page alone, over its full width, or all of it.
+  const views = [...document.querySelectorAll("[data-view]")];
+  const show = (view) => {
+    document.body.dataset.shown = view;
+    for (const button of views) button.setAttribute("aria-pressed", String(button.dataset.view === view));
+    window.dispatchEvent(new Event("resize"));
+  };
+  for (const button of views) button.addEventListener("click", () => show(button.dataset.view));
+  if (location.hash === "#logs") show("logs");
+
+  // A task in the picture, the table or an event leads to its log.
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest("[data-log]");
+    if (!link) return;
+    event.preventDefault();
+    logs.choose(link.dataset.log);
+    const title = document.getElementById("logs-title");
+    title.scrollIntoView();
+    document.getElementById("log").focus({ preventScroll: true });
+  });
+
+  let latest = 0, asked = 0;
+  const sample = async () => {
+    asked = Date.now();
+    const answer = await fetch(`/api/v1/jobs/${jobId}/samples?after=${latest}`);
+    if (!answer.ok) return;
+    for (const entry of await answer.json()) {
+      plots.add(entry);
+      latest = Math.max(latest, entry.at);
+    }
+    plots.draw();
+  };
+  await sample();
 
   const begun = Date.now();
   const stream = headwater.stream(`/api/v1/jobs/${jobId}/stream`, {
@@ -30,11 +60,8 @@ document.addEventListener("DOMContentLoaded", async () => {
       headwater.changed();
       buttons();
       logs.tasks(job.tasks.map((task) => task.name));
-      const at = Date.now() / 1000;
-      for (const task of job.tasks)
-        if (task.phase === "running")
-          plots.add({ task: task.name, at, step: task.step, steps_per_s: task.steps_per_s, loss: task.loss, usage: task.usage });
-      plots.draw();
+      // By the server's clock alone: a browser's may differ.
+      if (over() || Date.now() - asked > SAMPLES_MS) sample();
       if (was && !over()) logs.reopen();
     },
   }, { done: over });

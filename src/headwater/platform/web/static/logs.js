@@ -1,21 +1,20 @@
-// The live log of a job: lines as they come, by task, with a search. Lines are text, never markup.
+// The log of a job: lines as they come, in the order of time, by task; a search over all of it at the server. Lines are
+// text, never markup.
 "use strict";
 
 headwater.logs = function (jobId, over) {
-  const MOST_LINES = 5000;
-  const box = document.getElementById("log");
-  const task = document.getElementById("log-task");
-  const search = document.getElementById("log-search");
-  const follow = document.getElementById("log-follow");
-  const count = document.getElementById("log-count");
-  let pending = [];
-  let hits = 0;
+  const MOST_LINES = 5000, FIRST = 1000;
+  const [box, task, search, follow, count, more, download] =
+    ["log", "log-task", "log-search", "log-follow", "log-count", "log-more", "log-download"].map((id) => document.getElementById(id));
+  let pending = [], rows = 0, dropped = 0, whole = true, cursor = null, searching = 0;
 
-  const matches = (line) => !search.value || line.toLowerCase().includes(search.value.toLowerCase());
-
+  const clock = (at) => {
+    if (at === null || at === undefined) return "";
+    const when = new Date(at * 1000), two = (value) => String(value).padStart(2, "0");
+    return `${two(when.getHours())}:${two(when.getMinutes())}:${two(when.getSeconds())}`;
+  };
   const fill = (element, line) => {
-    const wanted = search.value.toLowerCase();
-    const parts = [];
+    const wanted = search.value.toLowerCase(), parts = [];
     let from = 0;
     if (wanted) {
       const lower = line.toLowerCase();
@@ -28,79 +27,103 @@ headwater.logs = function (jobId, over) {
     }
     element.replaceChildren(...parts, line.slice(from));
   };
-
-  const show = (row) => {
-    const shown = matches(row.line);
-    row.element.hidden = !shown;
-    if (shown) fill(row.text, row.line);
-    hits += shown;
+  const row = ({ task: name, line, at }) => {
+    const element = document.createElement("div");
+    const [when, label, text] = ["time", "span", "span"].map((kind) => document.createElement(kind));
+    when.textContent = clock(at);
+    if (at) { when.dateTime = new Date(at * 1000).toISOString(); when.title = new Date(at * 1000).toLocaleString(); }
+    label.className = `from task-${headwater.colour(name)}`;
+    label.textContent = name;
+    fill(text, line);
+    element.append(when, label, text);
+    return element;
   };
-
-  let rows = [];
+  const lines = (number) => `${number.toLocaleString("en")} line${number === 1 ? "" : "s"}`;
   const tell = () => {
-    const all = `${rows.length} line${rows.length === 1 ? "" : "s"}`;
-    count.textContent = search.value ? `${hits} of ${all}` : all;
+    count.textContent = !dropped && whole ? lines(rows) : `The latest ${lines(rows)}; search looks through all of them, and so does the download.`;
   };
-
   const flush = () => {
-    const lines = pending;
+    const fresh = pending;
     pending = [];
+    dropped += Math.max(0, fresh.length - MOST_LINES);
     const part = document.createDocumentFragment();
-    for (const { task: name, line } of lines.slice(-MOST_LINES)) {
-      const element = document.createElement("div");
-      const label = document.createElement("span");
-      const text = document.createElement("span");
-      label.className = `from task-${headwater.colour(name)}`;
-      label.textContent = name;
-      element.append(label, text);
-      const row = { element, text, line };
-      fill(text, line);
-      show(row);
-      rows.push(row);
-      part.append(element);
-    }
+    for (const entry of fresh.slice(-MOST_LINES)) part.append(row(entry));
+    rows += part.childElementCount;
     box.append(part);
-    for (const row of rows.splice(0, Math.max(0, rows.length - MOST_LINES))) {
-      hits -= !row.element.hidden;
-      row.element.remove();
-    }
+    for (; rows > MOST_LINES; rows -= 1, dropped += 1) box.firstElementChild.remove();
     tell();
     if (follow.checked) box.scrollTop = box.scrollHeight;
   };
-
   const clear = () => {
     pending = [];
-    rows = [];
-    hits = 0;
+    rows = dropped = 0;
     box.replaceChildren();
-    tell();
   };
 
   const address = () => {
-    const query = new URLSearchParams({ tail: "1000" });
+    const query = new URLSearchParams({ tail: FIRST });
     if (task.value) query.set("task", task.value);
     return `/api/v1/jobs/${jobId}/logs?${query}`;
   };
+  let begun = 0;
   const stream = headwater.stream(address, {
     message(entry) {
+      if (search.value) return;
+      // What comes at once, and as much as was asked for, is not all of it.
+      begun += 1;
+      whole = begun < FIRST;
       if (!pending.length) requestAnimationFrame(flush);
       pending.push(entry);
     },
-  }, { opened: clear, done: over });
+  }, { opened() { begun = 0; whole = true; if (!search.value) clear(); }, done: over });
 
-  task.addEventListener("change", () => stream.reopen());
-  search.addEventListener("input", () => {
-    hits = 0;
-    rows.forEach(show);
-    tell();
-    if (follow.checked) box.scrollTop = box.scrollHeight;
-  });
+  // Looks through all of the log, at the server: some lines at a time.
+  const find = async () => {
+    const own = (searching += 1);
+    const query = new URLSearchParams({ text: search.value, limit: 500 });
+    if (task.value) query.set("task", task.value);
+    if (cursor) query.set("cursor", cursor);
+    const answer = await fetch(`/api/v1/jobs/${jobId}/search?${query}`);
+    if (own !== searching || !search.value) return;
+    if (!answer.ok) return headwater.problem((await answer.json()).message);
+    const found = await answer.json();
+    if (!cursor) clear();
+    const part = document.createDocumentFragment();
+    for (const entry of found.lines) part.append(row(entry));
+    rows += found.lines.length;
+    box.append(part);
+    cursor = found.cursor;
+    more.hidden = !cursor;
+    count.textContent = `${lines(rows)} with “${search.value}”${cursor ? " so far" : ""}`;
+  };
+  let soon = null;
+  const look = () => {
+    clearTimeout(soon);
+    cursor = null;
+    more.hidden = true;
+    if (!search.value) { searching += 1; stream.reopen(); return; }
+    soon = setTimeout(find, 250);
+  };
+  const address_of_all = () => {
+    download.href = `/api/v1/jobs/${jobId}/download${task.value ? `?task=${task.value}` : ""}`;
+  };
+
+  task.addEventListener("change", () => { address_of_all(); if (search.value) look(); else stream.reopen(); });
+  search.addEventListener("input", look);
+  more.addEventListener("click", find);
   follow.addEventListener("change", () => { if (follow.checked) box.scrollTop = box.scrollHeight; });
-  box.addEventListener("wheel", (event) => { if (event.deltaY < 0) follow.checked = false; }, { passive: true });
+  // However one scrolls: away from the end stops to follow, and back at the end goes on.
+  box.addEventListener("scroll", () => { follow.checked = box.scrollTop + box.clientHeight >= box.scrollHeight - 4; }, { passive: true });
   document.getElementById("log-form").addEventListener("submit", (event) => event.preventDefault());
+  address_of_all();
 
   return {
     reopen: stream.reopen,
+    // Shows what one task printed.
+    choose(name) {
+      task.value = name;
+      task.dispatchEvent(new Event("change"));
+    },
     // Tasks come and go when a job is scaled.
     tasks(names) {
       const known = [...task.options].slice(1).map((option) => option.value);
@@ -108,7 +131,7 @@ headwater.logs = function (jobId, over) {
       const chosen = task.value;
       task.replaceChildren(task.options[0], ...names.map((name) => new Option(name)));
       task.value = names.includes(chosen) ? chosen : "";
-      stream.reopen();
+      if (!search.value) stream.reopen();
     },
   };
 };
