@@ -1,4 +1,4 @@
-"""The processes of a mirrored job find each other: a channel between every two of them, and one for heartbeats."""
+"""The processes of a mirrored job find each other: a channel between every two of them, and lifelines."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from headwater.cluster.names import TaskName
 from headwater.collectives.collective import Collective
 from headwater.collectives.pulse import Pulse, heartbeat_s
 from headwater.errors import DeadlineExceededError, OpError
-from headwater.task.kinds import OPEN_COLLECTIVE, OPEN_HEARTBEATS
+from headwater.task.kinds import OPEN_COLLECTIVE
 from headwater.transport.channel import Channel
 from headwater.transport.connect import connect
 from headwater.transport.frames import Frame
 from headwater.transport.handshake import Identity, new_generation
-from headwater.transport.listener import Listener
+from headwater.transport.listener import Listener, listens_here
 from headwater.transport.options import TransportOptions
 from headwater.transport.security import Security
 from headwater.transport.waiting import Patience, Waiter
@@ -109,7 +109,7 @@ class Group:
         self._closed = threading.Event()
         self._arrived = threading.Condition()
         self._channels: dict[int, Channel] = {}
-        self._pulse = Pulse(silence_s, self._silent)
+        self._pulse = Pulse(silence_s, self._silent, me=self._me, security=self._security)
         try:
             self._listener = Listener(
                 members[rank].address,
@@ -123,7 +123,6 @@ class Group:
             self._workplace.close()
             raise
         self._listener.start()
-        self._pulse.start()
         try:
             self._meet()
         except BaseException:
@@ -132,11 +131,13 @@ class Group:
 
     def _meet(self) -> None:
         for rank in range(self.rank):
-            for kind in (OPEN_COLLECTIVE, OPEN_HEARTBEATS):
-                channel = self._dial(self.members[rank])
-                channel.send(Frame(kind))
-                self._add(rank, channel, kind)
+            channel = self._dial(self.members[rank])
+            channel.send(Frame(OPEN_COLLECTIVE))
+            self._add(rank, channel)
         self._wait_for_all()
+        for rank, member in enumerate(self.members):
+            if rank != self.rank and not listens_here(member.address):
+                self._pulse.listen(rank, str(member.task), member.address)
         names = [str(member) for member in self.members]
         self.collective: Collective = Collective(self.rank, names, self._channels)
         self.collective.barrier(f"start of a job of {len(names)} processes")
@@ -154,16 +155,13 @@ class Group:
         kind = channel.recv(_HELLO_S).kind
         task = channel.peer.partition(" ")[0]
         for rank, member in enumerate(self.members):
-            if str(member.task) == task and rank > self.rank and kind in (OPEN_COLLECTIVE, OPEN_HEARTBEATS):
-                self._add(rank, channel, kind)
+            if str(member.task) == task and rank > self.rank and kind == OPEN_COLLECTIVE:
+                self._add(rank, channel)
                 self._closed.wait()
                 return
         _log.warning("%s sent %s away, which is no process of higher rank in this job", self._me.task, channel.peer)
 
-    def _add(self, rank: int, channel: Channel, kind: int) -> None:
-        if kind == OPEN_HEARTBEATS:
-            self._pulse.add(rank, channel)
-            return
+    def _add(self, rank: int, channel: Channel) -> None:
         with self._arrived:
             earlier = self._channels.get(rank)
             if earlier is not None and not earlier.peer_gone():

@@ -1,27 +1,25 @@
-"""Heartbeats: the processes of a group tell each other that they are there, whatever they compute meanwhile.
+"""Heartbeats: the processes of a group hear of each other that they are there, whatever they compute meanwhile.
 
 A process that is killed closes its channels; one that is stopped, or whose machine or network is gone, does not. So
-every two processes have a second channel, on which each sends a frame every so often from a thread of its own. Who is
-not heard for long is lost. Who computes, saves or waits for data goes on sending.
+each has a lifeline to every other one (`headwater.transport.lifeline`). Who is stopped, or not heard, for long is lost.
+Who computes, saves or waits for data is heard.
 """
 
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
-from headwater.errors import DeadlineExceededError, OpError
-from headwater.task.kinds import HEARTBEAT
-from headwater.transport.channel import Channel
-from headwater.transport.frames import Frame
+from headwater.cluster.addresses import Address
+from headwater.transport.handshake import Identity
+from headwater.transport.lifeline import Lifeline
+from headwater.transport.security import Security
 from headwater.transport.waiting import positive_seconds_from
 
 VARIABLE = "HEADWATER_HEARTBEAT_S"
 _DEFAULT_S = 10.0
-#: A process that is there is heard this often before it would be given up.
-_BEATS = 8
+#: Less silence than this says nothing: signs of life come once a second.
+_LEAST_S = 4.0
 
 
 def heartbeat_s(environ: Mapping[str, str]) -> float:
@@ -33,88 +31,47 @@ def heartbeat_s(environ: Mapping[str, str]) -> float:
     return positive_seconds_from(environ, VARIABLE, _DEFAULT_S)
 
 
-@dataclass(kw_only=True, slots=True)
-class _Peer:
-    channel: Channel
-    heard: float
-
-
 class Pulse:
-    """This process's heart, and its ear for the others'.
+    """This process's ear for the others'.
 
     Args:
-      silence_s: who is not heard for so long is lost, in seconds.
-      on_silent: called with the rank of a process that is lost, and words that say so.
-      clock: seconds that only grow.
+      silence_s: who is stopped or not heard for so long is lost, in seconds.
+      on_silent: called with the rank of a process that is lost, and words that say why; once for each.
+      me: this process.
+      security: what it shows and asks for.
     """
 
     def __init__(
-        self, silence_s: float, on_silent: Callable[[int, str], None], *, clock: Callable[[], float] = time.monotonic
+        self, silence_s: float, on_silent: Callable[[int, str], None], *, me: Identity, security: Security
     ) -> None:
-        self._silence_s = silence_s
+        self._lost_after_s = silence_s
         self._on_silent = on_silent
-        self._clock = clock
+        self._me = me
+        self._security = security
         self._lock = threading.Lock()
-        self._peers: dict[int, _Peer] = {}
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="headwater heartbeat", daemon=True)
+        self._lifelines: dict[int, Lifeline] = {}
 
-    def start(self) -> None:
-        """Begins to beat."""
-        self._thread.start()
+    def listen(self, rank: int, task: str, address: Address) -> None:
+        """From now on the process of that rank is listened for."""
 
-    def add(self, rank: int, channel: Channel) -> None:
-        """From now on the process of that rank hears this one over ``channel``, and is listened for."""
-        with self._lock:
-            earlier = self._peers.get(rank)
-            self._peers[rank] = _Peer(channel=channel, heard=self._clock())
-        if earlier is not None:
-            earlier.channel.close()
-
-    def beat(self) -> None:
-        """Tells all others that this process is there, and hears who else is."""
-        with self._lock:
-            peers = dict(self._peers)
-        for rank, peer in peers.items():
-            try:
-                peer.channel.send(Frame(HEARTBEAT))
-                if self._hears(peer):
-                    continue
-                peer.channel.close()
-            except OpError:
-                # It has ended. The channel of its steps shows that, after what it had still to say there.
-                silent = False
-            else:
-                silent = True
+        def changed(reason: str) -> None:
             with self._lock:
-                if self._peers.get(rank) is peer:
-                    del self._peers[rank]
-            if silent:
-                self._on_silent(
-                    rank,
-                    f"nothing was heard of it for {self._silence_s:g} s, not even a heartbeat: it was stopped, or its "
-                    "machine or network is gone",
-                )
+                lifeline = self._lifelines.pop(rank, None)
+            if reason and lifeline is not None:
+                lifeline.close()
+                self._on_silent(rank, reason)
 
-    def _hears(self, peer: _Peer) -> bool:
-        """Whether there was a sign of life lately; raises what the channel does where the other end is closed."""
-        # What has come is looked at before the clock is: this process may have been the one that stood still.
-        try:
-            while True:
-                peer.channel.recv(0)
-                peer.heard = self._clock()
-        except DeadlineExceededError:
-            return self._clock() - peer.heard < self._silence_s
-
-    def _run(self) -> None:
-        while not self._ended.wait(self._silence_s / _BEATS):
-            self.beat()
+        wanted = Identity(task=task, generation=0)
+        lifeline = self._lifelines[rank] = Lifeline(
+            address, me=self._me, wanted=wanted, security=self._security, on_change=changed,
+            silence_s=max(_LEAST_S, self._lost_after_s), stopped_s=self._lost_after_s,
+        )  # fmt: skip
+        lifeline.start()
 
     def close(self) -> None:
-        """Ends it; the others hear of that."""
-        self._ended.set()
+        """Ends it."""
         with self._lock:
-            peers = list(self._peers.values())
-            self._peers.clear()
-        for peer in peers:
-            peer.channel.close()
+            lifelines = list(self._lifelines.values())
+            self._lifelines.clear()
+        for lifeline in lifelines:
+            lifeline.close()

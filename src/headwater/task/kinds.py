@@ -22,8 +22,6 @@ HOLD: Final = 7
 
 # Collectives of mirrored groups: `headwater.collectives`
 OPEN_COLLECTIVE: Final = 16
-OPEN_HEARTBEATS: Final = 17
-HEARTBEAT: Final = 18
 PART: Final = 19
 SUM: Final = 20
 VALUE: Final = 21

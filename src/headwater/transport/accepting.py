@@ -13,6 +13,7 @@ from headwater.transport.handshake import (
     ACCEPTED,
     ACCEPTING,
     DIALLING,
+    LIFELINE,
     NONCE_BYTES,
     PREAMBLE,
     TICKET,
@@ -54,7 +55,7 @@ def receive_greeting(
     me: Identity,
     security: Security,
     tls: ssl.SSLContext | None,
-    make_offer: Callable[[Identity], Offer | None],
+    make_offer: Callable[[Identity, bool], Offer | None],
     redeem: Callable[[bytes], Identity | None],
 ) -> Met | None:
     """Finds out who is there, after the preamble was read.
@@ -64,7 +65,7 @@ def receive_greeting(
       me: this end.
       security: this end's.
       tls: the context for TLS, None where this end does not speak it.
-      make_offer: what to offer to an end that has proved who it is.
+      make_offer: what to offer to an end that has proved who it is, and whether that wants a lifeline.
       redeem: who was given this ticket, None when nobody was.
 
     Returns:
@@ -90,7 +91,7 @@ def _receive_greeting(
     me: Identity,
     security: Security,
     tls: ssl.SSLContext | None,
-    make_offer: Callable[[Identity], Offer | None],
+    make_offer: Callable[[Identity, bool], Offer | None],
     redeem: Callable[[bytes], Identity | None],
 ) -> Met | None:
     flags = talk.receive(1)[0]
@@ -106,8 +107,9 @@ def _receive_greeting(
             raise Refusal(Problem.CERTIFICATE, f"no TLS connection: {tls_reason(error)}") from error
     nonce = secrets.token_bytes(NONCE_BYTES)
     talk.send_message(VERSION, nonce)
-    peer = _receive_identity(talk, nonce, me, security, make_offer)
-    return Met(talk.sock, peer) if peer is not None else None
+    lifeline = bool(flags & LIFELINE)
+    peer = _receive_identity(talk, nonce, me, security, lambda peer: make_offer(peer, lifeline))
+    return Met(talk.sock, peer, lifeline=lifeline) if peer is not None else None
 
 
 def _receive_ticket(talk: Talk, redeem: Callable[[bytes], Identity | None]) -> Met:

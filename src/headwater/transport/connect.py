@@ -50,6 +50,30 @@ def connect(
         raise failure_of(error) from error
 
 
+def connect_lifeline(
+    address: Address, *, me: Identity, wanted: Identity, security: Security, timeout_s: float
+) -> socket.socket:
+    """Opens a connection on which the task is heard; see `headwater.transport.lifeline`. Arguments and errors are those
+    of `connect`."""
+    try:
+        sock = dial(address, timeout_s=timeout_s)
+        security = _at_other_end(sock, security)
+        return greet(
+            sock, me=me, wanted=wanted, host=address.host, security=security, timeout_s=timeout_s, lifeline=True
+        ).sock
+    except (OSError, EOFError) as error:
+        raise failure_of(error) from error
+
+
+def _at_other_end(sock: socket.socket, security: Security) -> Security:
+    """`Security.at` the address to which ``sock``, which is closed on errors, is connected."""
+    try:
+        return security.at(sock.getpeername()[0])
+    except BaseException:
+        sock.close()
+        raise
+
+
 def _introduce(
     sock: socket.socket,
     address: Address,
@@ -59,10 +83,7 @@ def _introduce(
     options: TransportOptions,
     timeout_s: float,
 ) -> Channel:
-    with contextlib.ExitStack() as on_failure:
-        on_failure.callback(sock.close)
-        security = security.at(sock.getpeername()[0])
-        on_failure.pop_all()
+    security = _at_other_end(sock, security)
     met = greet(sock, me=me, wanted=wanted, host=address.host, security=security, timeout_s=timeout_s)
     with contextlib.ExitStack() as closing:
         closing.callback(met.sock.close)

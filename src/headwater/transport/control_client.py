@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any, cast
@@ -29,19 +30,14 @@ from headwater.transport.grpc_channel import open_grpc_channel
 from headwater.transport.grpc_settings import COMMON_OPTIONS, OURS
 from headwater.transport.handlers import DeviceInfo, TaskStatus
 from headwater.transport.handshake import Identity
+from headwater.transport.lifeline import UNKNOWN_S, Lifeline
+from headwater.transport.listener import listens_here
 from headwater.transport.options import TransportOptions
 from headwater.transport.problems import ConnectFailure, Problem, failure_of
 from headwater.transport.security import Security
 
-#: A peer that was stopped, or whose machine is gone, answers no ping: asked this often, in ms ...
-_PING_EVERY_MS = 1500
-#: ... and given up after this time without an answer. Without the second option gRPC waits a minute.
-_PING_TIMEOUT_MS = 2500
 _OPTIONS = (
     *COMMON_OPTIONS,
-    ("grpc.keepalive_time_ms", _PING_EVERY_MS),
-    ("grpc.keepalive_timeout_ms", _PING_TIMEOUT_MS),
-    ("grpc.http2.ping_timeout_ms", _PING_TIMEOUT_MS),
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", 1000),
     ("grpc.max_reconnect_backoff_ms", 2000),
@@ -51,8 +47,29 @@ _OPTIONS = (
     ("grpc.use_local_subchannel_pool", 1),
 )
 
+
+def _pings(every_ms: int, timeout_ms: int) -> tuple[tuple[str, int], ...]:
+    """Asks the other end for an answer so often, and gives up when none comes. Threads of Python pass on what is asked:
+    a task that holds the interpreter's lock answers late."""
+    return (
+        ("grpc.keepalive_time_ms", every_ms),
+        ("grpc.keepalive_timeout_ms", timeout_ms),
+        # Without this gRPC waits a minute.
+        ("grpc.http2.ping_timeout_ms", timeout_ms),
+    )
+
+
+#: Of a client that asks something and leaves.
+_IMPATIENT = _pings(1500, 2500)
+#: Where nothing but gRPC may get through, and so perhaps no lifeline.
+_PATIENT = _pings(10_000, 90_000)
+#: Beside a lifeline: to keep connections that are not used in the memory of what lies between.
+_RARE = _pings(30_000, 600_000)
+
 #: How long a call may take that only asks or tells something, in seconds.
 _SHORT_S = 10.0
+#: The same while the task shows that it lives: it computes, or its machine is loaded.
+_ALIVE_S = 600.0
 #: How long to wait before watching a task again that was lost, in seconds.
 _WATCH_AGAIN_S = 1.0
 #: How long to look what is wrong with an address, in seconds.
@@ -60,6 +77,9 @@ _DIAL_S = 5.0
 #: How long a call may take that lets the other end plan or compile, in seconds.
 _LONG_S = 600.0
 
+#: Who listens on a lifeline, and to whom: to the task that is there.
+_LISTENS = Identity(task="a listener for signs of life", generation=0)
+_ANY = Identity(task="", generation=0)
 _PROBLEMS = {UNAUTHENTICATED: Problem.TOKEN, FAILED_PRECONDITION: Problem.OTHER_TASK, ABORTED: Problem.GENERATION}
 
 
@@ -70,17 +90,33 @@ class ControlClient:
       address: the task's, as in the cluster spec.
       peer: what messages call it.
       security: what this end shows and asks for.
-      on_lost: called each time `lost` becomes true, in some thread.
+      on_lost: called each time `lost` becomes true, in some thread. Only with it the client has a `Lifeline` to the
+        task, and calls that run end with UnavailableError when the task is lost.
+      inside_grpc: perhaps nothing but gRPC gets through to the task, and it is never heard.
+
+    Attributes:
+      reason: why the task is lost, in words; empty where it ended, or is not lost.
     """
 
     def __init__(
-        self, address: Address, *, peer: str, security: Security, on_lost: Callable[[], None] | None = None
+        self,
+        address: Address,
+        *,
+        peer: str,
+        security: Security,
+        on_lost: Callable[[], None] | None = None,
+        inside_grpc: bool = False,
     ) -> None:
         self._address = address
         self._peer = peer
         self._security = security
-        self._channel = _open(address, security)
+        pings = _IMPATIENT if on_lost is None else _PATIENT if inside_grpc else _RARE
+        self._channel = _open(address, security, pings)
         self._on_lost = on_lost
+        self._inside_grpc = inside_grpc
+        self._lifeline: Lifeline | None = None
+        self._calls: set[Any] = set()
+        self.reason = ""
         self._changed = threading.Condition()
         self._stood = False
         self._broken = False
@@ -97,20 +133,26 @@ class ControlClient:
 
     def lost(self) -> bool:
         """Whether the connection stood and has broken since: the task ended, was stopped, or its machine is gone.
-        False again when the connection stands again. It takes 4 s until a stopped task or a vanished machine is
-        noticed."""
-        return self._broken
+        False again when the connection stands again. With ``on_lost``, a stopped task is noticed within 5 s, and a
+        vanished machine or network within 20 s."""
+        return self._broken or bool(self.reason)
 
     def wait_lost(self, timeout_s: float) -> bool:
         """Waits until `lost`, or for ``timeout_s`` seconds; whether it is."""
         with self._changed:
-            return self._changed.wait_for(lambda: self._broken, timeout_s)
+            return self._changed.wait_for(self.lost, timeout_s)
+
+    def lives(self) -> bool:
+        """Whether the task was heard lately, whatever it does; False where there is no lifeline."""
+        return self._lifeline is not None and self._lifeline.lives()
 
     def close(self) -> None:
         """Ends the connection; calls that run raise CancelledError."""
         self._closing.set()
         with self._changed:
-            watching, watch = self._watching, self._watch
+            watching, watch, lifeline = self._watching, self._watch, self._lifeline
+        if lifeline is not None:
+            lifeline.close()
         if watch is not None:
             watch.cancel()
         self._channel.close()
@@ -139,7 +181,7 @@ class ControlClient:
 
     def list_devices(self) -> list[DeviceInfo]:
         """The task's devices."""
-        reply = self._call("Task", "ListDevices", messages.ListDevicesRequest(), _SHORT_S)
+        reply = self._call("Task", "ListDevices", messages.ListDevicesRequest(), self._short_s())
         return [
             DeviceInfo(
                 name=device.name,
@@ -177,24 +219,24 @@ class ControlClient:
 
     def release(self, session: str) -> None:
         """See `TaskHandler.release`."""
-        self._call("Task", "ReleaseSession", messages.ReleaseSessionRequest(session=session), _SHORT_S)
+        self._call("Task", "ReleaseSession", messages.ReleaseSessionRequest(session=session), self._short_s())
 
     def cancel_step(self, session: str, step: int, reason: str) -> None:
         """See `TaskHandler.cancel_step`."""
         request = messages.CancelStepRequest(session=session, step=step, reason=reason)
-        self._call("Task", "CancelStep", request, _SHORT_S)
+        self._call("Task", "CancelStep", request, self._short_s())
 
     def reset_task(self, containers: Sequence[str]) -> None:
         """See `TaskHandler.reset`."""
-        self._call("Task", "ResetTask", messages.ResetRequest(containers=containers), _SHORT_S)
+        self._call("Task", "ResetTask", messages.ResetRequest(containers=containers), self._short_s())
 
     def shutdown(self, reason: str) -> None:
         """See `TaskHandler.shutdown`."""
-        self._call("Task", "Shutdown", messages.ShutdownRequest(reason=reason), _SHORT_S)
+        self._call("Task", "Shutdown", messages.ShutdownRequest(reason=reason), self._short_s())
 
     def join(self, job: str, address: str) -> tuple[int, dict[str, str]]:
         """See `TaskHandler.join`."""
-        reply = self._call("Task", "Join", messages.JoinRequest(job=job, address=address), _SHORT_S)
+        reply = self._call("Task", "Join", messages.JoinRequest(job=job, address=address), self._short_s())
         return reply.index, dict(reply.cluster)
 
     # --- its master
@@ -221,11 +263,11 @@ class ControlClient:
     def release_callable(self, session: str, number: int) -> None:
         """See `MasterHandler.release_callable`."""
         request = messages.ReleaseCallableRequest(session=session, number=number)
-        self._call("Master", "ReleaseCallable", request, _SHORT_S)
+        self._call("Master", "ReleaseCallable", request, self._short_s())
 
     def close_session(self, session: str) -> None:
         """See `MasterHandler.close_session`."""
-        self._call("Master", "CloseSession", messages.CloseSessionRequest(session=session), _SHORT_S)
+        self._call("Master", "CloseSession", messages.CloseSessionRequest(session=session), self._short_s())
 
     def reset(self, containers: Sequence[str]) -> None:
         """See `MasterHandler.reset`."""
@@ -279,15 +321,38 @@ class ControlClient:
     def _call(self, service: str, method: str, request: Any, timeout_s: float, *, wait: bool = False) -> Any:
         stub = getattr(self._stubs[service], method)
         try:
-            reply = stub(
-                request, timeout=timeout_s, metadata=self._metadata(service, method), wait_for_ready=wait or None
-            )
-            self._stands(True)
-            return reply
-        except grpc.RpcError as error:
-            raise self._error(error) from error
+            metadata = self._metadata(service, method)
+            call = stub.future(request, timeout=timeout_s, metadata=metadata, wait_for_ready=wait or None)
         except ValueError as error:  # gRPC's word for a channel that is closed
             raise self._is_closed() from error
+        with self._changed:
+            self._calls.add(call)
+            lost = bool(self.reason) and not wait
+        if lost:
+            call.cancel()
+        try:
+            reply = call.result()
+        except grpc.FutureCancelledError as error:
+            if self._closing.is_set():
+                raise self._is_closed() from error
+            raise self._lost_error() from error
+        except grpc.RpcError as error:
+            raise self._error(error) from error
+        finally:
+            with self._changed:
+                self._calls.discard(call)
+        self._stands(True)
+        if self._lifeline is not None:
+            self._lifeline.wait_tried()
+        return reply
+
+    def _short_s(self) -> float:
+        """How long a call may take that only asks or tells something, in seconds. While a task shows that it lives, its
+        answer is waited for: it computes, or its machine is loaded."""
+        return _ALIVE_S if self.lives() else _SHORT_S
+
+    def _lost_error(self) -> OpError:
+        return make_error(UNAVAILABLE, f"{self._peer} at {self._address} answers no more: {self.reason}")
 
     def _metadata(self, service: str, method: str) -> tuple[tuple[str, str], ...]:
         tokens = self._security.at(self._address.host).tokens()
@@ -310,12 +375,36 @@ class ControlClient:
         with self._changed:
             was_broken = self._broken
             self._broken = self._stood and not stands
+            if stands:  # it has answered
+                self.reason = ""
             self._stood = self._stood or stands
             self._changed.notify_all()
             if self._stood and self._watching is None and not self._closing.is_set():
+                if self._on_lost is not None and not listens_here(self._address):
+                    self._lifeline = Lifeline(
+                        self._address,
+                        me=_LISTENS,
+                        wanted=_ANY,
+                        security=self._security,
+                        on_change=self._heard,
+                        unknown_s=math.inf if self._inside_grpc else UNKNOWN_S,
+                    )
+                    self._lifeline.start()
                 self._watching = threading.Thread(target=self._keep_watching, name=f"watches {self._peer}", daemon=True)
                 self._watching.start()
-            news = self._broken and not was_broken
+            news = self._broken and not was_broken and not self.reason
+        if news and self._on_lost is not None and not self._closing.is_set():
+            self._on_lost()
+
+    def _heard(self, reason: str) -> None:
+        """The lifeline has news: why the task is lost, or nothing once it is not."""
+        with self._changed:
+            news = bool(reason) and not self.lost()
+            self.reason = reason
+            self._changed.notify_all()
+            calls = list(self._calls) if reason else []
+        for call in calls:
+            call.cancel()
         if news and self._on_lost is not None and not self._closing.is_set():
             self._on_lost()
 
@@ -335,10 +424,11 @@ class ControlClient:
             self._closing.wait(_WATCH_AGAIN_S)
 
 
-def _open(address: Address, security: Security) -> grpc.Channel:
+def _open(address: Address, security: Security, pings: Sequence[tuple[str, int]]) -> grpc.Channel:
     target = f"dns:///{address}"
+    options = (*_OPTIONS, *pings)
     if not security.tls:
-        return grpc.insecure_channel(target, options=_OPTIONS)
+        return grpc.insecure_channel(target, options=options)
 
     def content(file: Any) -> bytes | None:
         return file.read_bytes() if file is not None else None
@@ -348,4 +438,4 @@ def _open(address: Address, security: Security) -> grpc.Channel:
         private_key=content(security.key_file),
         certificate_chain=content(security.certificate_file),
     )
-    return grpc.secure_channel(target, credentials, options=_OPTIONS)
+    return grpc.secure_channel(target, credentials, options=options)

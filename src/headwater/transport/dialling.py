@@ -12,6 +12,7 @@ from headwater.transport.handshake import (
     ACCEPTED,
     ACCEPTING,
     DIALLING,
+    LIFELINE,
     NONCE_BYTES,
     PREAMBLE,
     TICKET,
@@ -38,6 +39,7 @@ def greet(
     host: str,
     security: Security,
     timeout_s: float,
+    lifeline: bool = False,
 ) -> Met:
     """Introduces this end, up to what the accepting end answers.
 
@@ -50,6 +52,7 @@ def greet(
       host: as dialled; a certificate must be for it.
       security: this end's.
       timeout_s: for all of it, in seconds.
+      lifeline: not for a channel, but to hear whether the other end lives.
 
     Raises:
       ConnectFailure: the other end refused, or is not who was wanted.
@@ -59,7 +62,7 @@ def greet(
     with contextlib.ExitStack() as closing:
         closing.callback(lambda: talk.sock.close())  # which may have become a TLS socket by then
         try:
-            met = _greet(talk, me, wanted, host, security)
+            met = _greet(talk, me, wanted, host, security, LIFELINE * lifeline)
         except Nonsense as nonsense:
             detail = f"what listens there is not Headwater: it {nonsense}"
             raise ConnectFailure(Problem.NOT_HEADWATER, detail) from nonsense
@@ -67,8 +70,8 @@ def greet(
         return met
 
 
-def _greet(talk: Talk, me: Identity, wanted: Identity, host: str, security: Security) -> Met:
-    talk.send(PREAMBLE + bytes([TLS if security.tls else 0]))
+def _greet(talk: Talk, me: Identity, wanted: Identity, host: str, security: Security, flags: int) -> Met:
+    talk.send(PREAMBLE + bytes([flags | (TLS if security.tls else 0)]))
     peer_tls = _receive_preamble(talk) & TLS
     if security.tls and not peer_tls:
         raise ConnectFailure(Problem.CERTIFICATE, "it does not speak TLS, which this task asks for")

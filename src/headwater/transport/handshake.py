@@ -46,8 +46,8 @@ from headwater.transport.security import Tokens
 #: The first bytes of a channel. No TLS record and no HTTP/2 connection starts like that.
 PREAMBLE = b"\x89HWCHAN\n"
 VERSION = 1
-#: Flags after the preamble: TLS begins here; a ticket follows.
-TLS, TICKET = 1, 2
+#: Flags after the preamble: TLS begins here; a ticket follows; this is no channel, but for signs of life.
+TLS, TICKET, LIFELINE = 1, 2, 4
 #: Length of the random numbers that both ends choose, in bytes.
 NONCE_BYTES = 32
 #: What a proof is for.
@@ -99,12 +99,14 @@ class Met(NamedTuple):
       peer: the other end.
       offer: what the accepting end offered, at the dialling end.
       lane: a second socket to the other end, if that is on this machine; see `headwater.transport.shared`.
+      lifeline: the dialling end wants to hear whether the accepting one lives; see `headwater.transport.lifeline`.
     """
 
     sock: socket.socket
     peer: Identity
     offer: Offer | None = None
     lane: socket.socket | None = None
+    lifeline: bool = False
 
 
 def new_generation() -> int:

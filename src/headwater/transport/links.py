@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import threading
@@ -24,6 +25,8 @@ from headwater.transport.security import Security
 from headwater.transport.waiting import Waiter
 
 T = TypeVar("T")
+
+_log = logging.getLogger("headwater")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -78,13 +81,19 @@ class Link:
                 raise CancelledError(None, None, f"the connection to {self._called} was closed at this end")
             if self._control is None:
                 self._control = ControlClient(
-                    self._address, peer=self._called, security=self._wiring.security, on_lost=self._lost
+                    self._address,
+                    peer=self._called,
+                    security=self._wiring.security,
+                    on_lost=self._lost,
+                    inside_grpc=self._wiring.inside_grpc,
                 )
             return self._control
 
     def _lost(self) -> None:
         # A task that was stopped, or whose machine is gone, closes no channel; steps would wait for it for ever.
-        self._pool.break_off(self._peer, "it answers no more; it has ended, was stopped, or its machine is gone")
+        with self._lock:
+            why = self._control.reason if self._control is not None else ""
+        self._pool.break_off(self._peer, f"it answers no more; {why or 'it has ended'}")
 
     def _attempt(self) -> Channel:
         wiring = self._wiring
@@ -95,12 +104,15 @@ class Link:
         )
 
     def _open(self) -> Channel:
-        try:
-            return self._attempt()
-        except ConnectFailure as failure:
-            raise failure.as_error(
-                f"{self._wiring.me.task} cannot reach {self._called} at {self._address}"
-            ) from failure
+        while True:
+            try:
+                return self._attempt()
+            except ConnectFailure as failure:
+                what = f"{self._wiring.me.task} cannot reach {self._called} at {self._address}"
+                if failure.problem is not Problem.SILENT or not self.control.lives():
+                    raise failure.as_error(what) from failure
+                # It computes, or its machine is loaded.
+                _log.warning("%s yet: %s; but it shows signs of life, and is asked again", what, failure)
 
     def _meet(self) -> TaskStatus:
         self._attempt().close()

@@ -27,6 +27,7 @@ from pathlib import Path
 
 from headwater.cluster.addresses import Address
 from headwater.errors import CancelledError, OpError, UnavailableError
+from headwater.transport import heart
 from headwater.transport.accepting import Refusal, receive_greeting
 from headwater.transport.channel import Channel
 from headwater.transport.handshake import PREAMBLE, Identity, Met, Offer, Talk
@@ -70,6 +71,14 @@ class ListenerStatistics:
     channels: int
     control: int
     refused: int
+
+
+_listening_here: set[Address] = set()
+
+
+def listens_here(address: Address) -> bool:
+    """Whether a listener of this process has the address."""
+    return address in _listening_here
 
 
 def machine_id() -> str:
@@ -126,6 +135,7 @@ class Listener:
             self._listening.close()
             raise
         self.address: Address = Address(address.host, bound[1])
+        _listening_here.add(self.address)
         self._machine = machine_id() if options.local_sockets else ""
         self._local_path = str(workplace.path / "channels")
         self._local: socket.socket | None = None
@@ -158,6 +168,7 @@ class Listener:
     def stop(self) -> None:
         """Accepts no more and closes everything that was accepted. May be called again."""
         self._stopping = True
+        _listening_here.discard(self.address)
         self._wake()
         if self._thread.ident is not None:
             self._thread.join()
@@ -403,7 +414,7 @@ class Listener:
                 me=self._me,
                 security=self.security,
                 tls=self._tls,
-                make_offer=lambda peer: self._let_in(stranger, peer),
+                make_offer=lambda peer, lifeline: self._let_in(stranger, peer, lifeline),
                 redeem=self._redeem,
             )
         except (Refusal, OpError) as refusal:
@@ -416,12 +427,23 @@ class Listener:
             _log.debug("%s lost a connection before it said who it is: %s", self._me.task, error)
             stranger.sock.close()
             return None
-        return make_channel(met, options=self._options) if met is not None else None
+        if met is None or not met.lifeline:
+            return make_channel(met, options=self._options) if met is not None else None
+        try:
+            heart.hand_over(met.sock)
+        except OSError as error:
+            self._refuse(stranger, f"no process can be started that beats for this one: {error}")
+        return None
 
-    def _let_in(self, stranger: _Stranger, peer: Identity) -> Offer | None:
+    def _let_in(self, stranger: _Stranger, peer: Identity, lifeline: bool) -> Offer | None:
         """What to offer to ``peer``, which has proved who it is."""
         self._strangers.remove(stranger)
-        return self._make_offer(peer)
+        if not lifeline:
+            return self._make_offer(peer)
+        # Before the answer: once the other end counts this one among the living, it must be told when that changes.
+        with contextlib.suppress(OSError):  # as `heart.hand_over` says in the end
+            heart.begin()
+        return None
 
     def _make_offer(self, peer: Identity) -> Offer | None:
         if not self._machine:

@@ -1,8 +1,12 @@
-"""A task with nothing behind it: echoes frames, answers the control plane, prints its port, ends with its stdin."""
+"""A task with nothing behind it: echoes frames, answers the control plane, prints its port, ends with its stdin.
+
+A frame of kind `BUSY` says what to do first, without letting any other thread have the interpreter's lock.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import signal
 from collections.abc import Mapping, Sequence
 
@@ -37,9 +41,36 @@ class Nothing:
     def shutdown(self, reason: str) -> None: ...
 
 
+BUSY = 9
+
+
+def hold(seconds: int) -> None:
+    """Waits in a native function that keeps the lock."""
+    ctypes.PyDLL(None).sleep(seconds)
+
+
+def copy(times: int) -> None:
+    """Copies half a GiB so often."""
+    block = bytearray(1 << 29)
+    for _ in range(times):
+        bytes(block)
+
+
+def compute(exponent: int) -> None:
+    """Computes a long number, and forgets it."""
+    pow(3, exponent)
+
+
+WORK = {"hold": hold, "copy": copy, "compute": compute}
+
+
 def echo(channel: Channel) -> None:
     while True:
-        channel.send(channel.recv())
+        frame = channel.recv()
+        if frame.kind == BUSY:
+            what, amount = frame.header
+            WORK[what](amount)
+        channel.send(frame)
 
 
 def main() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -19,12 +20,14 @@ import psutil
 import pytest
 
 from headwater.cluster.addresses import Address
+from headwater.cluster.names import TaskName
 from headwater.errors import AlreadyExistsError, UnavailableError
 from headwater.transport.connect import connect
 from headwater.transport.control_client import ControlClient
 from headwater.transport.doctor import diagnose
 from headwater.transport.frames import Frame
 from headwater.transport.handshake import Identity
+from headwater.transport.links import Link, Wiring
 from headwater.transport.options import TransportOptions
 from headwater.transport.ports import holders_of_port, listen
 from headwater.transport.security import Security
@@ -36,7 +39,10 @@ PS = Identity(task="/job:ps/task:0", generation=0)
 WORKER = Identity(task="/job:worker/task:0", generation=7)
 OURS = Security.from_environment()
 TASK = Path(__file__).with_name("task.py")
+#: The kind of a frame that keeps the task busy.
+BUSY = 9
 
+Linked = tuple[subprocess.Popen[str], Link]
 Start = Callable[..., tuple[subprocess.Popen[str], Address]]
 
 
@@ -124,6 +130,75 @@ def test_a_task_that_is_killed(start: Start) -> None:
     with pytest.raises(UnavailableError, match="/job:ps/task:0"):
         channel.recv()
     assert channel.peer_gone()
+
+
+@pytest.fixture
+def linked(start: Start) -> Iterator[Linked]:
+    """A task, and a link to it over which it is heard."""
+    process, address = start(str(TASK))
+    link = Link(Wiring(me=WORKER, waiter=Waiter(Patience())), TaskName("ps", 0), address)
+    with contextlib.closing(link):
+        link.reach()
+        assert link.control.lives()
+        yield process, link
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("what", "amount", "loops_per_core"), [("hold", 20, 0), ("copy", 8, 0), ("compute", 3_000_000, 8)]
+)
+def test_a_task_that_is_busy_is_not_lost(linked: Linked, what: str, amount: int, loops_per_core: int) -> None:
+    """It keeps the interpreter's lock for longer than it may be silent, copies 4 GiB, or waits for a core."""
+    _, link = linked
+    with ExitStack() as stack:
+        for _ in range(loops_per_core * (os.cpu_count() or 1)):
+            loop = subprocess.Popen([sys.executable, "-S", "-c", "while True: pass"])
+            stack.callback(loop.wait)
+            stack.callback(loop.kill)
+        first = link.take()
+        first.send(Frame(BUSY, (what, amount)))
+        # Who wants something of it meanwhile waits for it, on a new channel and on the control plane.
+        second = link.take()
+        second.send(Frame(1, ("hello",)))
+        assert second.recv().header == ("hello",)
+        assert link.control.list_devices() == []
+        assert first.recv().header == (what, amount)
+        assert not link.control.lost()
+        assert link.control.lives()
+        assert link.control.reason == ""
+
+
+@pytest.mark.slow
+def test_a_call_to_a_task_that_is_stopped_ends(linked: Linked) -> None:
+    process, link = linked
+    process.send_signal(signal.SIGSTOP)
+    # It would wait for minutes, as the task has shown that it lives.
+    with pytest.raises(UnavailableError, match="answers no more: it is stopped"):
+        link.control.list_devices()
+    assert link.control.lost()
+    process.send_signal(signal.SIGCONT)
+    assert link.reach().task == PS.task
+    assert not link.control.lost()
+    assert link.control.list_devices() == []
+
+
+@pytest.mark.slow
+def test_the_helper_process_ends_with_its_task_and_is_replaced(
+    linked: Linked,
+) -> None:
+    process, link = linked
+    (helper,) = psutil.Process(process.pid).children()
+    assert "heart_process" in " ".join(helper.cmdline())
+    helper.kill()
+    # Another lifeline is opened, for which there is another helper.
+    while helper.is_running() or len(psutil.Process(process.pid).children()) != 1:
+        assert not link.control.lost()
+        link.control.status()
+    (second,) = psutil.Process(process.pid).children()
+    assert not link.control.lost()
+    process.kill()
+    psutil.wait_procs([second])
+    assert not second.is_running()
 
 
 @pytest.mark.slow
