@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
+from headwater.cluster.claims import Claim
 from headwater.cluster.names import TaskName
 from headwater.cluster.spec import ClusterSpec
 from headwater.errors import AbortedError
@@ -85,7 +86,7 @@ class MemoryLink:
     def add_plan(self, session: str, number: int, plan: bytes, generation: int) -> None:
         if generation != self._task.generation:
             raise AbortedError(None, None, f"{self._other} was started anew")
-        owner = (self._me.runtime.task, self._me.generation)
+        owner = Claim(task=self._me.runtime.task, generation=self._me.generation)
         self._task.runtime.add_plan(session, number, decode_plan(plan), owner)
 
     def release(self, session: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headwater.cluster.addresses import Address
+from headwater.cluster.claims import Claim
 from headwater.cluster.names import TaskName
 from headwater.master.peers import PeerStatus
 from headwater.transport.links import Link, Wiring
@@ -21,16 +22,16 @@ class TaskLink(Link):
     """A link to another task of the cluster, for this task's master.
 
     Args:
-      owner: full name of this task.
+      owner: the claim of this task.
 
     Attributes:
       task: the other one.
     """
 
-    def __init__(self, wiring: Wiring, peer: TaskName, address: Address, owner: str) -> None:
+    def __init__(self, wiring: Wiring, peer: TaskName, address: Address, owner: Claim) -> None:
         super().__init__(wiring, peer, address)
         self.task = peer
-        self._owner = (owner, wiring.me.generation)
+        self._owner = owner
 
     def wait(self, deadline_s: float | None = None) -> PeerStatus:
         status = self.reach(deadline_s)

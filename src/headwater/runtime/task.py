@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from headwater.cluster.claims import Claim, decide
 from headwater.cluster.devices import Device, parse_device
 from headwater.errors import AbortedError, CancelledError, FailedPreconditionError
 from headwater.passes.plan import TaskPlan
@@ -14,7 +16,10 @@ from headwater.runtime.devices import describe, shown_devices
 from headwater.runtime.executor import CompiledPlan
 from headwater.runtime.step import Step
 
+_log = logging.getLogger("headwater")
+
 LOCAL_TASK = "/job:localhost/replica:0/task:0"
+NO_TASK = Claim()
 
 
 class Rendezvous:
@@ -68,9 +73,9 @@ class TaskRuntime:
         self.rendezvous: Rendezvous = Rendezvous()
         self._lock = threading.Lock()
         self._plans: dict[str, dict[int, CompiledPlan]] = {}
-        self._owners: dict[str, tuple[str, int]] = {}
-        self._masters: dict[str, int] = {}
-        self._replaced: set[int] = set()
+        self._owners: dict[str, Claim] = {}
+        self._masters: dict[str, Claim] = {}
+        self._replaced: dict[int, str] = {}
         self._steps: set[Step] = set()
         self.steps = 0
 
@@ -88,36 +93,54 @@ class TaskRuntime:
         named = {device.name(): f"{device.device_type}:{device.device_index}" for device in self.devices()}
         return [f"{name} -> {text}" for name, short in named.items() if (text := describe(short))]
 
-    def add_plan(self, session: str, number: int, plan: TaskPlan, owner: tuple[str, int] = ("", 0)) -> CompiledPlan:
+    def add_plan(
+        self, session: str, number: int, plan: TaskPlan, owner: Claim = NO_TASK, *, address: str = "",
+        connected: Callable[[int], bool] = lambda generation: True,
+    ) -> CompiledPlan:  # fmt: skip
         """Compiles ``plan`` and keeps it as ``number`` of ``session``.
 
         Args:
-          owner: task and generation of the master that the session belongs to. Sessions of earlier generations of the
-            same task are dropped, and plans of theirs refused from then on: the task was started anew, and what still
-            comes from its former life, as from the far side of a network that was parted, is of no use.
+          owner: the claim of the task whose master has the session. Where it prevails over another one to the same
+            place (see `headwater.cluster.claims`), sessions of that one are dropped, and plans of it refused from then
+            on: what still comes from a former life, as from the far side of a network that was parted, is of no use.
+          address: where the cluster has that place; empty where it does not.
+          connected: whether a generation of that task is connected.
 
         Raises:
-          FailedPreconditionError: ``owner`` is of such a generation.
+          FailedPreconditionError: another claim prevails, or has prevailed.
         """
         compiled = CompiledPlan(plan, self.resources)
-        task, life = owner
+        task = owner.task
         with self._lock:
-            if life in self._replaced:
-                raise FailedPreconditionError(
-                    None,
-                    None,
-                    f"{self.task} refuses generation {life:x} of {task}: it was replaced by generation "
-                    f"{self._masters[task]:x}; end this process",
-                )
-            if task and self._masters.setdefault(task, life) != life:
-                self._replaced.add(self._masters[task])
-                self._masters[task] = life
-            stale = [s for s, (its, was) in self._owners.items() if its == task and was != life and task]
+            holder = self._masters.get(task)
+            if owner.generation in self._replaced:
+                raise self._refused(owner, self._replaced[owner.generation])
+            if task and (holder is None or holder.generation != owner.generation):
+                live = holder is not None and connected(holder.generation)
+                verdict = decide(holder, owner, connected=live, address=address)
+                if not verdict.prevails:
+                    self._replaced[owner.generation] = verdict.reason
+                    _log.warning("%s refuses %s: %s", self.task, owner, verdict.reason)
+                    raise self._refused(owner, verdict.reason)
+                if holder is not None:
+                    self._replaced[holder.generation] = f"it was replaced by {owner}: {verdict.reason}"
+                self._masters[task] = owner
+            stale = [
+                its for its, was in self._owners.items()
+                if task and was.task == task and was.generation != owner.generation
+            ]  # fmt: skip
             self._owners[session] = owner
             self._plans.setdefault(session, {})[number] = compiled
         for old in stale:
             self.release(old, f"{task} was started anew")
         return compiled
+
+    def _refused(self, owner: Claim, reason: str) -> FailedPreconditionError:
+        return FailedPreconditionError(
+            None, None,
+            f"{self.task} refuses generation {owner.generation:x} of {owner.task}: {reason}. End this process; if it "
+            "shall be part of the cluster, start it again with the present cluster spec",
+        )  # fmt: skip
 
     def plan(self, session: str, number: int) -> CompiledPlan:
         """A plan that was added; AbortedError when the session is not known here (any more)."""
@@ -136,7 +159,7 @@ class TaskRuntime:
 
     def owner(self, session: str) -> str:
         """Full name of the task whose master has ``session``."""
-        return self._owners.get(session, ("", 0))[0]
+        return self._owners.get(session, NO_TASK).task
 
     def release(self, session: str, reason: str = "the session was closed") -> None:
         """Drops a session's plans and ends its steps."""
@@ -152,13 +175,13 @@ class TaskRuntime:
     def has_served(self, generation: int) -> bool:
         """Whether the master of a generation has, or had, plans here."""
         with self._lock:
-            return generation in self._masters.values()
+            return any(master.generation == generation for master in self._masters.values())
 
     def lose(self, generation: int, reason: str) -> int:
         """No connection is left to the master of a generation. Its sessions stay, as it may come back; those who wait
         for it hear of it. Gives how many there are."""
         with self._lock:
-            sessions = [session for session, (_, life) in self._owners.items() if life == generation]
+            sessions = [session for session, its in self._owners.items() if its.generation == generation]
         for session in sessions:
             self.resources.leave(session, reason)
         return len(sessions)

@@ -6,10 +6,12 @@ import itertools
 import logging
 import os
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from headwater.cluster.addresses import Address, parse_address
+from headwater.cluster.claims import Claim
 from headwater.cluster.names import TaskName
 from headwater.cluster.spec import ClusterSpec
 from headwater.cluster.variables import MAX_WORKERS
@@ -93,6 +95,10 @@ class TaskServer:
         # Who has yet to come. A job that is over before a worker has begun does not end without it.
         self._awaited = {str(name) for name, _ in cluster.tasks() if name.job not in (_PS, task.job)}
         self.runtime: TaskRuntime = TaskRuntime(task.device_prefix, device_counts)
+        self._claim = Claim(
+            task=self.runtime.task, generation=self._generation, started=time.time(),
+            address=cluster.task_address(task.job, task.index),
+        )  # fmt: skip
         self._peers = ClusterPeers(cluster, task, self.runtime.devices, self._link)
         watchdog = ProgressWatchdog(self.runtime.knows, least_s=behind_after_s())
         self._watch = ProgressWatch(watchdog, str(task))
@@ -136,7 +142,7 @@ class TaskServer:
 
     def _link(self, task: TaskName) -> TaskLink:
         address = parse_address(self._cluster.task_address(task.job, task.index))
-        link = TaskLink(self._wiring, task, address, self.runtime.task)
+        link = TaskLink(self._wiring, task, address, self._claim)
         self._links.append(link)
         return link
 
@@ -236,8 +242,15 @@ class TaskServer:
             for device in self.runtime.devices()
         ]
 
-    def add_plan(self, session: str, number: int, plan: bytes, owner: tuple[str, int]) -> None:
-        self.runtime.add_plan(session, number, decode_plan(plan), owner)
+    def add_plan(self, session: str, number: int, plan: bytes, owner: Claim) -> None:
+        name = str(TaskName.parse(owner.task)) if owner.task else ""
+
+        def connected(generation: int) -> bool:
+            return bool(self._masters[name, generation])
+
+        with self._lock:
+            address = self._tasks().get(name, "")
+        self.runtime.add_plan(session, number, decode_plan(plan), owner, address=address, connected=connected)
 
     def release(self, session: str) -> None:
         self.runtime.release(session)

@@ -20,6 +20,7 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from headwater.cluster.addresses import parse_address
+from headwater.cluster.claims import Claim
 from headwater.cluster.config import EVALUATOR, TaskConfig, task_config_from_environment
 from headwater.cluster.names import TaskName
 from headwater.cluster.spec import ClusterSpec
@@ -296,7 +297,7 @@ class Endpoint:
             for kind, index in self._devices()
         ]
 
-    def add_plan(self, session: str, number: int, plan: bytes, owner: tuple[str, int]) -> None:
+    def add_plan(self, session: str, number: int, plan: bytes, owner: Claim) -> None:
         raise UnimplementedError(None, None, f"{self.identity.task} runs a program without graphs; it takes no plans")
 
     def release(self, session: str) -> None:

@@ -12,6 +12,7 @@ import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from headwater.cluster.addresses import Address
+from headwater.cluster.claims import Claim
 from headwater.errors import (
     ABORTED,
     FAILED_PRECONDITION,
@@ -193,7 +194,7 @@ class ControlClient:
         ]
 
     def add_plan(
-        self, session: str, number: int, plan: bytes, *, generation: int = 0, owner: tuple[str, int] = ("", 0)
+        self, session: str, number: int, plan: bytes, *, generation: int = 0, owner: Claim | None = None
     ) -> None:
         """Gives the task its part of a session's steps; see `TaskHandler.add_plan`.
 
@@ -202,18 +203,21 @@ class ControlClient:
           number: to call it by.
           plan: packed.
           generation: that the task must be of; 0 for any.
-          owner: the task whose master has the session, and its generation.
+          owner: the claim of the task whose master has the session; None: it is no task.
 
         Raises:
           AbortedError: the task is of another generation.
         """
+        owner = owner or Claim()
         request = messages.RegisterPlanRequest(
             session=session,
             number=number,
             plan=plan,
             generation=generation,
-            owner=owner[0],
-            owner_generation=owner[1],
+            owner=owner.task,
+            owner_generation=owner.generation,
+            owner_started=owner.started,
+            owner_address=owner.address,
         )
         self._call("Task", "RegisterPlan", request, _LONG_S)
 

@@ -59,20 +59,24 @@ class DeviceInfo(_message.Message):
     def __init__(self, name: _Optional[str] = ..., type: _Optional[str] = ..., memory_limit: _Optional[int] = ..., incarnation: _Optional[int] = ...) -> None: ...
 
 class RegisterPlanRequest(_message.Message):
-    __slots__ = ("session", "number", "plan", "generation", "owner", "owner_generation")
+    __slots__ = ("session", "number", "plan", "generation", "owner", "owner_generation", "owner_started", "owner_address")
     SESSION_FIELD_NUMBER: _ClassVar[int]
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     PLAN_FIELD_NUMBER: _ClassVar[int]
     GENERATION_FIELD_NUMBER: _ClassVar[int]
     OWNER_FIELD_NUMBER: _ClassVar[int]
     OWNER_GENERATION_FIELD_NUMBER: _ClassVar[int]
+    OWNER_STARTED_FIELD_NUMBER: _ClassVar[int]
+    OWNER_ADDRESS_FIELD_NUMBER: _ClassVar[int]
     session: str
     number: int
     plan: bytes
     generation: int
     owner: str
     owner_generation: int
-    def __init__(self, session: _Optional[str] = ..., number: _Optional[int] = ..., plan: _Optional[bytes] = ..., generation: _Optional[int] = ..., owner: _Optional[str] = ..., owner_generation: _Optional[int] = ...) -> None: ...
+    owner_started: float
+    owner_address: str
+    def __init__(self, session: _Optional[str] = ..., number: _Optional[int] = ..., plan: _Optional[bytes] = ..., generation: _Optional[int] = ..., owner: _Optional[str] = ..., owner_generation: _Optional[int] = ..., owner_started: _Optional[float] = ..., owner_address: _Optional[str] = ...) -> None: ...
 
 class ReleaseSessionRequest(_message.Message):
     __slots__ = ("session",)

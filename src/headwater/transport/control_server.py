@@ -14,6 +14,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from headwater import __version__
+from headwater.cluster.claims import Claim
 from headwater.errors import AbortedError, InternalError, OpError
 from headwater.transport import control_pb2 as messages
 from headwater.transport import control_pb2_grpc
@@ -213,7 +214,10 @@ class _Task(_Answers):
                     f"{self._me.task} is of generation {self._me.generation:x}, not {request.generation:x}: it was "
                     "started anew",
                 )
-            owner = request.owner, request.owner_generation
+            owner = Claim(
+                task=request.owner, generation=request.owner_generation, started=request.owner_started,
+                address=request.owner_address,
+            )  # fmt: skip
             self._handler.add_plan(request.session, request.number, request.plan, owner)
 
         return self._done(context, register)

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from headwater.cluster.claims import Claim
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TaskStatus:
@@ -59,14 +61,14 @@ class TaskHandler(Protocol):
         """The task's devices."""
         ...
 
-    def add_plan(self, session: str, number: int, plan: bytes, owner: tuple[str, int]) -> None:
+    def add_plan(self, session: str, number: int, plan: bytes, owner: Claim) -> None:
         """Takes the task's part of a session's steps.
 
         Args:
           session: whose.
           number: to call it by, in the session.
           plan: packed.
-          owner: the task whose master has the session, and its generation.
+          owner: the claim of the task whose master has the session.
         """
         ...
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from headwater import tf
+from headwater.cluster.claims import Claim
 from headwater.cluster.devices import parse_device
 from headwater.errors import (
     ABORTED,
@@ -65,7 +66,7 @@ class Served:
     def _add_plan(self, number: int, request: Request) -> None:
         devices = [parse_device(f"{task}/device:CPU:0") for task in (MASTER, TASK)]
         plan = schedule(partition(place(prune(request), devices)))[TASK]
-        self.runtime.add_plan(SESSION, number, plan, (MASTER, 1))
+        self.runtime.add_plan(SESSION, number, plan, Claim(task=MASTER, generation=1))
 
     def send(self, kind: int, header: Any, *tensors: Any) -> None:
         self.channel.send(Frame(kind, header, [np.asarray(tensor) for tensor in tensors]))

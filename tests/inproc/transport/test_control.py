@@ -22,6 +22,7 @@ from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoRe
 import headwater
 from headwater import errors
 from headwater.cluster.addresses import Address
+from headwater.cluster.claims import Claim
 from headwater.transport.certificates import make_certificates
 from headwater.transport.channel import Channel
 from headwater.transport.connect import connect
@@ -60,7 +61,7 @@ class Recorder:
     def list_devices(self) -> Sequence[DeviceInfo]:
         return [CPU]
 
-    def add_plan(self, session: str, number: int, plan: bytes, owner: tuple[str, int]) -> None:
+    def add_plan(self, session: str, number: int, plan: bytes, owner: Claim) -> None:
         self._note("add_plan", session, number, plan, owner)
 
     def release(self, session: str) -> None:
@@ -184,7 +185,8 @@ def test_status(serve: Serve) -> None:
 
 def test_every_call_arrives(serve: Serve) -> None:
     server, client = serve()
-    client.add_plan("s", 1 << 40, b"plan\0", generation=PS.generation, owner=("/job:worker/task:0", 1 << 62))
+    owner = Claim(task="/job:worker/task:0", generation=1 << 62, started=1.5e9, address="a:1")
+    client.add_plan("s", 1 << 40, b"plan\0", generation=PS.generation, owner=owner)
     client.add_plan("s", 2, bytes(20 << 20))
     client.release("s")
     client.cancel_step("s", 1 << 50, "enough")
@@ -199,8 +201,8 @@ def test_every_call_arrives(serve: Serve) -> None:
     client.reset([])
     assert client.session_devices("s") == [CPU.name]
     assert server.recorder.asked == [
-        ("add_plan", "s", 1 << 40, b"plan\0", ("/job:worker/task:0", 1 << 62)),
-        ("add_plan", "s", 2, bytes(20 << 20), ("", 0)),
+        ("add_plan", "s", 1 << 40, b"plan\0", owner),
+        ("add_plan", "s", 2, bytes(20 << 20), Claim()),
         ("release", "s"),
         ("cancel_step", "s", 1 << 50, "enough"),
         ("reset", ["a", "b"]),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.processes.cluster.test_losses import newest_step, wait_for_step
-from tests.support.processes import EXEC, processes
+from tests.support.processes import EXEC, Process, processes
 from tests.support.relay import relay
 
 PROGRAMS = Path(__file__).with_name("programs")
@@ -19,7 +19,12 @@ def test_a_chief_that_was_replaced_is_refused(tmp_path: Path) -> None:
     with processes(ps=1, worker=2) as cluster, relay(cluster.address("ps")) as network:
         first, second = cluster.release("worker")
         task = ("--job_name=worker", "--task_index=0", f"--folder={tmp_path}")
-        ps = cluster.start("ps", 0, PROGRAMS / "loop.py")
+        (place,) = cluster.release("ps")
+        # Where the cluster has its chief from now on.
+        ps = cluster.run(
+            *EXEC, str(PROGRAMS / "loop.py"), f"--ps_hosts={place}", f"--worker_hosts={second}", "--job_name=ps",
+            "--task_index=0",
+        )  # fmt: skip
         former = cluster.run(
             *EXEC, str(PROGRAMS / "far.py"), f"--ps_hosts={network.address}", f"--worker_hosts={first}", *task
         )
@@ -34,5 +39,29 @@ def test_a_chief_that_was_replaced_is_refused(tmp_path: Path) -> None:
         assert former.ends() != 0
         assert "FailedPreconditionError" in former.output
         assert "/job:ps/replica:0/task:0 refuses generation" in former.output
+        assert "is of another cluster: this one has /job:worker/replica:0/task:0 at" in former.output
         wait_for_step(chief, newest_step(chief) + 100)
         assert "Traceback" not in ps.output
+
+
+def test_a_worker_of_an_earlier_cluster_does_not_disturb_the_one_in_its_place(tmp_path: Path) -> None:
+    program = str(PROGRAMS / "loop.py")
+    with processes(ps=1, worker=2) as cluster:
+        (place,) = cluster.release("ps")
+        earlier, present = cluster.release("worker")
+        ps_task, worker_task = (("--job_name=ps", "--task_index=0"), ("--job_name=worker", "--task_index=0"))
+
+        def start(task: tuple[str, str], host: str) -> Process:
+            return cluster.run(*EXEC, program, f"--ps_hosts={place}", f"--worker_hosts={host}", *task)
+
+        ps = start(ps_task, earlier)
+        stale = start(worker_task, earlier)
+        wait_for_step(stale, 100)
+        ps.kill()
+        start(ps_task, present)
+        living = start(worker_task, present)
+        assert stale.ends() != 0  # whichever of the two came first
+        assert "FailedPreconditionError" in stale.output
+        assert "is of another cluster: this one has /job:worker/replica:0/task:0 at" in stale.output
+        wait_for_step(living, newest_step(living) + 100)
+        assert "refuses" not in living.output

@@ -1,0 +1,78 @@
+"""Two claims to one place in a cluster, and who has it.
+
+A task shows its claim with the first plan of a session that it gives to another task. A life of a worker that was
+started anew claims the place of its former life. A worker that an earlier cluster has left behind claims a place, too,
+for its address book still names the parameter servers of the present one; so does the far side of a network that was
+parted. The rule:
+
+1. A place that nobody has, or whose holder has no connection any more, goes to the one who asks.
+2. Of two that live, one whose own address book puts it where the cluster has that place prevails over one whose does
+   not: that one is of another cluster.
+3. Else the one that was started later prevails: the other one was left behind.
+
+The one that does not prevail hears why, and its program ends. It does not get the place back.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Claim:
+    """A task's claim to its place.
+
+    Attributes:
+      task: full name of the place; empty for a client that is no task.
+      generation: of the task's life.
+      started: when that began, in seconds since 1970; 0 where it does not say.
+      address: where the task's own cluster spec has it; empty where it does not say.
+    """
+
+    task: str = ""
+    generation: int = 0
+    started: float = 0.0
+    address: str = ""
+
+    def __str__(self) -> str:
+        since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(self.started)) if self.started else "unknown"
+        where = self.address or "an unknown address"
+        return f"generation {self.generation:x} of {self.task} (at {where}, started {since})"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Verdict:
+    """Who has the place.
+
+    Attributes:
+      prevails: whether it is the newcomer.
+      reason: why, in words.
+    """
+
+    prevails: bool
+    reason: str
+
+
+def decide(holder: Claim | None, newcomer: Claim, *, connected: bool, address: str) -> Verdict:
+    """Who has a place from now on.
+
+    Args:
+      holder: who has had it; None: nobody.
+      newcomer: who asks for it.
+      connected: whether the holder is still connected.
+      address: where the cluster has the place; empty where it does not have it.
+    """
+    if holder is None:
+        return Verdict(prevails=True, reason="the place was free")
+    if holder.generation == newcomer.generation:
+        return Verdict(prevails=True, reason="it has the place")
+    if not connected:
+        return Verdict(prevails=True, reason=f"the connection to {holder} has ended")
+    if address and holder.address and newcomer.address and (holder.address == address) != (newcomer.address == address):
+        other = holder if newcomer.address == address else newcomer
+        reason = f"{other} is of another cluster: this one has {newcomer.task} at {address}"
+        return Verdict(prevails=other is holder, reason=reason)
+    if holder.started and newcomer.started and newcomer.started < holder.started:
+        return Verdict(prevails=False, reason=f"{holder} was started later, and lives")
+    return Verdict(prevails=True, reason=f"{newcomer} was started later than {holder}")

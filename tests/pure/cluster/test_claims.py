@@ -1,0 +1,68 @@
+"""Two claims to one place, and who has it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from headwater.cluster.claims import Claim, Verdict, decide
+
+HERE = "10.0.0.1:2222"
+LIVING = Claim(task="/job:worker/replica:0/task:0", generation=1, started=2000.0, address=HERE)
+
+
+def decided(holder: Claim | None, newcomer: Claim, *, connected: bool = True, address: str = HERE) -> Verdict:
+    return decide(holder, newcomer, connected=connected, address=address)
+
+
+def test_a_free_place_goes_to_the_first() -> None:
+    assert decided(None, replace(LIVING, address="elsewhere:1", started=1.0)).prevails
+
+
+def test_who_has_the_place_keeps_it() -> None:
+    assert decided(LIVING, LIVING).prevails
+
+
+def test_a_worker_that_was_started_anew_replaces_its_former_life() -> None:
+    assert decided(LIVING, replace(LIVING, generation=2, started=2001.0)).prevails
+
+
+def test_an_older_one_does_not_disturb_one_that_lives() -> None:
+    verdict = decided(LIVING, replace(LIVING, generation=2, started=1000.0))
+    assert not verdict.prevails
+    assert "was started later, and lives" in verdict.reason
+
+
+def test_one_of_another_cluster_does_not_either_whenever_it_was_started() -> None:
+    stranger = replace(LIVING, generation=2, started=3000.0, address="10.0.0.9:2222")
+    verdict = decided(LIVING, stranger)
+    assert not verdict.prevails
+    assert f"is of another cluster: this one has {LIVING.task} at {HERE}" in verdict.reason
+    assert decided(stranger, replace(LIVING, started=1.0)).prevails  # and gives way
+
+
+def test_the_place_of_one_that_is_gone_is_free() -> None:
+    """Its clock, too, may have been an hour ahead."""
+    assert decided(LIVING, replace(LIVING, generation=2, started=1000.0), connected=False).prevails
+
+
+def test_one_that_does_not_say_when_it_was_started_is_believed() -> None:
+    assert decided(LIVING, replace(LIVING, generation=2, started=0.0)).prevails
+
+
+CLAIMS = st.builds(
+    Claim,
+    task=st.just(LIVING.task),
+    generation=st.integers(1, 3),
+    started=st.sampled_from([1000.0, 2000.0, 3000.0]),
+    address=st.sampled_from([HERE, "10.0.0.9:2222"]),
+)
+
+
+@given(CLAIMS, CLAIMS)
+def test_of_two_that_live_one_prevails_in_whatever_order_they_ask(one: Claim, other: Claim) -> None:
+    assume(one.generation != other.generation)
+    assume((one.started, one.address == HERE) != (other.started, other.address == HERE))
+    assert decided(one, other).prevails != decided(other, one).prevails
