@@ -26,6 +26,9 @@ _log = logging.getLogger("headwater")
 #: Number of the training, of the epoch, the epoch's steps or -1, a step that there are no data for or -1.
 Wish = tuple[int, int, int, int]
 
+#: When this process began, about; see `headwater.cluster.claims`.
+_STARTED = time.time()
+
 #: How long a ``ps`` may say nothing while it should, in seconds, before this is said; it speaks twice as often.
 _SILENCE_S = 10.0
 
@@ -160,7 +163,7 @@ class ParameterClient:
         self._drop(session)
         session.link.reach()
         session.channel = session.link.take()
-        hello = (self._name, self._worker, self._layout.signature(), repr(self._choice))
+        hello = (self._name, self._worker, self._layout.signature(), repr(self._choice), _STARTED)
         welcome = self._ask(session, Frame(kinds.HELLO, hello))
         match welcome.header:
             case (int(filled), int(version), int(trainings), int(epoch), int(seed)):
@@ -168,7 +171,9 @@ class ParameterClient:
             case _:
                 raise bad_header(welcome, session.task)
         if index == 0:
-            self.trainings, self.epoch, self.seed, self.joined_late = trainings, epoch, seed, bool(filled)
+            self.trainings, self.epoch, self.seed, self.joined_late = trainings, epoch, seed, True
+        # What one has lost is not there, though the others still have theirs.
+        self.joined_late = self.joined_late and bool(filled)
         session.version = version
         if not filled and self._chief:
             self._ask(session, self._fill_frame(index))

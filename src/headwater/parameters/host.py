@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from headwater.cluster.claims import Claim
+from headwater.cluster.claims import decide as decide_claims
 from headwater.consistency import (
     Apply,
     Asynchronous,
@@ -90,6 +92,8 @@ class HostedParameters:
         self._seed = int(np.random.SeedSequence().generate_state(1)[0])
         self._free: set[str] = set()
         self._sessions: dict[str, Channel] = {}
+        self._claims: dict[str, Claim] = {}
+        self._refused: dict[tuple[str, int], str] = {}
         self.updates = 0
 
     @property
@@ -106,8 +110,8 @@ class HostedParameters:
           UnavailableError, CancelledError: the channel has ended.
         """
         match hello.header:
-            case (str(), str(worker), str(signature), str(choice)):
-                pass
+            case (str(), str(worker), str(signature), str(choice), float(started)):
+                claim = Claim(task=worker, generation=channel.peer_generation, started=started)
             case _:
                 raise bad_header(hello, channel.peer)
         if signature != self._layout.signature() or choice != repr(self._choice):
@@ -117,6 +121,16 @@ class HostedParameters:
                 else (f"consistency {choice}, and this task {self._choice!r}")
             )
             error = FailedPreconditionError(None, None, f"{worker} has {what}: all tasks must run the same program")
+            channel.send(error_frame(0, error, self._task))
+            return
+        with self._changed:
+            refused = self._decide(claim)
+        if refused:
+            _log.warning("%s refuses %s: %s", self._task, claim, refused)
+            error = FailedPreconditionError(
+                None, None, f"{self._task} refuses {claim}: {refused}. End this process; if it shall be part of the "
+                "cluster, start it again with the present cluster spec",
+            )  # fmt: skip
             channel.send(error_frame(0, error, self._task))
             return
         with self._changed:
@@ -135,6 +149,21 @@ class HostedParameters:
                 if self._sessions.get(worker) is channel:
                     del self._sessions[worker]
                     self._leave(worker, "its channel has ended")
+
+    def _decide(self, claim: Claim) -> str:
+        """Why a worker does not have its place here; empty where it has. The lock is held."""
+        place = claim.task, claim.generation
+        if place not in self._refused:
+            holder, session = self._claims.get(claim.task), self._sessions.get(claim.task)
+            live = session is not None and not session.closed and not session.peer_gone()
+            verdict = decide_claims(holder, claim, connected=live, address="")
+            if not verdict.prevails:
+                self._refused[place] = verdict.reason
+            else:
+                if holder is not None and holder.generation != claim.generation:
+                    self._refused[holder.task, holder.generation] = f"it was replaced: {verdict.reason}"
+                self._claims[claim.task] = claim
+        return self._refused.get(place, "")
 
     def _answer(self, channel: Channel, worker: str, frame: Frame) -> None:
         try:

@@ -3,8 +3,9 @@
 A worker keeps one channel to each ``ps``. It sends one frame and gets one answer, in turns; while an answer is long in
 coming, WAIT frames say why. The tensors of each are its arrays::
 
-    HELLO   (set, worker, signature, consistency)   answered by WELCOME (generation of the values or 0, version,
-                                            trainings that are over, epoch, seed)
+    HELLO   (set, worker, signature, consistency, when it was started, in seconds since 1970)   answered by WELCOME
+                                            (generation of the values or 0, version, trainings that are over, epoch,
+                                            seed)
     FILL    (version,)                      all values: blocks, then the optimizer's state; answered by DONE
     READY   ()                              answered by DONE once there are values
     PULL    (everything, extras, wish)      answered by VALUES

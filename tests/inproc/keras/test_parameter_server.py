@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from typing import Any
 
@@ -12,11 +13,15 @@ import optax
 import pytest
 
 import headwater
-from headwater.errors import FailedPreconditionError, InvalidArgumentError
+from headwater.errors import CancelledError, FailedPreconditionError, InvalidArgumentError, UnavailableError
 from headwater.parameters.client import ParameterClient
 from headwater.parameters.cluster import LocalServers, consistency_of
 from headwater.parameters.layout import FixedShardsPartitioner, Layout, make_layout
 from headwater.parameters.pytrees import OptaxUpdater, leaf_specs
+from headwater.task.answers import raise_error
+from headwater.task.kinds import HELLO, WELCOME
+from headwater.transport.channel import Channel, memory_pair
+from headwater.transport.frames import Frame
 
 PARAMS: dict[str, Any] = {
     "dense": {"kernel": np.arange(12, dtype=np.float32).reshape(4, 3) / 10, "bias": np.zeros(3, np.float32)},
@@ -185,6 +190,54 @@ def test_a_worker_with_another_program_is_refused() -> None:
     client.close()
     local.stop()
     other.stop()
+
+
+def test_a_new_chief_finds_what_all_ps_still_have_or_brings_it_back_to_all() -> None:
+    local = servers(optax.sgd(0.1))
+    first = connected(local)
+    first.push(gradients(0))
+    first.close()
+    second = connected(local)
+    assert second.joined_late
+    close(second.values(), first.values())
+    second.close()
+    local.restart(1)
+    third = connected(local)
+    # What its backup holds has to go to both: else they would be of different steps.
+    assert not third.joined_late
+    third.close()
+    local.stop()
+
+
+def test_a_worker_that_was_left_behind_does_not_take_the_place_of_one_that_lives() -> None:
+    local = servers(optax.sgd(0.1), tasks=1)
+    host, layout = local.hosts[0], _layout(local)
+
+    def greeted(generation: int, started: float) -> Channel:
+        ours, theirs = memory_pair(generations=(1, generation))
+        hello = Frame(HELLO, ("params", "/job:worker/task:0", layout.signature(), repr(host._choice), started))
+
+        def serve() -> None:
+            with contextlib.suppress(UnavailableError, CancelledError):
+                host.serve(theirs, theirs.recv())
+
+        threading.Thread(target=serve, daemon=True).start()
+        ours.send(hello)
+        return ours
+
+    living = greeted(7, 2000.0)
+    assert living.recv().kind == WELCOME
+    for _ in range(2):
+        stale = greeted(6, 1000.0)
+        with pytest.raises(FailedPreconditionError, match=r"refuses generation 6 .* was started later, and lives"):
+            raise_error(stale.recv(), "the ps")
+    following = greeted(8, 3000.0)
+    assert following.recv().kind == WELCOME
+    with pytest.raises(FailedPreconditionError, match=r"refuses generation 7 .* it was replaced: generation 8"):
+        raise_error(greeted(7, 2000.0).recv(), "the ps")
+    for channel in (living, following):
+        channel.close()
+    local.stop()
 
 
 def test_gradients_of_another_shape_are_refused_and_the_worker_goes_on() -> None:
