@@ -46,10 +46,9 @@ DIFFERENCES = """\
 
 - Random numbers: the same seeds give the same numbers in every session, but others than TensorFlow's.
 - An index out of range fails on CPUs, as in TensorFlow, where it comes from a feed, a pipeline, another task or a
-  constant. Where the step itself computes it, and in a partitioned `tf.nn.embedding_lookup`, it gives zeros, as
-  TensorFlow does on GPUs.
-- A partitioned `tf.nn.embedding_lookup` asks every part for a row per id, so that shapes stay the same from step to
-  step.
+  constant. Where the step itself computes it, it gives zeros, as TensorFlow does on GPUs.
+- The gradient of a partitioned `tf.nn.embedding_lookup` has, for each part, some rows more than were asked for: zeros
+  with the index -1, which updates, accumulators and conversions to a tensor leave out. So few shapes are compiled.
 - A slice whose place is computed in the step, and that would reach beyond the end, is taken from the end.
 - Integers divided by zero give no error.
 - A step is compiled as a whole; sums may differ in the last digits.

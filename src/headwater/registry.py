@@ -132,6 +132,7 @@ class OpDef:
         many times, each time when ``lower`` would not have to wait, by whoever brings that about; None where that
         cannot be had.
       string_lower: NumPy twin of a PURE lowering, for tensors of strings, which run on the host.
+      traced: twin of a HOST lowering, as a PURE one's, for branches and loops that are compiled.
       ref_attr: name of the attribute that lists ``refs`` where these differ from operation to operation; else empty.
       types: type attributes that a GraphDef of it carries: attribute name to the input whose type it is.
       arguments: its inputs by name, for those who build it from Python values; empty where nobody does.
@@ -155,6 +156,7 @@ class OpDef:
     announces: bool = False
     repeat: Callable[..., None] | None = None
     string_lower: Callable[..., Any] | None = None
+    traced: Callable[..., Any] | None = None
     ref_attr: str = ""
     types: Mapping[str, int] = field(default_factory=lambda: {"T": 0})
     arguments: tuple[Argument, ...] = ()

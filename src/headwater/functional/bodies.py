@@ -43,7 +43,7 @@ class Recorded:
     def on_host(self) -> bool:
         """Whether something in it cannot be compiled."""
         return any(
-            op.definition.kind in (Kind.HOST, Kind.STATEFUL)
+            (op.definition.kind in (Kind.HOST, Kind.STATEFUL) and op.definition.traced is None)
             or any(t.dtype.base_dtype in (string, resource) for t in (*op.inputs, *op.outputs))
             for op in self.ops
         )

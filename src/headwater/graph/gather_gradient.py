@@ -39,3 +39,10 @@ def _shape(params: Tensor) -> Tensor:
     if params.dims is not None and None not in params.dims:
         return make_const(np.array(params.dims, np.int32), "Shape")
     return params.graph.create_op("Shape", [params], {"out_type": int32}).outputs[0]
+
+
+def routed_gradient(op: Operation, grad: Tensor | IndexedSlices) -> Sequence[Any]:
+    """Gives ``IndexedSlices`` of the rows that one part of a divided table was asked for."""
+    params, routed = op.inputs
+    rows = op.graph.create_op("UpdateRows", [routed]).outputs[0]
+    return [IndexedSlices(to_dense(grad), rows, _shape(params)), None]

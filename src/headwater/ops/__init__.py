@@ -13,7 +13,7 @@ import jax
 jax.config.update("jax_enable_x64", True)
 
 _FAMILIES = (
-    "stand_ins", "core", "elementwise", "reductions", "segments", "arrays", "joining", "slices", "indexing",
+    "stand_ins", "core", "elementwise", "reductions", "segments", "arrays", "joining", "slices", "indexing", "routing",
     "linalg", "nn", "convolution", "blocks", "fourier", "random", "backward", "searching", "strings", "debugging",
     "summaries", "state", "optimizers", "queues", "accumulators", "step_barrier", "consistency", "checkpoint",
     "readers", "parsing", "image_files", "batching", "control_flow", "tensor_arrays", "scans",

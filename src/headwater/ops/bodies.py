@@ -109,10 +109,11 @@ def static_inputs(body: Body) -> frozenset[int]:
 
 def call(definition: OpDef, inputs: Sequence[Any], attrs: Mapping[str, Any]) -> tuple[Any, ...]:
     """Outputs of a pure operation. Small integers that are known while compiling stay known."""
+    lower = definition.traced or definition.lower
     if not _foldable(inputs):
-        return as_outputs(definition.lower(*inputs, **attrs))
+        return as_outputs(lower(*inputs, **attrs))
     with jax.ensure_compile_time_eval():
-        return tuple(np.asarray(value) for value in as_outputs(definition.lower(*inputs, **attrs)))
+        return tuple(np.asarray(value) for value in as_outputs(lower(*inputs, **attrs)))
 
 
 def _foldable(inputs: Sequence[Any]) -> bool:

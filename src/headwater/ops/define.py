@@ -129,7 +129,7 @@ def stateful(
 def host(
     name: str, *, infer: Infer, refs: Sequence[int] = (), ref_attr: str = "", blocking: bool = False,
     announces: bool = False, repeat: Callable[..., None] | None = None,
-    gradient: Callable[..., Sequence[Any]] | None = None,
+    gradient: Callable[..., Sequence[Any]] | None = None, traced: Callable[..., Any] | None = None,
     types: Mapping[str, int] | None = None, inputs: str | None = None,
 ) -> Callable[[F], F]:  # fmt: skip
     """Registers a Python function of NumPy arrays: ``f(context, *inputs, **attrs)`` gives an array, a tuple, or None.
@@ -144,7 +144,7 @@ def host(
             OpDef(
                 name=name, kind=Kind.HOST, lower=function, infer=infer, attrs=attrs, defaults=defaults,
                 refs=tuple(refs), ref_attr=ref_attr, blocking=blocking, announces=announces, repeat=repeat,
-                gradient=gradient, differentiable=gradient is not None,
+                gradient=gradient, differentiable=gradient is not None, traced=traced,
                 types=_types(types or {}, inputs, arguments), arguments=arguments,
             )
         )  # fmt: skip

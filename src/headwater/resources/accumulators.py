@@ -129,7 +129,7 @@ class RowSum(GradientSum):
                 None, None, f"Shape mismatch: expected rows of {TensorShape(known[1:])}, got {list(values.shape[1:])}"
             )
         rows = known[0] if known else None
-        if rows is not None and indices.size and not 0 <= int(indices.max()) < rows:
+        if rows is not None and indices.size and int(indices.max()) >= rows:
             raise InvalidArgumentError(
                 None, None,
                 f"Shape mismatch: index of slice 0 exceeded limits of shape; index is {indices.max()} exceeded {rows}",
@@ -137,6 +137,9 @@ class RowSum(GradientSum):
 
     def add(self, gradient: Gradient) -> None:
         indices, values, shape = gradient
+        if indices.size and indices.min() < 0:  # places that a divided lookup left over
+            used = indices >= 0
+            indices, values = indices[used], values[used]
         unique, inverse = np.unique(indices, return_inverse=True)
         total = np.zeros((len(unique), *values.shape[1:]), values.dtype)
         np.add.at(total, inverse, values)

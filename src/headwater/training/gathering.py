@@ -104,7 +104,7 @@ def gather(
         remaining = iter(taken)
         for index, (_, var) in enumerate(group):
             first = next(remaining)
-            means[var] = IndexedSlices(next(remaining), first) if index in rows else first
+            means[var] = _mean_rows(next(remaining), first) if index in rows else first
     # All is asked for before anything is started.
     elsewhere = graph.create_op("AddN", lives).outputs[0]
     for device, attrs in groups:
@@ -112,6 +112,11 @@ def gather(
             starts.append(graph.create_op("GatherStart", [now(), elsewhere], {**attrs, "renews": renews}))
     updates = [(means.get(var), var) for _, var in pairs]
     return Gathering(given=given, means=updates, step=steps[0], joins=joins, starts=starts, elsewhere=elsewhere)
+
+
+def _mean_rows(values: Tensor, indices: Tensor) -> IndexedSlices:
+    with values.graph.device(values.device):
+        return IndexedSlices(values, values.graph.create_op("UpdateRows", [indices]).outputs[0])
 
 
 def _parts(grad: Any) -> list[Tensor]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from headwater import dtypes
 from headwater.functional import arrays, indexing, math, reductions, searching
-from headwater.functional.apply import one
+from headwater.functional.apply import apply, one
 from headwater.functional.clip import clip_by_norm
 from headwater.functional.sparse import SparseTensor
 from headwater.functional.sparse_changes import sparse_fill_empty_rows, sparse_reshape, sparse_retain
@@ -25,8 +25,8 @@ def embedding_lookup(
 ) -> Tensor:  # fmt: skip
     """The rows ``ids`` of a table, in the shape of ``ids``; its gradient is `IndexedSlices` of just these rows.
 
-    Each part of a table gives a row for each id, zeros for those that it does not hold, and their sum is the result: so
-    all shapes stay the same from step to step.
+    Of a table in parts, each id goes only to the part that has its row; the gradient is then one of each part, with
+    `headwater.ops.routing.NO_ROW` as index where rows were left over.
 
     Args:
       params: the table: a tensor or variable, or its parts as a list or a partitioned variable.
@@ -42,6 +42,8 @@ def embedding_lookup(
     parts: list[Any] = list(params) if isinstance(params, list | tuple | PartitionedVariable) else [params]  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
     if not parts:
         raise ValueError("Need at least one param")
+    if partition_strategy not in ("mod", "div"):
+        raise ValueError(f"Unrecognized partition strategy: {partition_strategy}")
     with name_scope(name, "embedding_lookup", [*parts, ids]) as scope:
         graph = get_default_graph()
         ids = convert_to_tensor(ids, name="ids")
@@ -49,38 +51,22 @@ def embedding_lookup(
             with graph.colocate_with(parts[0]):
                 rows = _clipped(indexing.gather(parts[0], ids, name=scope), ids, max_norm)
                 return arrays.identity(rows)
-        part_of, row_of = _places(ids, parts, partition_strategy)
+        *routed, places = apply(
+            "RouteIds", ids, _sizes(parts), name="RouteIds", parts=len(parts), strategy=partition_strategy
+        ).outputs
         found: list[Tensor] = []
-        for number, part in enumerate(parts):
-            nowhere = _rows(part)
-            local = one("Select", math.equal(part_of, number), row_of, arrays.zeros_like(row_of) + nowhere)
+        for part, wanted in zip(parts, routed, strict=True):
             with graph.colocate_with(part):
-                found.append(indexing.gather(part, local))
-        return _clipped(math.add_n(found, name=scope), ids, max_norm)
+                found.append(one("GatherRouted", part, wanted))
+        return _clipped(indexing.gather(arrays.concat(found, 0), places, name=scope), ids, max_norm)
 
 
-def _rows(part: Any) -> Any:
-    """How many rows a part has; as a row number, one that it does not have."""
-    known = part.get_shape()[0].value
-    return arrays.shape(part)[0] if known is None else known
-
-
-def _places(ids: Tensor, parts: Sequence[Any], strategy: str) -> tuple[Tensor, Tensor]:
-    """For every id the part that holds it, and its row there."""
-    count = len(parts)
-    if strategy == "mod":
-        return ids % count, ids // count
-    if strategy != "div":
-        raise ValueError(f"Unrecognized partition strategy: {strategy}")
-    total: Any = 0
-    for part in parts:
-        total = total + _rows(part)
-    if isinstance(total, Tensor):
-        total = math.cast(total, ids.dtype)
-    short, longer = total // count, total % count
-    part_of = math.maximum(ids // (short + 1), (ids - longer) // short)
-    row_of = one("Select", part_of < longer, ids % (short + 1), (ids - longer) % short)
-    return part_of, row_of
+def _sizes(parts: Sequence[Any]) -> Any:
+    """How many rows each part has."""
+    known = [part.get_shape()[0].value for part in parts]
+    if None not in known:
+        return np.array(known, np.int64)
+    return arrays.stack([arrays.shape(part, out_type=dtypes.int64)[0] for part in parts])
 
 
 def _clipped(rows: Tensor, ids: Tensor, max_norm: float | None) -> Tensor:

@@ -1,0 +1,190 @@
+"""A table in parts on several ps does what a whole one does: the same rows, the same training, named ids."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from headwater import tf
+from headwater.errors import InvalidArgumentError
+from headwater.ops.routing import Capacities
+from tests.support.cluster import memory_cluster
+
+ROWS = 11
+TABLE = np.arange(ROWS * 2, dtype=np.float32).reshape(ROWS, 2) / 7
+BATCHES = ([0, 10, 5, 0], [3, 3, 3, 3], [10, 9, 8, 7], [1, 2, 1, 6])
+
+
+def parts_of(count: int, strategy: str) -> list[Any]:
+    """`TABLE` as ``count`` variables."""
+    if strategy == "div":
+        pieces = np.array_split(TABLE, count)
+    else:
+        pieces = [TABLE[index::count] for index in range(count)]
+    return [tf.Variable(piece, name=f"part_{index}") for index, piece in enumerate(pieces)]
+
+
+def joined(parts: Sequence[np.ndarray[Any, Any]], strategy: str) -> np.ndarray[Any, Any]:
+    if strategy == "div":
+        return np.concatenate(parts)
+    whole = np.empty_like(TABLE)
+    for index, part in enumerate(parts):
+        whole[index :: len(parts)] = part
+    return whole
+
+
+@pytest.mark.parametrize("strategy", ["mod", "div"])
+@pytest.mark.parametrize("count", [2, 3])
+def test_every_id_gives_its_row(count: int, strategy: str) -> None:
+    with tf.Graph().as_default(), tf.Session() as session:
+        ids = tf.placeholder(tf.int64)
+        rows = tf.nn.embedding_lookup(parts_of(count, strategy), ids, strategy)
+        session.run(tf.global_variables_initializer())
+        for wanted in (np.arange(ROWS), np.zeros((2, 3), int), 7, np.array([], int), [[10], [0]], [5] * 40):
+            np.testing.assert_array_equal(session.run(rows, {ids: wanted}), TABLE[np.asarray(wanted)])
+
+
+@pytest.mark.parametrize("strategy", ["mod", "div"])
+def test_an_id_that_is_not_there_is_named_and_nothing_changes(strategy: str) -> None:
+    with tf.Graph().as_default(), tf.Session() as session:
+        ids = tf.placeholder(tf.int32, [None])
+        parts = parts_of(2, strategy)
+        rows = tf.nn.embedding_lookup(parts, ids, strategy)
+        train = tf.train.AdagradOptimizer(0.1).minimize(tf.reduce_sum(rows * rows))
+        session.run(tf.global_variables_initializer())
+        for bad in (ROWS, -1, 2**31 - 1, -(2**31)):
+            for fetch in (rows, train):
+                with pytest.raises(InvalidArgumentError, match=rf"indices\[2\] = {bad} is not in \[0, {ROWS}\)"):
+                    session.run(fetch, {ids: [5, 0, bad]})
+        np.testing.assert_array_equal(joined(session.run(parts), strategy), TABLE)
+
+
+def test_parts_of_unlike_sizes_name_the_part() -> None:
+    with tf.Graph().as_default(), tf.Session() as session:
+        ids = tf.placeholder(tf.int32, [None])
+        rows = tf.nn.embedding_lookup([tf.constant(TABLE[:4]), tf.constant(TABLE[4:6])], ids)
+        np.testing.assert_array_equal(session.run(rows, {ids: [6, 3]}), TABLE[[3, 5]])
+        with pytest.raises(InvalidArgumentError, match=r"indices\[1\] = 5 is row 2 of part 1.* \[4, 2\] rows"):
+            session.run(rows, {ids: [6, 5]})
+
+
+OPTIMIZERS: dict[str, Callable[[], Any]] = {
+    "descent": lambda: tf.train.GradientDescentOptimizer(0.1),
+    "momentum": lambda: tf.train.MomentumOptimizer(0.1, 0.9),
+    "adagrad": lambda: tf.train.AdagradOptimizer(0.1),
+    "adadelta": lambda: tf.train.AdadeltaOptimizer(0.5),
+    "adam": lambda: tf.train.AdamOptimizer(0.1),
+    "ftrl": lambda: tf.train.FtrlOptimizer(0.1, l1_regularization_strength=0.1),
+    "rmsprop": lambda: tf.train.RMSPropOptimizer(0.1, momentum=0.5),
+}
+
+
+def trained(parts: int, optimizer: str, target: str = "", *, replicas: int = 0) -> np.ndarray[Any, Any]:
+    """The table after training on `BATCHES`, in ``parts`` parts."""
+    with tf.Graph().as_default(), tf.device(tf.train.replica_device_setter(2) if target else ""):
+        table: Any = tf.get_variable(
+            "table", initializer=tf.constant_initializer(TABLE) if parts == 1 else initial, shape=[ROWS, 2],
+            partitioner=tf.fixed_size_partitioner(parts) if parts > 1 else None,
+        )  # fmt: skip
+        ids = tf.placeholder(tf.int32, [None])
+        rows = tf.nn.embedding_lookup(table, ids, "div")
+        step = tf.train.get_or_create_global_step()
+        chosen = OPTIMIZERS[optimizer]()
+        if replicas:
+            chosen = tf.train.SyncReplicasOptimizer(chosen, replicas)
+        # The loss of a row depends on its place in the batch, so that equal rows have different gradients.
+        weights = tf.constant([[1.0], [2.0], [3.0], [4.0]])
+        train = chosen.minimize(tf.reduce_sum(weights * rows * rows), global_step=step)
+        with tf.train.MonitoredSession(
+            tf.train.ChiefSessionCreator(master=target), [chosen.make_session_run_hook(True)] if replicas else []
+        ) as session:
+            for batch in BATCHES:
+                session.run(train, {ids: batch})
+            found = session.run(list(table) if parts > 1 else table)
+            return np.concatenate(found) if parts > 1 else found
+
+
+def initial(shape: Any, dtype: Any = None, partition_info: Any = None) -> Any:
+    del dtype
+    first = partition_info.var_offset[0]
+    return tf.constant(TABLE[first : first + shape[0]])
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_training_changes_the_rows_that_a_whole_table_changes(optimizer: str) -> None:
+    whole = trained(1, optimizer)
+    assert not np.array_equal(whole, TABLE)
+    for parts in (2, 3):
+        np.testing.assert_allclose(trained(parts, optimizer), whole, rtol=2e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("replicas", [0, 1])
+@pytest.mark.parametrize("optimizer", ["descent", "momentum"])
+def test_on_two_ps(optimizer: str, replicas: int) -> None:
+    whole = trained(1, optimizer, replicas=replicas)
+    with memory_cluster(ps=2, worker=1) as cluster:
+        found = trained(2, optimizer, cluster.target("worker"), replicas=replicas)
+    np.testing.assert_allclose(found, whole, rtol=2e-6, atol=1e-7)
+
+
+def test_gradients_are_rows_of_each_part() -> None:
+    with tf.Graph().as_default(), tf.Session() as session:
+        parts = parts_of(2, "mod")
+        loss = tf.reduce_sum(tf.nn.embedding_lookup(parts, [4, 4, 1]) * [[1.0], [2.0], [4.0]])
+        found = tf.gradients(loss, parts)
+        assert all(isinstance(gradient, tf.IndexedSlices) for gradient in found)
+        session.run(tf.global_variables_initializer())
+        dense = session.run([tf.convert_to_tensor(gradient) for gradient in found])
+        np.testing.assert_array_equal(joined(dense, "mod")[:, 0], [0, 4, 0, 0, 3, 0, 0, 0, 0, 0, 0])
+
+
+def test_within_branches_and_loops() -> None:
+    with tf.Graph().as_default(), tf.Session() as session:
+        parts, ids, yes = parts_of(2, "mod"), tf.placeholder(tf.int32, [3]), tf.placeholder(tf.bool, [])
+        branch = tf.cond(yes, lambda: tf.nn.embedding_lookup(parts, ids), lambda: tf.zeros([3, 2]))
+        turns = tf.map_fn(lambda i: tf.nn.embedding_lookup(parts, i[tf.newaxis])[0], ids, tf.float32)
+        gradient = tf.gradients(tf.reduce_sum(turns), parts)
+        session.run(tf.global_variables_initializer())
+        feed = {ids: [9, 0, 9], yes: True}
+        np.testing.assert_array_equal(session.run(branch, feed), TABLE[[9, 0, 9]])
+        np.testing.assert_array_equal(session.run(branch, feed | {yes: False}), np.zeros((3, 2)))
+        np.testing.assert_array_equal(session.run(turns, feed), TABLE[[9, 0, 9]])
+        dense = session.run([tf.convert_to_tensor(g) for g in gradient], feed)
+        np.testing.assert_array_equal(joined(dense, "mod")[:, 0], [1, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0])
+
+
+def test_sparse_lookups_and_feature_columns() -> None:
+    with tf.Graph().as_default(), tf.Session() as session:
+        parts, whole = parts_of(3, "div"), tf.constant(TABLE)
+        sparse = tf.SparseTensor([[0, 0], [0, 1], [1, 0], [3, 2]], tf.constant([9, 9, 2, -1], tf.int64), [4, 3])
+        pairs = [
+            [tf.nn.safe_embedding_lookup_sparse(table, sparse, combiner=combiner) for table in (parts, whole)]
+            for combiner in ("sum", "mean", "sqrtn")
+        ]
+        table = tf.SparseTensor([[0, 0], [0, 1], [1, 0]], tf.constant([9, 4, 2], tf.int64), [2, 2])
+        pairs.append(
+            [tf.nn.embedding_lookup_sparse(each, table, None, "div", combiner="sum") for each in (parts, whole)]
+        )
+        column = tf.feature_column.embedding_column(
+            tf.feature_column.categorical_column_with_identity("item", ROWS), 2, initializer=initial
+        )
+        with tf.variable_scope("columns", partitioner=tf.fixed_size_partitioner(2)):
+            layer = tf.feature_column.input_layer({"item": tf.constant([[3], [10], [0]])}, [column])
+        session.run(tf.global_variables_initializer())
+        for one, other in pairs:
+            np.testing.assert_allclose(*session.run([one, other]), rtol=1e-6)
+        np.testing.assert_array_equal(session.run(layer), TABLE[[3, 10, 0]])
+
+
+def test_few_sizes_are_compiled() -> None:
+    capacities, random = Capacities(), np.random.default_rng(3)
+    seen = {
+        tuple(capacities.fitting(np.bincount(random.integers(0, 4, 256), minlength=4).tolist())) for _ in range(500)
+    }
+    assert len(seen) <= 3
+    assert all(max(places) <= 112 for places in seen)
+    assert capacities.fitting([256, 0, 0, 0])[0] == 256
+    assert max(capacities.fitting([1, 0, 0, 0])) <= 8

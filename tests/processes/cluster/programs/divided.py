@@ -1,0 +1,54 @@
+"""Looks up every row of a table that is divided over two ps, trains some, and asks for rows that it does not have."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from task import args, replicas, start_server
+
+from headwater import tf
+
+ROWS = 101
+
+
+def numbered(shape, dtype, partition_info):
+    """Row i of the whole table is filled with i."""
+    first = partition_info.var_offset[0]
+    return tf.tile(tf.cast(tf.range(first, first + shape[0]), dtype)[:, tf.newaxis], [1, shape[1]])
+
+
+server = start_server()
+with replicas():
+    table = tf.get_variable("table", [ROWS, 3], initializer=numbered, partitioner=tf.fixed_size_partitioner(2))
+    ids = tf.placeholder(tf.int64, [None])
+    rows = tf.nn.embedding_lookup(table, ids, partition_strategy="div")
+    done = tf.get_variable("done", [2], tf.int32, initializer=tf.zeros_initializer(), trainable=False)
+    finish = tf.scatter_update(done, [args.task_index], [1])
+    # Each row loses what its gradient says; the workers train different rows.
+    train = tf.train.GradientDescentOptimizer(1.0).minimize(tf.reduce_sum(rows))
+
+supervisor = tf.train.Supervisor(is_chief=args.task_index == 0, saver=None, summary_op=None, recovery_wait_secs=1)
+with supervisor.managed_session(server.target) as session:
+    print("devices", sorted({part.device for part in table}))
+    mine = np.arange(args.task_index, ROWS, 2)
+    np.random.RandomState(args.task_index).shuffle(mine)
+    found = session.run(rows, {ids: mine})
+    np.testing.assert_array_equal(found, np.repeat(mine[:, np.newaxis], 3, 1).astype(np.float32))
+    for bad in (ROWS, -1, 10**12):
+        for fetch in (rows, train):
+            words = rf"indices\[{mine.size}\] = {bad} is not in \[0, {ROWS}\)"
+            with pytest.raises(tf.errors.InvalidArgumentError, match=words):
+                session.run(fetch, {ids: [*mine, bad]})
+    for size in (1, mine.size, 7):
+        session.run(train, {ids: mine[:size]})
+    print("trained")
+    session.run(finish)
+    while not session.run(done).all():
+        pass
+    for worker in range(2):
+        order = np.arange(worker, ROWS, 2)
+        np.random.RandomState(worker).shuffle(order)
+        times = (np.arange(order.size) < 1).astype(int) + 1 + (np.arange(order.size) < 7)
+        wanted = np.repeat((order - times)[:, np.newaxis], 3, 1).astype(np.float32)
+        np.testing.assert_array_equal(session.run(rows, {ids: order}), wanted)
+    print("every row is as it should be")
