@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help venv screenshots demo demo-towers demo-keras demo-platform bench test check compatibility stubs format docs clean
+.PHONY: help venv screenshots demo demo-towers demo-keras demo-platform bench test test-other check compatibility stubs format docs clean
 
 help:
 	@echo 'make venv     the virtual environment $(VENV) with everything in it'
@@ -13,6 +13,7 @@ help:
 	@echo 'make demo-keras    MNIST with Keras on two mirrored workers, one of which is killed, and on a ps'
 	@echo 'make demo-platform  the server with its page: two jobs, a worker is killed, another one added; ARGS=--keep goes on'
 	@echo 'make test     all tests; ARGS=... goes to pytest'
+	@echo 'make test-other  a part of the tests with another Python, which OTHER=python3.13 names'
 	@echo 'make bench    Headwater beside TensorFlow 1.15, whose python PEER=... names'
 	@echo 'make screenshots  each state of the page, wide and narrow, light and dark, in build/browser'
 	@echo 'make check    style, types, layers, duplicated code, documents'
@@ -48,6 +49,13 @@ test: $(READY)
 
 screenshots: $(READY)
 	$(BIN)/python -m pytest tests/browser/test_states.py $(ARGS)
+
+# A part of the tests that takes a minute or two: what rests on JAX, and one cluster of processes.
+test-other:
+	PYTHON=$(OTHER) tools/venv.sh .venv-other
+	.venv-other/bin/python -m pytest -q tests/pure/test_shapes.py tests/pure/graph tests/pure/passes \
+	    tests/inproc/session tests/inproc/training/test_divided_tables.py tests/processes/test_jaxlib_faults.py \
+	    tests/processes/cluster/test_divided_table.py $(ARGS)
 
 check: $(READY)
 	$(BIN)/ruff check

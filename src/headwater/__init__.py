@@ -10,12 +10,16 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from headwater.jaxlib_faults import disarm
+
 if TYPE_CHECKING:
     from headwater.compat import tf as tf
     from headwater.parameters.pytrees import ParameterServer as ParameterServer
     from headwater.training.progress import report as report
 
 __version__ = "0.1.0"
+
+disarm()
 
 #: The public names that are loaded at first use, and the modules that hold them.
 _LAZY = {"ParameterServer": "headwater.parameters.pytrees", "report": "headwater.training.progress"}
