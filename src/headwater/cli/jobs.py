@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
+import secrets
 import sys
 import tempfile
 import time
@@ -78,11 +80,18 @@ def submit(
     workers: Annotated[int | None, typer.Option(help="So many workers, of the job's range.")] = None,
     upload: Annotated[bool, typer.Option("--upload", help="Hand in the working folder, for another machine.")] = False,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Show what its tasks print until it is over.")] = False,
+    values: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=A,B,...", help="A job for each value, passed as --NAME=VALUE; repeatable."),
+    ] = None,
     server: ServerOption = DEFAULT_SERVER,
     as_json: JsonOption = False,
 ) -> None:
-    """Hands a job to the server, which queues it."""
+    """Hands a job to the server, which queues it; with --set one for each combination of values, to be compared."""
     spec = read_spec(file)
+    combinations = _combinations(values or [])
+    if values and follow:
+        fail("--follow: shows one job, and --set makes several", code=2)
     with connected(server) as client, tempfile.TemporaryDirectory(prefix="headwater-submit-") as folder:
         digest = None
         if spec.archive is not None:
@@ -98,6 +107,19 @@ def submit(
             digest = client.upload(archive)
             spec = spec.model_copy(update={"workdir": None})
         body = spec.model_dump(mode="json", exclude_defaults=True)
+        if values:
+            sweep = f"{spec.name}-{secrets.token_hex(3)}"
+            made = [
+                client.post("/jobs", body, workers=workers, archive=digest, sweep=sweep, setting=settings)
+                for settings in combinations
+            ]
+            if as_json:
+                show_json(made)
+            for job in () if as_json else made:
+                print(job["id"], *job["spec"]["args"][-len(values) :])
+            if not as_json:
+                print(f"{client.server}/compare?" + "&".join(f"job={job['id']}" for job in made[:8]))
+            return
         job = client.post("/jobs", body, workers=workers, archive=digest)
         if as_json:
             show_json(job)
@@ -106,6 +128,17 @@ def submit(
         if follow:
             _follow(client, job["id"], None, None, as_json)
             raise typer.Exit(_exit_code(client.get(f"/jobs/{job['id']}")))
+
+
+def _combinations(values: list[str]) -> list[list[str]]:
+    """``["a=1,2", "b=3"]`` as ``[["a=1", "b=3"], ["a=2", "b=3"]]``."""
+    choices: list[list[str]] = []
+    for assignment in values:
+        name, separator, listed = assignment.partition("=")
+        if not separator or not name:
+            fail(f"--set must be NAME=A,B,..., but is {assignment!r}", code=2)
+        choices.append([f"{name}={value}" for value in listed.split(",")])
+    return [list(combination) for combination in itertools.product(*choices)]
 
 
 def jobs(

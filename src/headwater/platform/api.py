@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Body, Depends, Path, Query, Request, Response
 from fastapi.responses import PlainTextResponse, StreamingResponse
+from pydantic import StringConstraints
 
 import headwater
 from headwater.platform.access import MayAdmin, MayRun, MayView, PlatformOf
@@ -183,9 +184,22 @@ def submit(
     identity: MayRun,
     workers: Annotated[int | None, Query(ge=0, le=1000, description="So many workers, of the job's range.")] = None,
     archive: Annotated[str | None, Query(pattern=r"^[0-9a-f]{64}$", description="An archive's digest.")] = None,
+    sweep: Annotated[str | None, Query(pattern=r"^[a-z0-9-]{1,64}$", description="What it is one of many of.")] = None,
+    setting: Annotated[
+        list[Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][\w.-]{0,60}=[^\x00]{0,200}$")]] | None,
+        Query(max_length=20, description="NAME=VALUE, which differs within the sweep; passed as --NAME=VALUE."),
+    ] = None,
 ) -> JobView:
     """Queues a job, from a job file in YAML or JSON. Its paths are those of the server's machine."""
-    record = platform.submit(job_of(read_job_file(text)), owner=identity.name, archive=archive, workers=workers)
+    settings = {name: value for name, _, value in (one.partition("=") for one in setting or ())}
+    spec = job_of(read_job_file(text))
+    if settings:
+        spec = spec.model_copy(
+            update={"args": [*spec.args, *(f"--{name}={value}" for name, value in settings.items())]}
+        )
+    record = platform.submit(
+        spec, owner=identity.name, archive=archive, workers=workers, sweep=sweep, settings=settings
+    )
     return JobView.of(record)
 
 
@@ -208,8 +222,8 @@ def jobs(
 
 @router.get("/jobs/{job_id}", tags=["jobs"])
 def job(job_id: JobId, platform: PlatformOf, identity: MayView) -> JobView:
-    """All of a job."""
-    return JobView.of(platform.manager.job(job_id))
+    """All of a job. Values of its environment variables are for those who may run jobs."""
+    return JobView.of(platform.manager.job(job_id), values=identity.may("run"))
 
 
 @router.delete("/jobs/{job_id}", tags=["jobs"], status_code=204)

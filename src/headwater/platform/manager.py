@@ -150,8 +150,17 @@ class Manager:
             elif lane.backend is not None:
                 lane.backend.close()
 
-    def submit(self, spec: JobSpec, *, owner: str, archive: str | None = None, workers: int | None = None) -> JobRecord:
-        """Queues a job.
+    def submit(
+        self,
+        spec: JobSpec,
+        *,
+        owner: str,
+        archive: str | None = None,
+        workers: int | None = None,
+        sweep: str | None = None,
+        settings: Mapping[str, str] | None = None,
+    ) -> JobRecord:
+        """Queues a job; the last two say of which sweep it is one, and which values it has.
 
         Raises:
           NotPossible: its backend is not there or refuses it, or it cannot have so many workers.
@@ -168,7 +177,16 @@ class Manager:
         except ValueError as error:
             raise NotPossible(str(error)) from error
         job_id = f"{spec.name}-{''.join(secrets.choice(_ALPHABET) for _ in range(6))}"
-        record = JobRecord(id=job_id, owner=owner, submitted_at=now, backend=backend, archive=archive, state=state)
+        record = JobRecord(
+            id=job_id,
+            owner=owner,
+            submitted_at=now,
+            backend=backend,
+            archive=archive,
+            state=state,
+            sweep=sweep,
+            settings=settings or {},
+        )
         self._jobs.add(record, (Note("queued", f"submitted by {owner}"),))
         self._wakes[backend].set()
         return record

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import PurePath
 
 from headwater.platform.archive_store import ArchiveStore
@@ -65,7 +66,16 @@ class Platform:
         """How jobs are run."""
         return self.manager.settings
 
-    def submit(self, spec: JobSpec, *, owner: str, archive: str | None = None, workers: int | None = None) -> JobRecord:
+    def submit(
+        self,
+        spec: JobSpec,
+        *,
+        owner: str,
+        archive: str | None = None,
+        workers: int | None = None,
+        sweep: str | None = None,
+        settings: Mapping[str, str] | None = None,
+    ) -> JobRecord:
         """Queues a job.
 
         Raises:
@@ -80,7 +90,9 @@ class Platform:
             raise _wrong("workdir", f"must be an absolute path on the server's machine, but is {spec.workdir!r}")
         if spec.workdir is not None and archive is not None and os.pardir in PurePath(spec.workdir).parts:
             raise _wrong("workdir", "must be within the archive")
-        return self.manager.submit(spec, owner=owner, archive=archive, workers=workers)
+        return self.manager.submit(
+            spec, owner=owner, archive=archive, workers=workers, sweep=sweep, settings=settings or {}
+        )
 
     def jobs(
         self,

@@ -42,7 +42,7 @@ LastEvent = Annotated[int, Header(alias="Last-Event-ID", ge=0, lt=2**53)]
 async def stream_events(platform: PlatformOf, identity: MayView, last: LastEvent = 0) -> EventSourceResponse:
     """Events of all jobs: from now on, or after the one that ``Last-Event-ID`` names."""
     after = last or await run_in_threadpool(platform.store.last_event)
-    return EventSourceResponse(_events(platform, None, after))
+    return EventSourceResponse(_events(platform, None, after, values=False))
 
 
 @router.get("/jobs/{job_id}/stream", tags=["jobs"])
@@ -54,7 +54,7 @@ async def stream_job(
     The stream ends when the job is over.
     """
     await run_in_threadpool(platform.manager.job, job_id)
-    return EventSourceResponse(_events(platform, job_id, last))
+    return EventSourceResponse(_events(platform, job_id, last, values=identity.may("run")))
 
 
 @router.get("/jobs/{job_id}/logs", tags=["jobs"])
@@ -77,7 +77,9 @@ async def stream_logs(
     return EventSourceResponse(_lines(platform, job_id, task, tail, follow))
 
 
-async def _events(platform: Platform, job_id: str | None, after: int) -> AsyncGenerator[dict[str, str]]:
+async def _events(
+    platform: Platform, job_id: str | None, after: int, *, values: bool
+) -> AsyncGenerator[dict[str, str]]:
     shown = ""
     async with platform.feed.listen() as changed:
         while not platform.feed.closing:
@@ -89,7 +91,7 @@ async def _events(platform: Platform, job_id: str | None, after: int) -> AsyncGe
             if job_id is not None:
                 if record is None:
                     return
-                view = JobView.of(record).model_dump_json()
+                view = JobView.of(record, values=values).model_dump_json()
                 if view != shown:
                     shown = view
                     yield {"event": "job", "data": view}

@@ -136,17 +136,6 @@ class SampleRow(Base):
     metrics: Mapped[dict[str, Any]] = mapped_column(server_default="{}")
 
 
-class SecretRow(Base):
-    """A value that jobs name, and nobody reads: only its encrypted form is here."""
-
-    __tablename__ = "secrets"
-
-    name: Mapped[str] = mapped_column(String(60), primary_key=True)
-    owner: Mapped[str] = mapped_column(String(100))
-    changed_at: Mapped[float]
-    value: Mapped[str] = mapped_column(Text)
-
-
 class TokenRow(Base):
     """A token or a session of the web page; only hashes of what opens them are here."""
 

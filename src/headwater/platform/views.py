@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 from headwater.platform.backends.base import HostCapacity, Resources, Usage
 from headwater.platform.records import Attempt, JobEvent, JobRecord, Sample, Token
 from headwater.platform.states import Fault, JobPhase, TaskPhase, TaskState
+
+HIDDEN = "(hidden)"
+"""What stands for the value of a variable that whoever looks may not know."""
 
 
 class View(BaseModel):
@@ -115,6 +118,8 @@ class JobSummary(View):
       step: the furthest global step of its tasks.
       steps_per_s: of all its tasks together.
       tasks_running: how many of its tasks run.
+      sweep: what it is one of many jobs of; None for one of its own.
+      settings: which values it has of those that differ within its sweep.
     """
 
     id: str
@@ -136,6 +141,8 @@ class JobSummary(View):
     step: int | None
     steps_per_s: float | None
     loss: Loss
+    sweep: str | None
+    settings: dict[str, str]
 
     @classmethod
     def of(cls, record: JobRecord) -> Self:
@@ -158,15 +165,18 @@ class JobView(JobSummary):
     spec: dict[str, Any]
 
     @classmethod
-    def of(cls, record: JobRecord) -> Self:
-        """The view of ``record``."""
+    def of(cls, record: JobRecord, *, values: bool = True) -> Self:
+        """The view of ``record``; without ``values`` its environment variables are named, and no more."""
         state = record.state
+        spec = state.spec.model_dump(mode="json", exclude_defaults=True)
+        if not values:
+            _hide_variables(spec)
         return cls(
             **_summary(record),
             workers_range=str(state.spec.workers.count),
             first_error=_fault(state.first),
             tasks=[TaskView.of(record, task) for task in state.tasks.values()],
-            spec=state.spec.model_dump(mode="json", exclude_defaults=True),
+            spec=spec,
         )
 
 
@@ -317,6 +327,16 @@ class NewTokenView(TokenView):
     secret: str
 
 
+def _hide_variables(part: dict[str, Any]) -> None:
+    for name, value in part.items():
+        if isinstance(value, dict):
+            fields = cast("dict[str, Any]", value)
+            if name == "env":
+                part[name] = dict.fromkeys(fields, HIDDEN)
+            else:
+                _hide_variables(fields)
+
+
 def _summary(record: JobRecord) -> dict[str, Any]:
     state = record.state
     tasks = list(state.tasks.values())
@@ -343,6 +363,8 @@ def _summary(record: JobRecord) -> dict[str, Any]:
         "step": max(steps, default=None),
         "steps_per_s": sum(speeds) if speeds else None,
         "loss": losses[-1] if losses else None,
+        "sweep": record.sweep,
+        "settings": dict(record.settings),
     }
 
 

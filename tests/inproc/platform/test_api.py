@@ -360,3 +360,23 @@ def test_machines_and_the_schema(api: Api) -> None:
     assert (host["backend"], host["host"], host["problem"]) == ("local", "local", "")
     assert host["total"]["cpus"] >= 1
     assert client.get("/schema").json()["required"] == ["name"]
+
+
+def test_who_may_only_look_reads_no_variables(api: Api) -> None:
+    fields = {**JOB, "env": {"API_KEY": "hunter2"}, "workers": {"env": {"OTHER": "hunter3"}}}
+    job_id = api.client().post("/jobs", json=fields).json()["id"]
+    api.client().post(f"/jobs/{job_id}/stop")
+    looker = api.client("view")
+    for path in (f"/jobs/{job_id}", f"/jobs/{job_id}/stream"):
+        text = looker.get(path).text
+        assert "hunter" not in text
+        assert "API_KEY" in text
+    assert api.client().get(f"/jobs/{job_id}").json()["spec"]["env"] == {"API_KEY": "hunter2"}
+
+
+def test_a_job_of_a_sweep(api: Api) -> None:
+    query = {"sweep": "linear-1", "setting": ["learning_rate=0.1", "batch=5"]}
+    job = api.client().post("/jobs", json=JOB, params=query).json()
+    assert (job["sweep"], job["settings"]) == ("linear-1", {"learning_rate": "0.1", "batch": "5"})
+    assert job["spec"]["args"] == ["--learning_rate=0.1", "--batch=5"]
+    assert api.client().post("/jobs", json=JOB, params={"setting": "x"}).status_code == 422

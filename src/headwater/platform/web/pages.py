@@ -200,13 +200,13 @@ def submit(request: Request, platform: PlatformOf, identity: Runner, form: Form)
 @router.get("/jobs/{job_id}")
 def job(request: Request, job_id: JobId, platform: PlatformOf, identity: Visitor) -> Response:
     """A job."""
-    return render(request, "job.html", identity=identity, **_shown(platform, job_id))
+    return render(request, "job.html", identity=identity, **_shown(platform, identity, job_id))
 
 
 @router.get("/jobs/{job_id}/overview")
 def overview(request: Request, job_id: JobId, platform: PlatformOf, identity: Visitor) -> Response:
     """The part of a job's page that changes: its state, its cluster, its events."""
-    return render(request, "overview.html", identity=identity, **_shown(platform, job_id))
+    return render(request, "overview.html", identity=identity, **_shown(platform, identity, job_id))
 
 
 @router.post("/jobs/{job_id}/stop")
@@ -272,9 +272,9 @@ def _loss(job: JobSummary) -> float:
     return job.loss if isinstance(job.loss, float) else math.inf
 
 
-def _shown(platform: Platform, job_id: str) -> dict[str, Any]:
+def _shown(platform: Platform, identity: Identity, job_id: str) -> dict[str, Any]:
     record = platform.manager.job(job_id)
-    view = JobView.of(record)
+    view = JobView.of(record, values=identity.may("run"))
     events = platform.store.events(job_id=job_id)
     workers = record.state.spec.workers.count
     return {

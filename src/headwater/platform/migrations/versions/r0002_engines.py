@@ -1,4 +1,4 @@
-"""What engines tell of tasks, further numbers that tasks report, groups of jobs, and secrets."""
+"""What engines tell of tasks, further numbers that tasks report, and groups of jobs."""
 
 from __future__ import annotations
 
@@ -25,19 +25,10 @@ def upgrade() -> None:
         tasks.add_column(sa.Column("host", sa.Text(), nullable=False, server_default=""))
     with op.batch_alter_table("samples") as samples:
         samples.add_column(sa.Column("metrics", sa.JSON(), nullable=False, server_default="{}"))
-    op.create_table(
-        "secrets",
-        sa.Column("name", sa.String(60), nullable=False),
-        sa.Column("owner", sa.String(100), nullable=False),
-        sa.Column("changed_at", sa.Float(53), nullable=False),
-        sa.Column("value", sa.Text(), nullable=False),
-        sa.PrimaryKeyConstraint("name", name=op.f("pk_secrets")),
-    )
 
 
 def downgrade() -> None:
     """From revision 0002 to 0001."""
-    op.drop_table("secrets")
     with op.batch_alter_table("samples") as samples:
         samples.drop_column("metrics")
     with op.batch_alter_table("tasks") as tasks:

@@ -54,6 +54,7 @@ headwater.plots = function (place, { colour = headwater.colour, smoothing = null
 
   function tables(kind) {
     const lines = [...series.get(kind.key)].filter(([, points]) => points.length);
+    lines.sort(([one], [other]) => one.localeCompare(other, undefined, { numeric: true }));
     const data = lines.map(([, points]) => {
       const values = points.map(([, value]) => value);
       return [points.map(([at]) => at - start), kind.smooth ? smoothed(values) : values];
