@@ -161,9 +161,9 @@ def _looks(watching: ClusterWatch, interval_s: float, watch: bool) -> Iterator[l
 
 
 def render(reports: Sequence[TaskReport]) -> RenderableType:
-    """The reports as tables: tasks, workers, training, traffic, variables."""
+    """The reports as tables: tasks, what they cannot write, workers, training, traffic, variables."""
     parts: list[RenderableType] = [_tasks(reports)]
-    for table in (_workers(reports), _groups(reports), _traffic(reports), _variables(reports)):
+    for table in (_troubles(reports), _workers(reports), _groups(reports), _traffic(reports), _variables(reports)):
         if table.row_count:
             parts += [Text(""), table]
     return Group(*parts)
@@ -196,6 +196,16 @@ def _tasks(reports: Sequence[TaskReport]) -> Table:
             f"{snapshot.variables_count}, {_size(snapshot.variables_bytes)}" if snapshot.variables_count else "",
             Text(waits, "yellow"),
         )
+    return table
+
+
+def _troubles(reports: Sequence[TaskReport]) -> Table:
+    table = _table("cannot write", "on", "since", "failures", "because")
+    for report in reports:
+        for one in report.snapshot.troubles if report.snapshot else ():
+            if one.message:
+                since = f"{one.seconds:.0f} s"
+                table.add_row(one.what, report.task, since, str(one.failures), Text(one.message, "red"))
     return table
 
 

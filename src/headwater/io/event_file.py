@@ -5,6 +5,7 @@ Source: files that TensorFlow 1.15 writes; their names, their first event, their
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import time
@@ -13,8 +14,8 @@ from typing import Any, Final
 
 from google.protobuf.message import DecodeError
 
-from headwater.errors import AlreadyExistsError, DataLossError
-from headwater.io.files import Path, as_path, create, makedirs
+from headwater.errors import AlreadyExistsError, DataLossError, OpError
+from headwater.io.files import Path, as_path, create, makedirs, remove, stat, truncate
 from headwater.io.tfrecord import TFRecordWriter, tf_record_iterator
 from headwater.tensorboard_protos import event_pb2
 
@@ -43,7 +44,12 @@ class EventFile:
         self.path: str = _create(stem, suffix)
         self._writer = TFRecordWriter(self.path)
         first = event_pb2.Event(wall_time=float(seconds), file_version=FILE_VERSION)
-        self._writer.write(first.SerializeToString())
+        self._flushed_bytes = 0
+        try:
+            self._writer.write(first.SerializeToString())
+        except OpError:
+            self.abandon()
+            raise
 
     def write(self, event: bytes) -> None:
         """Appends a serialized ``Event``."""
@@ -52,6 +58,17 @@ class EventFile:
     def flush(self) -> None:
         """Hands all events to the operating system, so that a reader finds them."""
         self._writer.flush()
+        self._flushed_bytes = stat(self.path).length
+
+    def abandon(self) -> None:
+        """Ends the file after an error, with the events of the last `flush` that succeeded; without any, it is gone."""
+        with contextlib.suppress(OpError):
+            self._writer.close()
+        with contextlib.suppress(OpError):
+            if self._flushed_bytes:
+                truncate(self.path, self._flushed_bytes)
+            else:
+                remove(self.path)
 
     def close(self) -> None:
         """Ends the file."""

@@ -10,6 +10,7 @@ import contextlib
 import errno
 import fnmatch
 import glob as std_glob
+import io
 import os
 import secrets
 import shutil
@@ -31,6 +32,7 @@ from headwater.errors import (
     UnknownError,
 )
 from headwater.io import remote
+from headwater.io.disk import Disk, disk_of
 
 Path = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 
@@ -129,6 +131,7 @@ def mkdir(path: Path) -> None:
         if remote.is_url(name):
             remote.makedirs(name)
         else:
+            disk_of(name).before("create", name)
             os.mkdir(name)
 
 
@@ -142,6 +145,8 @@ def makedirs(path: Path) -> None:
         if remote.is_url(name):
             remote.makedirs(name)
             return
+        if not os.path.isdir(name):
+            disk_of(name).before("create", name)
         try:
             os.makedirs(name, exist_ok=True)
         except FileExistsError:
@@ -154,6 +159,7 @@ def remove(path: Path) -> None:
         if remote.is_url(name):
             remote.remove(name)
         else:
+            disk_of(name).before("remove", name)
             os.remove(name)
 
 
@@ -163,7 +169,15 @@ def rmtree(path: Path) -> None:
         if remote.is_url(name):
             remote.rmtree(name)
         else:
+            disk_of(name).before("remove", name)
             shutil.rmtree(name)
+
+
+def truncate(path: Path, length: int) -> None:
+    """Cuts a file off after ``length`` bytes; does nothing to one at a URL."""
+    with translated(path) as name:
+        if not remote.is_url(name):
+            os.truncate(name, length)
 
 
 def copy(source: Path, target: Path, overwrite: bool = False) -> None:
@@ -187,6 +201,7 @@ def rename(source: Path, target: Path, overwrite: bool = False) -> None:
         elif remote.is_url(name):
             remote.rename(name, to)
         else:
+            disk_of(to).before("name", to)
             os.replace(name, to)
 
 
@@ -270,7 +285,16 @@ def open_file(path: Path, mode: str) -> BinaryIO:
     with translated(path) as name:
         if remote.is_url(name):
             return remote.open_file(name, mode, BUFFER_BYTES)
+        disk = disk_of(name)
+        if mode in ("wb", "ab", "xb"):
+            disk.before("create", name)
+            return _buffered(disk, io.FileIO(name, mode.replace("b", "")), name)
         return cast("BinaryIO", open(name, mode, BUFFER_BYTES))
+
+
+def _buffered(disk: Disk, raw: io.FileIO, path: str) -> BinaryIO:
+    """A file to write to, with a buffer before what the disk puts around it."""
+    return cast("BinaryIO", io.BufferedWriter(disk.stream(raw, path), BUFFER_BYTES))
 
 
 def open_descriptor(path: Path) -> int:
@@ -286,6 +310,7 @@ def create(path: Path) -> None:
     """Makes a new empty file; AlreadyExistsError where there is one."""
     with translated(path) as name:
         if not remote.is_url(name):
+            disk_of(name).before("create", name)
             os.close(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
             return
         if remote.exists(name):
@@ -342,16 +367,18 @@ class AtomicFile:
             self._upload = tempfile.NamedTemporaryFile(prefix="headwater-upload-", buffering=BUFFER_BYTES)  # noqa: SIM115
             self.stream: Any = self._upload
             return
+        self._disk = disk_of(self.path)
         folder, self._name = os.path.split(self.path)
         self._temporary = f".{self._name}.{secrets.token_hex(6)}.tmp"
         with translated(self.path):
+            self._disk.before("create", self.path)
             self._folder = _open_folder(folder)
             try:
                 descriptor, self._temporary_exists = self._open()
             except OSError:
                 os.close(self._folder)
                 raise
-        self.stream = os.fdopen(descriptor, "wb", BUFFER_BYTES)
+        self.stream = _buffered(self._disk, io.FileIO(descriptor, "w"), self.path)
 
     def _open(self) -> tuple[int, bool]:
         try:
@@ -373,6 +400,8 @@ class AtomicFile:
         """Writes what there is so far to the disk."""
         with translated(self.path):
             self.stream.flush()
+            if not self._remote:
+                self._disk.before("sync", self.path)
             os.fsync(self.stream.fileno())
 
     def commit(self) -> None:
@@ -383,7 +412,9 @@ class AtomicFile:
                 if self._remote:
                     remote.upload(self._upload.name, self.path)
                     return
+                self._disk.before("sync", self.path)
                 os.fsync(self.stream.fileno())
+                self._disk.before("name", self.path)
                 if not self._temporary_exists:
                     # With a folder's descriptor Python follows the link in /proc to the file, without it does not.
                     os.link(f"/proc/self/fd/{self.stream.fileno()}", self._temporary, dst_dir_fd=self._folder)
@@ -404,7 +435,8 @@ class AtomicFile:
         if self._remote:
             return
         if self._temporary_exists:
-            with contextlib.suppress(FileNotFoundError):
+            with contextlib.suppress(OSError):
+                self._disk.before("remove", os.path.join(os.path.dirname(self.path), self._temporary))
                 os.remove(self._temporary, dir_fd=self._folder)
         os.close(self._folder)
 

@@ -17,6 +17,7 @@ import numpy as np
 from headwater.errors import DataLossError
 from headwater.io import files
 from headwater.keras import saving
+from headwater.telemetry.troubles import TROUBLES
 
 _keras: Any = keras
 _checkpoint: Any = keras.callbacks.ModelCheckpoint
@@ -59,15 +60,21 @@ def save_checkpoint(callback: Any, epoch: int, batch: int | None, logs: Any, *, 
       logs: the values of the metrics.
       writes: whether this process writes the file, besides deciding.
     """
+    best = getattr(callback, "best", None)
     path = callback._get_file_path(epoch, batch, logs or {})
     if not callback._should_save_model(epoch, batch, logs, path) or not writes:
         return
     model = callback.model
     model.jax_state_sync()
-    if callback.save_weights_only:
-        saving.save_weights(model, path)
-    else:
-        saving.save_model(model, path)
+    with TROUBLES.noted(path, "Training goes on; what was there before is whole; it is tried again when it is due"):
+        if callback.save_weights_only:
+            saving.save_weights(model, path)
+        else:
+            saving.save_model(model, path)
+        best = getattr(callback, "best", None)
+    callback.best = (
+        best  # as before where it could not be saved: the next one may be worse, and still the best there is
+    )
 
 
 class BackupAndRestore(_backup):
@@ -124,10 +131,12 @@ class BackupAndRestore(_backup):
         text = np.frombuffer(json.dumps(description).encode(), np.uint8)
         save: Any = np.savez
         save(written, **{_DESCRIPTION: text}, **arrays)
-        if not files.exists(self.backup_dir):
-            files.makedirs(self.backup_dir)
-        with files.atomic_write(self._path) as file:
-            file.write(written.getbuffer())
+        then = "Training goes on; what was saved before is whole; it is tried again when it is due"
+        with TROUBLES.noted(self._path, then):
+            if not files.exists(self.backup_dir):
+                files.makedirs(self.backup_dir)
+            with files.atomic_write(self._path) as file:
+                file.write(written.getbuffer())
 
     def restore(self) -> None:
         """Gives the model what was saved; does nothing where nothing was.

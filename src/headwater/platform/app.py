@@ -11,10 +11,12 @@ from urllib.parse import urlsplit
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from sqlalchemy.exc import OperationalError
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 import headwater
+from headwater.errors import OpError
 from headwater.platform import api, stream
 from headwater.platform.access import SAFE_METHODS
 from headwater.platform.archive_store import TooLarge
@@ -26,6 +28,7 @@ from headwater.platform.manager import NoSuchJob
 from headwater.platform.policy import NotPossible
 from headwater.platform.service import Platform
 from headwater.platform.spec import JobSpec
+from headwater.telemetry.troubles import is_full_disk
 
 PREFIX = "/api/v1"
 MAX_BODY = 2 << 20
@@ -147,6 +150,13 @@ def _handle_errors(app: FastAPI) -> None:
         problems = [_problem(entry) for entry in error.errors()]
         return answer(422, "; ".join(f"{item.field}: {item.message}" for item in problems), problems)
 
+    def failed_to_write(error: Exception) -> JSONResponse:
+        if not is_full_disk(error):
+            raise error
+        return answer(507, "the server's disk is full: nothing was changed; make room and try again")
+
+    for kind in (OSError, OpError, OperationalError):
+        handler(kind, failed_to_write)
     handler(Refused, refused)
     handler(JobSpecError, wrong_job)
     handler(NoSuchJob, lambda error: answer(404, str(error.args[0])))

@@ -12,6 +12,7 @@ from headwater.resources.containers import Cell
 from headwater.resources.gate import Gate
 from headwater.runtime.task import TaskRuntime
 from headwater.telemetry.snapshot import Group, Snapshot, VariableSize, Wait, total_traffic
+from headwater.telemetry.troubles import TROUBLES
 from headwater.telemetry.watchdog import WorkerProgress
 from headwater.transport.channel import Channel
 
@@ -54,6 +55,7 @@ def take_snapshot(
         waits=tuple(Wait(what=what, seconds=round(now - since, 3)) for what, since in runtime.waits()),
         groups=tuple(_groups(runtime, cells)),
         workers=tuple(workers),
+        troubles=TROUBLES.now(),
         cluster=dict(cluster),
         metrics=metrics,
     )

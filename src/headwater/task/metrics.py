@@ -13,6 +13,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from headwater.cluster.addresses import Address, parse_address
 from headwater.errors import InvalidArgumentError, UnavailableError
 from headwater.telemetry.snapshot import Group, PeerTraffic, Snapshot
+from headwater.telemetry.troubles import Trouble
 from headwater.telemetry.watchdog import WorkerProgress
 
 _log = logging.getLogger("headwater")
@@ -51,6 +52,11 @@ _OF_WORKERS: tuple[tuple[str, str, Callable[[WorkerProgress], float]], ...] = (
     ("worker_steps", "Steps of a worker that have ended here", lambda one: one.steps),
     ("worker_idle_seconds", "Since a worker ended its latest step", lambda one: one.idle_s),
     ("worker_behind", "1 where a worker makes no steps while others go on or wait", lambda one: one.behind),
+)
+
+_OF_TROUBLES: tuple[tuple[Any, str, str, Callable[[Trouble], float]], ...] = (
+    (CounterMetricFamily, "write_failures", "What could not be written", lambda one: one.failures),
+    (GaugeMetricFamily, "write_failing_seconds", "Since it cannot be written", lambda one: one.seconds),
 )
 
 
@@ -116,6 +122,9 @@ def metrics_of(task: str, snapshot: Snapshot) -> Iterable[Metric]:
     for name, what, number in _OF_WORKERS:
         values = [((one.worker,), number(one)) for one in snapshot.workers]
         yield _metric(GaugeMetricFamily, name, what, task, values, "worker")
+    for kind, name, what, amount in _OF_TROUBLES:
+        values = [((one.what,), amount(one)) for one in snapshot.troubles]
+        yield _metric(kind, name, what, task, values, "what")
 
 
 def _metric(kind: Any, name: str, what: str, task: str, values: Any, *labels: str) -> Metric:

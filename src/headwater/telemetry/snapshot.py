@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from headwater.telemetry.troubles import Trouble
 from headwater.telemetry.watchdog import WorkerProgress
 
 SNAPSHOT_DETAIL = "snapshot"
@@ -101,6 +102,7 @@ class Snapshot:
       waits: steps that wait.
       groups: how training goes, where an optimizer says so.
       workers: how the steps of each worker go here.
+      troubles: what its process could not write.
       cluster: every task this one knows, and its address.
       metrics: address of its metrics, where asked for.
     """
@@ -116,6 +118,7 @@ class Snapshot:
     waits: tuple[Wait, ...] = ()
     groups: tuple[Group, ...] = ()
     workers: tuple[WorkerProgress, ...] = ()
+    troubles: tuple[Trouble, ...] = ()
     cluster: dict[str, str] = field(default_factory=dict[str, str])
     metrics: str = ""
 
@@ -146,6 +149,7 @@ _PARTS: tuple[tuple[str, Any], ...] = (
     ("waits", Wait),
     ("groups", Group),
     ("workers", WorkerProgress),
+    ("troubles", Trouble),
 )
 
 

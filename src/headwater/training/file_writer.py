@@ -15,6 +15,7 @@ from headwater.errors import OpError
 from headwater.io.event_file import EventFile
 from headwater.io.files import Path, as_path, makedirs
 from headwater.tensorboard_protos import event_pb2, graph_pb2, meta_graph_pb2, summary_pb2
+from headwater.training.saving_attempts import SavingAttempts
 
 _logger: Final = logging.getLogger(__name__)
 
@@ -25,12 +26,20 @@ _MAX_PENDING_BYTES: Final = 256 << 20
 class _BackgroundWriter:
     """A thread that owns an event file. No caller ever waits for the disk, but in `flush` and `close`.
 
-    Events are written when ``max_queue`` of them wait, or after ``flush_secs`` seconds. After an error of the disk the
-    events at hand are lost, which is logged, and later ones go to a new file.
+    Events are written when ``max_queue`` of them wait, or after ``flush_secs`` seconds. Where the disk is full they
+    wait, and it is tried again with a new file. After other errors of the disk the events at hand are lost, which is
+    logged.
     """
 
-    def __init__(self, make_file: Callable[[], EventFile], max_queue: int, flush_secs: float) -> None:
+    def __init__(
+        self,
+        make_file: Callable[[], EventFile],
+        max_queue: int,
+        flush_secs: float,
+        attempts: SavingAttempts | None = None,
+    ) -> None:
         self._make_file = make_file
+        self._attempts = attempts or SavingAttempts("events")
         self._max_queue = max_queue
         self._flush_secs = flush_secs
         self._condition = threading.Condition()
@@ -72,33 +81,48 @@ class _BackgroundWriter:
         closing = False
         while not closing:
             with self._condition:
-                self._condition.wait_for(self._is_due, self._flush_secs)
+                self._condition.wait_for(self._is_due, self._attempts.pause_s(self._flush_secs))
                 events, self._pending, self._pending_bytes = self._pending, [], 0
                 dropped, self._dropped = self._dropped, 0
                 asked, closing = self._flushes_asked, self._closing
-            self._write(events, dropped)
+            kept = self._write(events, dropped)
             with self._condition:
+                self._pending[:0] = kept
+                self._pending_bytes += sum(map(len, kept))
                 self._flushes_done = asked
                 self._condition.notify_all()
+        if self._pending:
+            _logger.error("%d events were lost: the disk had no room for them until the end", len(self._pending))
         self._close_file()
 
     def _is_due(self) -> bool:
-        return len(self._pending) >= self._max_queue or self._flushes_asked > self._flushes_done or self._closing
+        many = len(self._pending) >= self._max_queue and not self._attempts.failing
+        return many or self._attempts.due or self._flushes_asked > self._flushes_done or self._closing
 
-    def _write(self, events: list[bytes], dropped: int) -> None:
+    def _write(self, events: list[bytes], dropped: int) -> list[bytes]:
+        """Writes events; those that are to be tried again."""
         if dropped:
             _logger.warning("%d events were dropped, because the disk did not take those before in time", dropped)
         if not events:
-            return
+            return []
+        try:
+            return [] if self._attempts.attempt(lambda: self._append(events)) else events
+        except OpError as error:
+            _logger.error("%d events were lost: %s", len(events), error)
+            return []
+
+    def _append(self, events: list[bytes]) -> None:
         try:
             if self._file is None:
                 self._file = self._make_file()
             for event in events:
                 self._file.write(event)
             self._file.flush()
-        except OpError as error:
-            _logger.error("%d events were lost: %s", len(events), error)
-            self._close_file()
+        except OpError:
+            file, self._file = self._file, None
+            if file is not None:
+                file.abandon()
+            raise
 
     def _close_file(self) -> None:
         file, self._file = self._file, None
@@ -252,7 +276,10 @@ class FileWriter:
         if self._writer is None:
             logdir, suffix = self._logdir, self._suffix
             makedirs(logdir)
-            self._writer = _BackgroundWriter(lambda: EventFile(logdir, suffix), self._max_queue, self._flush_secs)
+            attempts = SavingAttempts(f"events in {logdir}")
+            self._writer = _BackgroundWriter(
+                lambda: EventFile(logdir, suffix), self._max_queue, self._flush_secs, attempts
+            )
             self._warned = False
             _open_writers.add(self)
 

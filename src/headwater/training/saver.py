@@ -25,6 +25,7 @@ from headwater.training.checkpoint_state import (
     update_checkpoint_state,
 )
 from headwater.training.kept_checkpoints import KeptCheckpoints
+from headwater.training.leftovers import Leftovers
 from headwater.training.saveable import SaveableObject, add_restore_ops, add_save_op, assign_restored, saveables_of
 from headwater.training.training_util import global_step as read_global_step
 
@@ -110,6 +111,7 @@ class Saver:
         elif not defer_build:
             self.build()
         self._kept = KeptCheckpoints(self._max_to_keep, self._keep_hours)
+        self._leftovers = Leftovers()
 
     def _check_saver_def(self) -> None:
         for field in ("save_tensor_name", "restore_op_name"):
@@ -234,7 +236,7 @@ class Saver:
         if not hasattr(sess, "run"):
             raise TypeError(f"'sess' must be a Session; {sess}")
         # One at a time, the step included: the newest checkpoint is noted last.
-        with self._saving:
+        with self._saving, self._leftovers.saving(save_path):
             checkpoint = self._with_step(sess, save_path, global_step)
             written: str | None = None
             if not self._is_empty:

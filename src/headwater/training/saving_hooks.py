@@ -13,10 +13,12 @@ from headwater.graph.collections import GraphKeys
 from headwater.graph.context import get_default_graph
 from headwater.io import files
 from headwater.telemetry.timeline import Timeline
+from headwater.telemetry.troubles import TROUBLES
 from headwater.tensorboard_protos import config_pb2, event_pb2, summary_pb2
 from headwater.training.file_writer import FileWriterCache
 from headwater.training.meta_graph import make_meta_graph
 from headwater.training.preemption import SaveOnSigterm
+from headwater.training.saving_attempts import SavingAttempts
 from headwater.training.session_run_hook import SessionRunArgs, SessionRunContext, SessionRunHook, SessionRunValues
 from headwater.training.step_timer import SecondOrStepTimer
 from headwater.training.training_util import get_global_step, global_step_value, write_graph
@@ -42,6 +44,9 @@ class CheckpointSaverListener:
 
 class CheckpointSaverHook(SessionRunHook):
     """Saves a checkpoint at the begin, every so many seconds or steps, at the end, and when SIGTERM comes.
+
+    Where the disk is full, training goes on, and saving is tried again (`headwater.training.saving_attempts`). At the
+    end there is nothing that could go on: the error is raised.
 
     Args:
       checkpoint_dir: folder.
@@ -77,6 +82,7 @@ class CheckpointSaverHook(SessionRunHook):
         self._global_step: Any = None
         self._writer: Any = None
         self._saving = threading.Lock()
+        self._attempts = SavingAttempts(f"checkpoints in {checkpoint_dir}")
         self._at_sigterm: SaveOnSigterm | None = None
 
     def add_listeners(self, listeners: Sequence[CheckpointSaverListener]) -> None:
@@ -92,7 +98,8 @@ class CheckpointSaverHook(SessionRunHook):
     def after_create_session(self, session: Any, coord: Any) -> None:
         graph = get_default_graph()
         step = int(session.run(self._global_step))
-        write_graph(graph.as_graph_def(add_shapes=True), self._checkpoint_dir, "graph.pbtxt")
+        with TROUBLES.noted(f"graph.pbtxt in {self._checkpoint_dir}", "Training goes on without it"):
+            write_graph(graph.as_graph_def(add_shapes=True), self._checkpoint_dir, "graph.pbtxt")
         self._writer.add_graph(graph)
         self._writer.add_meta_graph(make_meta_graph(graph, saver=self._get_saver()))
         self._save(session, step)
@@ -103,18 +110,19 @@ class CheckpointSaverHook(SessionRunHook):
         return SessionRunArgs(self._global_step)
 
     def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
-        if not self._timer.should_trigger_for_step(run_values.results + 1):
+        again = self._attempts.due
+        if not again and not self._timer.should_trigger_for_step(run_values.results + 1):
             return
         step = int(run_context.session.run(self._global_step))
-        if self._timer.should_trigger_for_step(step):
+        if again or self._timer.should_trigger_for_step(step):
             self._timer.update_last_triggered_step(step)
             if self._save(run_context.session, step):
                 run_context.request_stop()
 
     def end(self, session: Any) -> None:
         step = int(session.run(self._global_step))
-        if step != self._timer.last_triggered_step():
-            self._save(session, step)
+        if step != self._timer.last_triggered_step() or self._attempts.failing:
+            self._save(session, step, last=True)
         if self._at_sigterm is not None:
             self._at_sigterm.remove()
         for listener in self._listeners:
@@ -146,12 +154,15 @@ class CheckpointSaverHook(SessionRunHook):
         with self._saving:
             self._get_saver().save(session, self._save_path, global_step=step)
 
-    def _save(self, session: Any, step: int) -> bool:
-        """Saves; whether a listener wants to stop."""
+    def _save(self, session: Any, step: int, *, last: bool = False) -> bool:
+        """Saves; whether a listener wants to stop. A full disk is an error for the last checkpoint only."""
         _logger.info("Saving checkpoints for %d into %s.", step, self._save_path)
         for listener in self._listeners:
             listener.before_save(session, step)
-        self._write(session, step)
+        if last:
+            self._write(session, step)
+        elif not self._attempts.attempt(lambda: self._write(session, step)):
+            return False
         log = event_pb2.SessionLog(status=event_pb2.SessionLog.CHECKPOINT, checkpoint_path=self._save_path)
         self._writer.add_session_log(log, step)
         wishes = [listener.after_save(session, step) for listener in self._listeners]
@@ -356,7 +367,7 @@ class ProfilerHook(SessionRunHook):
         path = os.path.join(self._output_dir, f"timeline-{step}.json")
         _logger.info("Saving timeline for %d into '%s'.", step, path)
         timeline = Timeline(metadata.step_stats)
-        with files.atomic_write(path) as file:
+        with TROUBLES.noted(path, "Training goes on without it"), files.atomic_write(path) as file:
             file.write(timeline.generate_chrome_trace_format(self._show_dataflow, self._show_memory).encode())
         if self._writer is not None:
             self._writer.add_run_metadata(metadata, f"step_{step}", step)

@@ -17,6 +17,7 @@ from headwater.errors import OpError
 from headwater.graph.collections import GraphKeys
 from headwater.graph.context import get_default_graph
 from headwater.graph.graph import Graph
+from headwater.telemetry.troubles import TROUBLES
 from headwater.tensorboard_protos import event_pb2
 from headwater.training.coordinator import Coordinator, LooperThread
 from headwater.training.file_writer import FileWriter
@@ -342,7 +343,8 @@ class Supervisor:
     def _write_graph(self) -> None:
         """Writes the graph to ``logdir`` and to the events."""
         if self._logdir:
-            write_graph(self._graph.as_graph_def(add_shapes=True), self._logdir, "graph.pbtxt")
+            with TROUBLES.noted(f"graph.pbtxt in {self._logdir}", "Training goes on without it"):
+                write_graph(self._graph.as_graph_def(add_shapes=True), self._logdir, "graph.pbtxt")
         if self._summary_writer is not None and not self._graph_added_to_summary:
             self._summary_writer.add_graph(self._graph)
             self._summary_writer.add_meta_graph(make_meta_graph(self._graph, saver=self._saver))

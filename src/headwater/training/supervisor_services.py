@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from headwater.tensorboard_protos import event_pb2, summary_pb2
 from headwater.training.coordinator import LooperThread
+from headwater.training.saving_attempts import SavingAttempts
 from headwater.training.training_util import global_step as read_global_step
 
 if TYPE_CHECKING:
@@ -69,17 +70,24 @@ class SVStepCounterThread(LooperThread):
 
 
 class SVTimerCheckpointThread(LooperThread):
-    """Saves a checkpoint every ``save_model_secs``."""
+    """Saves a checkpoint every ``save_model_secs``; sooner where the disk was full (`SavingAttempts`)."""
 
     def __init__(self, sv: Supervisor, sess: Any) -> None:
         super().__init__(sv.coord, sv.save_model_secs)
         self._sv = sv
         self._sess = sess
+        self._attempts = SavingAttempts(f"checkpoints at {sv.save_path}")
 
     def run_loop(self) -> None:
         sv = self._sv
         _logger.info("Saving checkpoint to path %s", sv.save_path)
-        sv.saver.save(self._sess, sv.save_path, global_step=sv.global_step)
+
+        def save() -> None:
+            sv.saver.save(self._sess, sv.save_path, global_step=sv.global_step)
+
+        while not self._attempts.attempt(save):
+            if sv.coord.wait_for_stop(self._attempts.pause_s(0.0)):
+                return
         if sv.summary_writer is not None and sv.global_step is not None:
             log = event_pb2.SessionLog(status=event_pb2.SessionLog.CHECKPOINT, checkpoint_path=sv.save_path)
             sv.summary_writer.add_session_log(log, read_global_step(self._sess, sv.global_step))

@@ -330,7 +330,7 @@ def test_a_full_disk_ends_the_log_and_not_the_job(folder: Path) -> None:
     assert result.returncode == 0
     assert result.stdout == "[worker 0] 1\n[worker 0] 2\n"
     assert result.stderr.splitlines()[0].endswith(
-        "the output of worker 0 is no longer written to logs/worker-0.log: No space left on device"
+        "the output of worker 0 is not written to logs/worker-0.log: No space left on device"
     )
 
 

@@ -7,6 +7,7 @@ plain. What a task writes to its standard output goes to the launcher's, and its
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sys
 import time
@@ -31,22 +32,33 @@ class TaskLog:
     def __init__(self, task: TaskName, directory: Path | None) -> None:
         self._last: deque[str] = deque(maxlen=_LAST_LINES)
         self.path: Path | None = directory / f"{task.job}-{task.index}.log" if directory is not None else None
-        self._file: IO[bytes] | None = self.path.open("wb") if self.path is not None else None
+        self._file: IO[bytes] | None = self.path.open("wb", buffering=0) if self.path is not None else None
+        self._missing = 0
 
     def write(self, data: bytes) -> None:
         """Puts ``data`` into the file as it is.
 
+        What finds the disk full is left out; a line tells how much, as soon as there is room again.
+
         Raises:
-          OSError: it cannot be written; nothing more will be.
+          OSError: it cannot be written. Raised once where the disk is full; after other errors nothing more is written.
         """
-        if self._file is None:
+        if self._file is None or not data:
             return
+        gap = b"\n[headwater: %d bytes are missing here: the disk was full]\n" % self._missing if self._missing else b""
+        left = memoryview(gap + data)
         try:
-            self._file.write(data)
-            self._file.flush()
-        except OSError:
-            self.close()
-            raise
+            while left:
+                left = left[self._file.write(left) :]
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                self.close()
+                raise
+            first, self._missing = not self._missing, self._missing + min(len(left), len(data))
+            if first:
+                raise
+        else:
+            self._missing = 0
 
     def add(self, line: str) -> None:
         """Remembers ``line``."""

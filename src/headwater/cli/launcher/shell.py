@@ -337,7 +337,7 @@ class _Shell:
         try:
             log.write(data)
         except OSError as error:
-            self._outlet.note(f"the output of {label(pipe.task)} is no longer written to {log.path}: {error.strerror}")
+            self._outlet.note(f"the output of {label(pipe.task)} is not written to {log.path}: {error.strerror}")
         self._show_lines(pipe, pipe.lines.feed(data))
         if not data:
             self._close_pipe(pipe)

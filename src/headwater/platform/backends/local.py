@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from headwater.cluster.variables import LAUNCH_TOKEN
-from headwater.errors import OpError
+from headwater.errors import OpError, ResourceExhaustedError
 from headwater.platform.backends.base import BackendError
 from headwater.platform.backends.hosts import HostsBackend
 from headwater.platform.host.agent import Agent, AgentError
@@ -70,7 +70,8 @@ class _ThisMachine:
             # Starting waits for a keeper to be there, and what runs need not wait for that to be asked how it is.
             result = getattr(self._agent, method)(**arguments)
         except (AgentError, NoPort, OSError, OpError) as error:
-            raise BackendError(str(error), temporary=isinstance(error, NoPort | OSError)) from error
+            temporary = isinstance(error, NoPort | OSError | ResourceExhaustedError)
+            raise BackendError(str(error), temporary=temporary) from error
         return self._within_limits(result) if method == "describe" else result
 
     def silence_s(self) -> float:

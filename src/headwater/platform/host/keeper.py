@@ -21,13 +21,14 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections import deque
 from pathlib import Path
 from typing import IO, Any
 
 from headwater.cluster.addresses import parse_address
-from headwater.errors import DataLossError
+from headwater.errors import DataLossError, ResourceExhaustedError
 from headwater.platform.host import guard
 from headwater.platform.host.lines import LineBuffer, Stamper
 from headwater.platform.host.ports import NoPort, hold
@@ -61,6 +62,9 @@ _FULL = b"[headwater: the log is full; what follows is dropped]\n"
 # What a socket's address can hold, with room for the name of the file.
 _MAX_SOCKET_FOLDER = 90
 _DEFAULT_GRACE_S = 10.0
+# Between two attempts to write how the task ended.
+_FIRST_PAUSE_S = 0.5
+_LONGEST_PAUSE_S = 15.0
 # The kernel, short of memory, takes a task rather than what watches it.
 _OOM_SCORE = "500"
 
@@ -305,19 +309,33 @@ class Keeper:
             # Another attempt writes to the same file: its first line is no part of this one's last.
             self._log.write(self._stamper.finish())
             self._log.close()
-        self._folder.write(
-            "exit",
-            {
-                "code": code,
-                "reason": reason,
-                "stopped": self._asked == "stopped",
-                "preempted": self._asked == "preempted",
-                "at": time.time(),
-                "last_lines": list(self._last),
-            },
-        )
-        if ready is not None:
+        ended = {
+            "code": code,
+            "reason": reason,
+            "stopped": self._asked == "stopped",
+            "preempted": self._asked == "preempted",
+            "at": time.time(),
+            "last_lines": list(self._last),
+        }
+        if ready is None:
+            self._write_end(ended)
+        else:  # the agent waits
+            self._folder.write("exit", ended)
             _tell(ready)
+
+    def _write_end(self, values: dict[str, Any]) -> None:
+        """Writes ``exit.json``, once there is room for it: without it the task would count as lost."""
+        pause_s = _FIRST_PAUSE_S
+        while True:
+            try:
+                self._folder.write("exit", values)
+            except ResourceExhaustedError as error:
+                with contextlib.suppress(OSError):
+                    print(f"{error.message}; it is tried again in {pause_s:.0f} s", file=sys.stderr, flush=True)
+                threading.Event().wait(pause_s)
+                pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+            else:
+                return
 
 
 @contextlib.contextmanager

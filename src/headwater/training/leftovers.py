@@ -1,0 +1,175 @@
+"""What savers leave behind that were killed while they saved, and how it is told from what a living one needs.
+
+A saver holds a lock on the file ``.BASENAME.saving`` beside its checkpoints while it saves. The kernel lets go of it
+when the process ends, however that does. So one that gets the lock knows that no other saver of these checkpoints is at
+work, and what lies there from before belongs to none: temporary folders of shards, files without their final name.
+
+Not every file system that machines share keeps locks for all of them. On one that is not this machine's own, what is
+deleted has also to have been there, unchanged, for ten minutes by this process's monotonic clock.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import logging
+import os
+import re
+import time
+from collections.abc import Callable, Generator
+from typing import Final
+
+from headwater.errors import OpError
+from headwater.io import files, remote
+
+_logger: Final = logging.getLogger(__name__)
+_UNCHANGED_S: Final = 600.0
+_OWN: Final = frozenset({"btrfs", "ext2", "ext3", "ext4", "f2fs", "overlay", "ramfs", "tmpfs", "xfs", "zfs"})
+"""File systems of one machine, on which its kernel keeps the locks."""
+
+_TEMPORARY: Final = re.compile(r"(-\d+)?_temp_[0-9a-f]{32}")
+_UNNAMED: Final = re.compile(r"(-\d+)?\.(index|meta|data-\d{5}-of-\d{5})\.[0-9a-f]{12}\.tmp")
+
+
+class Leftovers:
+    """Deletes what dead savers left behind.
+
+    Args:
+      clock: gives seconds of any origin.
+      is_own: whether a folder is on a file system of this machine alone.
+    """
+
+    def __init__(
+        self, *, clock: Callable[[], float] = time.monotonic, is_own: Callable[[str], bool] | None = None
+    ) -> None:
+        self._clock = clock
+        self._is_own = is_own or on_own_disk
+        self._seen: dict[str, tuple[object, float]] = {}
+
+    @contextlib.contextmanager
+    def saving(self, save_path: str) -> Generator[None]:
+        """A block that saves a checkpoint; before it, what dead savers of such checkpoints left is deleted.
+
+        Args:
+          save_path: path of the checkpoints, without the step.
+        """
+        folder, base = os.path.split(save_path)
+        folder = folder or "."
+        if remote.is_url(save_path) or not os.path.isdir(folder):
+            yield
+            return
+        path = os.path.join(folder, f".{base}.saving")
+        try:
+            lock, alone = _lock(path)
+        except OSError as error:  # a full disk, one without locks: nothing is deleted
+            _logger.debug("%s: no lock: %s", path, error)
+            yield
+            return
+        try:
+            if alone:
+                self._delete(folder, base)
+                fcntl.flock(lock, fcntl.LOCK_SH)
+            yield
+        finally:
+            _unlock(lock, path)
+
+    def _delete(self, folder: str, base: str) -> None:
+        own = self._is_own(folder)
+        found: set[str] = set()
+        for name in os.listdir(folder):
+            if not _is_left(name, base):
+                continue
+            path = os.path.join(folder, name)
+            found.add(path)
+            if not own and not self._is_unchanged(path):
+                continue
+            try:
+                if os.path.isdir(path):
+                    files.rmtree(path)
+                else:
+                    files.remove(path)
+            except OpError as error:
+                _logger.warning("%s of a saver that is gone could not be deleted: %s", path, error.message)
+            else:
+                _logger.info("%s deleted: the saver that made it is gone", path)
+        self._seen = {path: seen for path, seen in self._seen.items() if path in found}
+
+    def _is_unchanged(self, path: str) -> bool:
+        state = _state(path)
+        seen, since = self._seen.get(path, (None, 0.0))
+        if seen != state:
+            self._seen[path] = state, self._clock()
+            return False
+        return self._clock() - since >= _UNCHANGED_S
+
+
+def _lock(path: str) -> tuple[int, bool]:
+    """A lock on the file at ``path``: its descriptor, and whether it is the only one.
+
+    All savers at work share the lock; the one that looks for leftovers has it alone for that time.
+    """
+    while True:
+        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        alone = True
+        try:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                alone = False
+                fcntl.flock(lock, fcntl.LOCK_SH)
+            if _is_at(lock, path):
+                return lock, alone
+        except OSError:
+            os.close(lock)
+            raise
+        os.close(lock)  # the one before has just removed it
+
+
+def _unlock(lock: int, path: str) -> None:
+    """Ends a lock, and removes its file after the last one."""
+    with contextlib.suppress(OSError):
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if _is_at(lock, path):
+            os.unlink(path)
+    os.close(lock)
+
+
+def _is_at(lock: int, path: str) -> bool:
+    try:
+        return os.path.samestat(os.fstat(lock), os.stat(path))
+    except FileNotFoundError:
+        return False
+
+
+def _is_left(name: str, base: str) -> bool:
+    """Whether a file or folder of this name is made while a checkpoint is saved, and gone or renamed then."""
+    if name.startswith(base):
+        return _TEMPORARY.fullmatch(name[len(base) :]) is not None
+    return name.startswith(f".{base}") and _UNNAMED.fullmatch(name[len(base) + 1 :]) is not None
+
+
+def _state(path: str) -> object:
+    """What changes when a file or folder does."""
+    names = sorted(os.listdir(path)) if os.path.isdir(path) else []
+    changed: list[object] = []
+    for each in (path, *(os.path.join(path, name) for name in names)):
+        with contextlib.suppress(FileNotFoundError):
+            status = os.stat(each)
+            changed.append((each, status.st_size, status.st_mtime_ns, status.st_ino))
+    return changed
+
+
+def on_own_disk(folder: str) -> bool:
+    """Whether ``folder`` is on a file system of this machine alone; False where that is not known."""
+    place = os.path.realpath(folder)
+    best, kind = "", ""
+    try:
+        with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
+            for line in file:
+                before, _, after = line.partition(" - ")
+                mount = before.split(" ")[4].replace("\\040", " ")
+                if len(mount) >= len(best) and (place == mount or place.startswith(mount.rstrip("/") + "/")):
+                    best, kind = mount, after.split(" ")[0]
+    except OSError:
+        return False
+    return kind in _OWN

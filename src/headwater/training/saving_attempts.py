@@ -1,0 +1,66 @@
+"""Saving again, and again, where the disk is full: training goes on meanwhile."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+from headwater.telemetry.troubles import TROUBLES, Troubles, is_full_disk
+
+FIRST_PAUSE_S: Final = 5.0
+LONGEST_PAUSE_S: Final = 300.0
+
+
+class SavingAttempts:
+    """Saves that may fail because the disk is full. What was saved before stays whole; it is tried again.
+
+    After each failure the pause is twice as long, from 5 to 300 seconds.
+
+    Args:
+      what: what is saved and where, in words.
+      clock: gives seconds of any origin.
+      troubles: takes note.
+    """
+
+    def __init__(
+        self, what: str, *, clock: Callable[[], float] = time.monotonic, troubles: Troubles = TROUBLES
+    ) -> None:
+        self._what = what
+        self._clock = clock
+        self._troubles = troubles
+        self._pause_s = 0.0
+        self._again_at: float | None = None
+
+    @property
+    def failing(self) -> bool:
+        """Whether the latest attempt failed."""
+        return self._again_at is not None
+
+    @property
+    def due(self) -> bool:
+        """Whether it is time to try again what failed."""
+        return self._again_at is not None and self._clock() >= self._again_at
+
+    def pause_s(self, otherwise: float) -> float:
+        """Seconds until the next attempt; ``otherwise`` where the latest did not fail."""
+        return otherwise if self._again_at is None else max(0.0, self._again_at - self._clock())
+
+    def attempt(self, save: Callable[[], object]) -> bool:
+        """Calls ``save``; whether it could save. Other errors than those of a full disk are raised."""
+        try:
+            save()
+        except Exception as error:
+            if not is_full_disk(error):
+                raise
+            self._pause_s = min(max(2 * self._pause_s, FIRST_PAUSE_S), LONGEST_PAUSE_S)
+            self._again_at = self._clock() + self._pause_s
+            self._troubles.failed(
+                self._what,
+                error,
+                f"Training goes on; what was saved before is whole; it is tried again in {self._pause_s:.0f} s",
+            )
+            return False
+        self._pause_s, self._again_at = 0.0, None
+        self._troubles.written(self._what)
+        return True
