@@ -37,6 +37,7 @@ class ArchiveStore:
     def __init__(self, folder: Path, max_bytes: int = 1 << 30) -> None:
         self._folder = folder
         self.max_bytes = max_bytes
+        self._unused: dict[Path, tuple[int, float]] = {}
 
     async def put(self, chunks: AsyncIterator[bytes]) -> str:
         """Stores an archive and returns its digest.
@@ -74,15 +75,28 @@ class ArchiveStore:
             return False
         return True
 
-    def forget_all_but(self, digests: set[str], *, before: float) -> None:
+    def forget_all_but(self, digests: set[str], *, now: float, after_s: float) -> None:
         """Removes the archives that no job needs.
+
+        What was handed in or asked for lately may be for a job that is yet to come. The times of files do not tell: the
+        clock may have been set since.
 
         Args:
           digests: those that jobs need.
-          before: in seconds since 1970; what was handed in or asked for later may be for a job that is yet to come.
+          now: in seconds of any origin, the same at every call.
+          after_s: for how long, by ``now``, an archive was needed by none and asked for by none.
         """
+        unused: dict[Path, tuple[int, float]] = {}
         if self._folder.is_dir():
             for path in self._folder.iterdir():
                 with contextlib.suppress(FileNotFoundError):
-                    if path.name not in digests and path.stat().st_mtime < before:
+                    if path.name in digests:
+                        continue
+                    touched = path.stat().st_mtime_ns
+                    known, since = self._unused.get(path, (None, now))
+                    since = since if known == touched else now
+                    if now - since >= after_s:
                         path.unlink()
+                    else:
+                        unused[path] = touched, since
+        self._unused = unused

@@ -10,12 +10,12 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from headwater.platform.records import Token, TokenRole
 from headwater.platform.store import Store
+from headwater.telemetry.clocks import SteadyClock
 
 ROLES: tuple[TokenRole, ...] = ("view", "run", "admin")
 PREFIX = "hw_"
@@ -68,13 +68,13 @@ class Auth:
     Args:
       store: where they are kept.
       required: whether anybody has to show one.
-      clock: gives seconds since 1970.
+      clock: gives seconds since 1970, which only grow; one that begins with the time of day unless given.
     """
 
-    def __init__(self, store: Store, *, required: bool = True, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, store: Store, *, required: bool = True, clock: Callable[[], float] | None = None) -> None:
         self.required = required
         self._store = store
-        self._clock = clock
+        self._clock = clock or SteadyClock()
 
     def give_token(self, name: str, role: TokenRole, *, valid_s: float | None = None) -> tuple[Token, str]:
         """A new token and the secret that opens it, which nobody can be told again."""

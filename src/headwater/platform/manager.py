@@ -32,6 +32,7 @@ from headwater.platform.states import AskRestart, AskScale, AskStop, Note, NotPl
 from headwater.platform.store import Store
 from headwater.platform.task_jobs import TaskJobs
 from headwater.platform.tasks import task_order
+from headwater.telemetry.clocks import SteadyClock
 
 _log = logging.getLogger(__name__)
 
@@ -99,7 +100,7 @@ class Manager:
       backends: where jobs can run; the first is the default. Those that are yet to be reached are, once it starts.
       settings: how.
       on_note: is told of everything that happens to a job, after it is stored; must not block.
-      clock: gives seconds since 1970.
+      clock: gives seconds since 1970, which only grow; one that begins with the time of day unless given.
     """
 
     def __init__(
@@ -109,13 +110,14 @@ class Manager:
         settings: ManagerSettings,
         *,
         on_note: Callable[[JobRecord, Note], None] | None = None,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] | None = None,
     ) -> None:
         self.store = store
         self.settings = settings
         self.lanes: Mapping[str, Lane] = {backend.name: Lane(backend) for backend in backends}
         self.default_backend: str = backends[0].name
-        self._clock = clock
+        self._clock = clock = clock or SteadyClock()
+        self._archives = ArchiveStore(settings.archives_dir)
         self._jobs = LiveJobs(store, sample_s=settings.sample_s, on_note=on_note, clock=clock)
         self._runners: dict[str, TaskJobs | EngineJobs] = {}
         self._deleting: set[str] = set()
@@ -270,7 +272,7 @@ class Manager:
                 continue
             except BackendError as error:
                 _log.warning("job %s: not forgotten yet: %s", job_id, error)
-        ArchiveStore(settings.archives_dir).forget_all_but(self.store.archives(), before=now - _ARCHIVE_S)
+        self._archives.forget_all_but(self.store.archives(), now=now, after_s=_ARCHIVE_S)
 
     def job(self, job_id: str) -> JobRecord:
         """A job as it is now; raises `NoSuchJob`."""

@@ -23,6 +23,7 @@ from headwater.platform.host.signals import handling
 from headwater.platform.lanes import BackendSource
 from headwater.platform.logging_setup import LogFormat, set_up_logging
 from headwater.platform.manager import Manager, ManagerSettings
+from headwater.platform.server_clock import server_clock
 from headwater.platform.service import Platform
 from headwater.platform.store import Store
 from headwater.platform.webhook import Notifier
@@ -137,6 +138,7 @@ def serve_forever(
     os.umask(0o077)
     store = open_store(settings)
     notifier = Notifier()
+    clock = server_clock(settings.data_dir)
     manager = Manager(
         store,
         backends,
@@ -148,9 +150,10 @@ def serve_forever(
             keep_jobs=settings.keep_jobs or None,
         ),
         on_note=notifier,
+        clock=clock,
     )
     try:
-        auth = Auth(store, required=settings.auth)
+        auth = Auth(store, required=settings.auth, clock=clock)
         platform = Platform(manager, auth, max_archive_bytes=settings.max_archive_bytes)
         with _listen(settings) as listening:
             manager.start()

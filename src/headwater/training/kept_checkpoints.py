@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable
 
+from headwater.telemetry.clocks import SteadyClock
 from headwater.training.checkpoint_state import get_checkpoint_mtimes
 
 _HOUR_S = 3600
@@ -16,14 +16,16 @@ class KeptCheckpoints:
     Args:
       max_to_keep: how many to keep; 0: all, without knowing them.
       keep_every_n_hours: besides, one of every so many hours is kept for good.
-      clock: gives seconds since 1970.
+      clock: gives seconds since 1970, which only grow.
     """
 
-    def __init__(self, max_to_keep: int, keep_every_n_hours: float, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, max_to_keep: int, keep_every_n_hours: float, *, clock: Callable[[], float] | None = None
+    ) -> None:
         self._max_to_keep = max_to_keep
         self._interval_s = keep_every_n_hours * _HOUR_S
-        self._clock = clock
-        self._next_preserved = clock() + self._interval_s
+        self._clock = clock or SteadyClock()
+        self._next_preserved = self._clock() + self._interval_s
         self._entries: list[tuple[str, float]] = []
 
     @property

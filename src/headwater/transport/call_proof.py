@@ -2,8 +2,9 @@
 
 A call carries, as metadata, the time, a random number, and the HMAC-SHA256 of both and of the call's name, keyed with
 the token, or one for each token that the caller has. The server takes each number once, and only while the time is near
-its own. So the token never travels, and a proof is of no use to others who see it, except to change what this one call
-says while it is on its way: where that can happen, use TLS.
+its own; it tells a caller whose clock differs, and who knows the token, what time it has. So the token never travels,
+and a proof is of no use to others who see it, except to change what this one call says while it is on its way: where
+that can happen, use TLS.
 """
 
 from __future__ import annotations
@@ -16,10 +17,13 @@ import threading
 import time
 from collections.abc import Callable
 
+from headwater.telemetry.clocks import SteadyClock
 from headwater.transport.security import TOKEN, Tokens
 
 #: The metadata's key.
 PROOF = "headwater-proof"
+#: The key of the server's time in the metadata of a refusal.
+TIME = "headwater-time"
 #: How far the clocks of two machines may be apart, in seconds.
 MAX_SKEW_S = 300.0
 #: Proofs remembered at most; beyond that, calls are refused until the oldest may be forgotten.
@@ -42,17 +46,30 @@ def make_proof(tokens: Tokens, method: str, *, now: float | None = None) -> str:
     return " ".join([stamp, nonce, *macs, *[_OF_USER] * tokens.of_user])
 
 
+def time_of_server(tokens: Tokens, method: str, proof: str, told: str) -> float | None:
+    """The seconds since 1970 that `ProofChecker.tell_time` has told; None where it was not a server with our token."""
+    stamp, _, mac = told.partition(" ")
+    nonce = "".join(proof.split(" ")[1:2])
+    if not any(hmac.compare_digest(mac.encode(), _mac_of_time(token, method, stamp, nonce)) for token in tokens.values):
+        return None
+    return float(stamp)
+
+
+def _mac_of_time(token: str, method: str, stamp: str, nonce: str) -> bytes:
+    return _mac(token, f"time {method}", stamp, nonce).encode()
+
+
 class ProofChecker:
     """The server's side. Any thread may use it.
 
     Args:
       tokens: gives the server's; where there are none, everybody is let in.
-      clock: seconds since 1970.
+      clock: seconds since 1970, which only grow: a number that is forgotten too early could be used again.
     """
 
-    def __init__(self, tokens: Callable[[], Tokens], *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, tokens: Callable[[], Tokens], *, clock: Callable[[], float] | None = None) -> None:
         self._tokens = tokens
-        self._clock = clock
+        self._clock = clock or SteadyClock()
         self._lock = threading.Lock()
         self._seen: dict[str, float] = {}
 
@@ -80,6 +97,17 @@ class ProofChecker:
         if abs(skew) > MAX_SKEW_S:
             return f"the clocks of the two machines are {abs(skew):.0f} s apart; {MAX_SKEW_S:.0f} s are allowed"
         return self._remember(nonce, now)
+
+    def tell_time(self, method: str, proof: str) -> str | None:
+        """The time here, for a caller whose clock differs: see `time_of_server`. None for one without the token."""
+        words = proof.split(" ")
+        stamp, nonce, macs = words[0], "".join(words[1:2]), words[2 : 2 + _MAX_MACS]
+        here = f"{self._clock():.3f}"
+        for token in self._tokens().values:
+            right = _mac(token, method, stamp, nonce).encode()
+            if any(hmac.compare_digest(mac.encode(), right) for mac in macs):
+                return f"{here} {_mac_of_time(token, method, here, nonce).decode()}"
+        return None
 
     def _remember(self, nonce: str, now: float) -> str | None:
         with self._lock:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import math
 import threading
 from collections.abc import Callable, Sequence
@@ -22,9 +23,10 @@ from headwater.errors import (
     OpError,
     make_error,
 )
+from headwater.telemetry.clocks import SteadyClock
 from headwater.transport import control_pb2 as messages
 from headwater.transport import control_pb2_grpc
-from headwater.transport.call_proof import PROOF, make_proof
+from headwater.transport.call_proof import PROOF, TIME, make_proof, time_of_server
 from headwater.transport.channel import Channel
 from headwater.transport.connect import dial
 from headwater.transport.grpc_channel import open_grpc_channel
@@ -75,6 +77,9 @@ _ALIVE_S = 600.0
 _WATCH_AGAIN_S = 1.0
 #: How long to look what is wrong with an address, in seconds.
 _DIAL_S = 5.0
+_log = logging.getLogger("headwater")
+#: Clocks that differ by less count as the same, in seconds.
+_SAME_TIME_S = 1.0
 #: How long a call may take that lets the other end plan or compile, in seconds.
 _LONG_S = 600.0
 
@@ -131,6 +136,8 @@ class ControlClient:
         self._watching: threading.Thread | None = None
         self._watch: Any = None
         self._closing = threading.Event()
+        self._clock = SteadyClock()
+        self._ahead_s = 0.0
 
     def lost(self) -> bool:
         """Whether the connection stood and has broken since: the task ended, was stopped, or its machine is gone.
@@ -296,15 +303,18 @@ class ControlClient:
           ConnectFailure: it did not work, and why.
           CancelledError: `close` was called.
         """
+        shown = self._metadata("Channels", "Open")
         try:
             return open_grpc_channel(
-                lambda pieces: self._stubs["Channels"].Open(pieces, metadata=self._metadata("Channels", "Open")),
+                lambda pieces: self._stubs["Channels"].Open(pieces, metadata=shown),
                 me=me,
                 wanted=wanted,
                 place=str(self._address),
                 options=options,
             )
         except grpc.RpcError as error:
+            if self._learns_time(error, "Channels", "Open", shown):
+                return self.open_channel(me=me, wanted=wanted, options=options)
             raise self._failure(error) from error
         except ValueError as error:
             raise self._is_closed() from error
@@ -324,9 +334,9 @@ class ControlClient:
 
     def _call(self, service: str, method: str, request: Any, timeout_s: float, *, wait: bool = False) -> Any:
         stub = getattr(self._stubs[service], method)
+        shown = self._metadata(service, method)
         try:
-            metadata = self._metadata(service, method)
-            call = stub.future(request, timeout=timeout_s, metadata=metadata, wait_for_ready=wait or None)
+            call = stub.future(request, timeout=timeout_s, metadata=shown, wait_for_ready=wait or None)
         except ValueError as error:  # gRPC's word for a channel that is closed
             raise self._is_closed() from error
         with self._changed:
@@ -341,6 +351,8 @@ class ControlClient:
                 raise self._is_closed() from error
             raise self._lost_error() from error
         except grpc.RpcError as error:
+            if self._learns_time(error, service, method, shown):
+                return self._call(service, method, request, timeout_s, wait=wait)
             raise self._error(error) from error
         finally:
             with self._changed:
@@ -360,7 +372,27 @@ class ControlClient:
 
     def _metadata(self, service: str, method: str) -> tuple[tuple[str, str], ...]:
         tokens = self._security.at(self._address.host).tokens()
-        return ((PROOF, make_proof(tokens, f"/headwater.{service}/{method}")),) if tokens.values else ()
+        if not tokens.values:
+            return ()
+        now = self._clock() + self._ahead_s
+        return ((PROOF, make_proof(tokens, f"/headwater.{service}/{method}", now=now)),)
+
+    def _learns_time(self, error: Any, service: str, method: str, shown: tuple[tuple[str, str], ...]) -> bool:
+        """Whether a refusal tells that the task's clock differs from ours by something else than we thought."""
+        trailing: dict[str, str | bytes] = dict(error.trailing_metadata() or ())
+        told, proof = trailing.get(TIME), dict(shown).get(PROOF)
+        if told is None or proof is None:
+            return False
+        tokens = self._security.at(self._address.host).tokens()
+        theirs = time_of_server(tokens, f"/headwater.{service}/{method}", proof, str(told))
+        if theirs is None:
+            return False
+        ahead_s = theirs - self._clock()
+        changed = abs(ahead_s - self._ahead_s) > _SAME_TIME_S
+        if changed:
+            _log.warning("the clock of %s differs from ours by %.0f s", self._peer, ahead_s)
+        self._ahead_s = ahead_s
+        return changed
 
     def _is_closed(self) -> OpError:
         return CancelledError(None, None, f"the connection to {self._peer} was closed at this end")

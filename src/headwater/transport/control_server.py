@@ -18,7 +18,7 @@ from headwater.cluster.claims import Claim
 from headwater.errors import AbortedError, InternalError, OpError
 from headwater.transport import control_pb2 as messages
 from headwater.transport import control_pb2_grpc
-from headwater.transport.call_proof import PROOF, ProofChecker
+from headwater.transport.call_proof import PROOF, TIME, ProofChecker
 from headwater.transport.channel import Channel
 from headwater.transport.grpc_channel import serve_channel
 from headwater.transport.grpc_settings import COMMON_OPTIONS, OURS
@@ -131,14 +131,16 @@ class _Guard(grpc.ServerInterceptor):
         if method.startswith(_HEALTH):
             return continuation(handler_call_details)
         metadata = dict(handler_call_details.invocation_metadata)
-        problem = self._checker.problem_with(method, metadata.get(PROOF))
+        proof = metadata.get(PROOF)
+        problem = self._checker.problem_with(method, proof)
         if problem is None:
             return continuation(handler_call_details)
+        told = self._checker.tell_time(method, proof) if proof is not None else None
         _log.warning("%s refused a call of %s: %s", self._task, method, problem)
         refusal = f"{self._task} refused the call: {problem}"
 
         def refuse(_: Any, context: Any) -> Iterator[Any]:
-            context.set_trailing_metadata((OURS,))
+            context.set_trailing_metadata((OURS,) if told is None else (OURS, (TIME, told)))
             context.abort(grpc.StatusCode.UNAUTHENTICATED, refusal)
             return iter(())
 

@@ -23,6 +23,7 @@ import headwater
 from headwater import errors
 from headwater.cluster.addresses import Address
 from headwater.cluster.claims import Claim
+from headwater.telemetry.clocks import SteadyClock
 from headwater.transport.certificates import make_certificates
 from headwater.transport.channel import Channel
 from headwater.transport.connect import connect
@@ -273,6 +274,17 @@ def test_tokens_that_differ(
     with pytest.raises(ConnectFailure, match=why) as caught:
         client.open_channel(me=WORKER, wanted=PS, options=OPTIONS)
     assert caught.value.problem is Problem.TOKEN
+
+
+@pytest.mark.parametrize("ahead_s", [3600.0, -3600.0])
+def test_a_caller_whose_clock_is_an_hour_off(serve: Serve, caplog: pytest.LogCaptureFixture, ahead_s: float) -> None:
+    _, client = serve(Security(token="secret"))
+    client._clock = SteadyClock(lambda: time.time() + ahead_s)
+    with caplog.at_level(logging.WARNING):
+        assert client.status().task == PS.task
+        client.open_channel(me=WORKER, wanted=PS, options=OPTIONS).close()
+    assert f"differs from ours by {-ahead_s:.0f} s" in caplog.text
+    assert caplog.text.count("refused a call") == 1
 
 
 def test_certificates_that_do_not_fit(serve: Serve, tls: Security, tmp_path: Path) -> None:

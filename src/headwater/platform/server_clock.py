@@ -1,0 +1,54 @@
+"""The clock of the platform's server: it goes on where that of the server before was, whatever the clock is set to.
+
+Deadlines, pauses and the ends of tokens are stored as times. So the file ``clock`` says at what time of day the machine
+started. It counts until the machine starts again.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from headwater.errors import DataLossError, NotFoundError
+from headwater.io.files import atomic_write
+from headwater.io.sealed import pack_json, read_json
+from headwater.platform.host.processes import boot_id
+from headwater.telemetry.clocks import SteadyClock
+
+_log = logging.getLogger(__name__)
+
+
+def _since_boot() -> float:
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def server_clock(
+    data_dir: Path, *, wall: Callable[[], float] = time.time, since_boot: Callable[[], float] = _since_boot
+) -> SteadyClock:
+    """The clock of a server with this folder.
+
+    Args:
+      data_dir: the server's.
+      wall: gives seconds since 1970.
+      since_boot: gives seconds since the machine's start.
+    """
+    path = data_dir / "clock"
+    boot = boot_id()
+    try:
+        known = read_json(path)
+        if known["boot"] == boot:
+            origin = float(known["origin"])
+            set_by = wall() - since_boot() - origin
+            if abs(set_by) > 60:
+                _log.warning("the clock was set by %+.0f s; it counts from the next start of the machine on", set_by)
+            return SteadyClock(lambda: origin + since_boot(), since_boot)
+    except NotFoundError:
+        pass
+    except DataLossError as error:
+        _log.warning("%s. Times go on from what the clock says now", error.message)
+    origin = wall() - since_boot()
+    with atomic_write(path) as file:
+        file.write(pack_json({"boot": boot, "origin": origin}))
+    return SteadyClock(lambda: origin + since_boot(), since_boot)
