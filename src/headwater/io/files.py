@@ -380,6 +380,10 @@ class AtomicFile:
                 raise
         self.stream = _buffered(self._disk, io.FileIO(descriptor, "w"), self.path)
 
+    @property
+    def _temporary_path(self) -> str:
+        return os.path.join(os.path.dirname(self.path), self._temporary)
+
     def _open(self) -> tuple[int, bool]:
         try:
             return os.open(".", os.O_WRONLY | os.O_TMPFILE | os.O_CLOEXEC, 0o666, dir_fd=self._folder), False
@@ -414,11 +418,12 @@ class AtomicFile:
                     return
                 self._disk.before("sync", self.path)
                 os.fsync(self.stream.fileno())
-                self._disk.before("name", self.path)
                 if not self._temporary_exists:
+                    self._disk.before("name", self._temporary_path)
                     # With a folder's descriptor Python follows the link in /proc to the file, without it does not.
                     os.link(f"/proc/self/fd/{self.stream.fileno()}", self._temporary, dst_dir_fd=self._folder)
                     self._temporary_exists = True
+                self._disk.before("name", self.path)
                 os.replace(self._temporary, self._name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
                 self._temporary_exists = False
                 os.fsync(self._folder)
@@ -436,7 +441,7 @@ class AtomicFile:
             return
         if self._temporary_exists:
             with contextlib.suppress(OSError):
-                self._disk.before("remove", os.path.join(os.path.dirname(self.path), self._temporary))
+                self._disk.before("remove", self._temporary_path)
                 os.remove(self._temporary, dir_fd=self._folder)
         os.close(self._folder)
 
