@@ -13,8 +13,10 @@
 
 from __future__ import annotations
 
+import functools
+import importlib
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
@@ -33,7 +35,15 @@ from headwater.parameters.cluster import (
 from headwater.parameters.layout import DEFAULT_PARTITIONER, Layout, Partitioner, VariableSpec, make_layout
 from headwater.parameters.process import process_endpoint
 from headwater.parameters.updater import Array
-from headwater.task.endpoint import find_members
+from headwater.task.endpoint import Endpoint, find_members
+from headwater.task.kinds import OPEN_TABLES
+from headwater.transport.channel import Channel
+from headwater.transport.frames import Frame
+
+if TYPE_CHECKING:
+    from headwater.parameters.table_client import Reals, RowTable, TableClient
+    from headwater.tables import Admission, Initializer, RowOptimizer
+    from headwater.tables.policies import Eviction
 
 _jax: Any = jax
 _jnp: Any = _jax.numpy
@@ -164,12 +174,15 @@ class ParameterServer:
         def make_updater(index: int) -> OptaxUpdater:
             return OptaxUpdater(layout, index, self._structure, optimizer)
 
+        self._endpoint: Endpoint | None = None
+        self._table_client: TableClient | None = None
         if members is None:
             self._client = LocalServers(name, layout, make_updater, choice).client(leaves)
         else:
-            endpoint = process_endpoint(members)
+            endpoint = self._endpoint = process_endpoint(members)
             if members.is_server:
                 service_of(endpoint)
+                endpoint.add_service(OPEN_TABLES, functools.partial(_serve_tables, endpoint))
                 host_parameters(endpoint, name, layout, make_updater, choice)
                 endpoint.serve()
             self._client = connect_parameters(endpoint, name, layout, choice, leaves)
@@ -225,10 +238,95 @@ class ParameterServer:
         """What has travelled between this worker and all ``ps`` so far."""
         return self._client.traffic()
 
+    # Embedding tables -------------------------------------------------------------------------------------------------
+
+    def table(
+        self,
+        name: str,
+        *,
+        dim: int,
+        optimizer: RowOptimizer | None = None,
+        initializer: Initializer | None = None,
+        seed: int = 0,
+        strings: bool = False,
+        admission: Admission | None = None,
+        eviction: Eviction | None = None,
+        max_rows: int | None = None,
+        max_bytes: int | None = None,
+        memory_rows: int | None = None,
+        folder: str | None = None,
+        saves: str | None = None,
+    ) -> RowTable:
+        """An embedding table on all ``ps``, which grows by itself; made at the first call of any worker.
+
+        Args:
+          name: of the table, the same on all workers.
+          dim: numbers in a row.
+          optimizer: of `headwater.tables`; gradient descent with 0.01 by default.
+          initializer: how rows begin; uniform between -0.05 and 0.05 by default.
+          seed: of the initializer.
+          strings: whether ids are strings, not integers.
+          admission: which keys get a row; by default all do, at their first use.
+          eviction: which rows go when there are too many; without it a table that is full is an error.
+          max_rows: how many rows there are at most, on each ``ps``.
+          max_bytes: how many bytes they take at most, on each ``ps``.
+          memory_rows: rows beyond so many go to a file, on each ``ps``.
+          folder: where that file is, on a ``ps``'s machine.
+          saves: a folder of saves that all tasks share. A ``ps`` that does not have the table yet, at the beginning or
+            after it was started anew, takes its rows of the last one there.
+
+        Raises:
+          FailedPreconditionError: there is another table of that name.
+          InvalidArgumentError: what is in ``saves`` does not fit, e.g. its dim.
+          ValueError: an argument cannot be right.
+        """
+        tables = _table_modules()
+        config = tables.TableConfig(
+            dim=dim,
+            optimizer=optimizer or tables.SGD(),
+            initializer=initializer or tables.Initializer(),
+            seed=seed,
+            strings=strings,
+            admission=admission or tables.Admission(),
+            eviction=eviction,
+            max_rows=max_rows,
+            max_bytes=max_bytes,
+            memory_rows=memory_rows,
+            folder=folder,
+        )
+        self._tables_client().open(name, config, saves)
+        return tables.RowTable(name, config, self._tables_client)
+
+    def lookup(self, ids: Mapping[str, Any], *, training: bool = True) -> dict[str, Reals]:
+        """Rows of several tables in one round trip, by table; see `RowTable.lookup`."""
+        return self._tables_client().look_up(ids, training=training)
+
+    def push_rows(self, ids: Mapping[str, Any], gradients: Mapping[str, Any]) -> None:
+        """Gradients of rows of several tables in one round trip, by table; see `RowTable.push`."""
+        self._tables_client().update(ids, gradients)
+
+    def _tables_client(self) -> TableClient:
+        if self._table_client is None:
+            tables = _table_modules()
+            endpoint = self._endpoint
+            client: TableClient = tables.connect_tables(endpoint) if endpoint else tables.LocalTables().client()
+            self._table_client = client
+        return self._table_client
+
     def finish(self) -> Any:
         """Takes part no more; waits until all workers have finished or are gone, and gives the parameters."""
         self._client.finish()
         return self.pull()
+
+
+def _table_modules() -> Any:
+    """What is needed for embedding tables. Importing numba takes as long as importing JAX; programs without a table
+    need not wait for it."""
+    return importlib.import_module("headwater.parameters.table_cluster")
+
+
+def _serve_tables(endpoint: Endpoint, channel: Channel, hello: Frame) -> None:
+    _table_modules().service_of(endpoint).serve(channel, hello)
 
 
 def leaf_specs(params: Any) -> list[VariableSpec]:

@@ -33,7 +33,7 @@ from headwater.io import crc32c, files
 from headwater.tables import fields as f
 from headwater.tables.hashing import Words, owners
 from headwater.tables.optimizers import HISTORY
-from headwater.tables.table import Keys, Reals, Table
+from headwater.tables.table import Keys, Reals, Table, TableConfig
 
 MAGIC: Final = b"HWTABLE1"
 PIECE_ROWS: Final = 4096
@@ -205,14 +205,27 @@ def part_path(folder: files.Path, table: str, number: int, task: int, tasks: int
 def commit(
     folder: files.Path, table: Table, number: int, parts: Sequence[Part], *, steps: Sequence[int], base: int | None
 ) -> Save:
-    """Makes parts that were written a save."""
-    config = table.config
+    """Makes parts of a table that were written a save."""
+    return commit_parts(folder, table.name, table.config, number, parts, steps=steps, base=base)
+
+
+def commit_parts(
+    folder: files.Path,
+    table: str,
+    config: TableConfig,
+    number: int,
+    parts: Sequence[Part],
+    *,
+    steps: Sequence[int],
+    base: int | None,
+) -> Save:
+    """Makes parts that were written a save, of a table of which only name and configuration are here."""
     made = Save(
-        table=table.name, number=number, base=base, dim=config.dim, strings=config.strings,
+        table=table, number=number, base=base, dim=config.dim, strings=config.strings,
         slots=len(config.optimizer.slots), step=tuple(steps), parts=tuple(parts),
     )  # fmt: skip
     packed = json.dumps(asdict(made), indent=1).encode()
-    path = os.path.join(files.as_path(folder), f"{_file_name(table.name)}.{number:06d}.json")
+    path = os.path.join(files.as_path(folder), f"{_file_name(table)}.{number:06d}.json")
     with files.atomic_write(path) as file:
         file.write(json.dumps({"crc32c": crc32c.masked(packed)}).encode() + b"\n" + packed)
     return made

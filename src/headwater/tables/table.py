@@ -74,15 +74,13 @@ class TableConfig:
 
     def __post_init__(self) -> None:
         for name in ("dim", "max_rows", "max_bytes", "memory_rows", "shards"):
-            value: int | None = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"{name} must be at least 1, not {value}")
+            value: object = getattr(self, name)
+            if value is not None and not (isinstance(value, int) and value >= 1):
+                raise ValueError(f"{name} must be a whole number from 1 on, not {value!r}")
         if self.shards > 1024:
             raise ValueError(f"shards must be at most 1024, not {self.shards}")
         if (self.memory_rows is None) != (self.folder is None):
             raise ValueError("memory_rows and folder belong together: rows beyond memory_rows go to a file in folder")
-        if self.folder is not None and not os.path.isdir(self.folder):
-            raise ValueError(f"folder: there is no folder {self.folder!r}")
         if self.max_bytes is not None and self.row_limit is not None and self.row_limit < 1:
             raise ValueError(f"max_bytes: {self.max_bytes} bytes hold no row of {self.row_bytes} bytes")
 
@@ -178,6 +176,10 @@ class Table:
         self.config = config
         self.task = task
         self.gate = Gate()
+        if config.folder is not None and not os.path.isdir(config.folder):
+            raise InvalidArgumentError(
+                None, None, f"{self._where()}: there is no folder {config.folder!r} for rows beyond memory_rows"
+            )
         optimizer = config.optimizer
         shards = config.shards
         shape = np.zeros(kernels.SHAPE_SIZE, np.int64)

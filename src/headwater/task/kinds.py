@@ -50,6 +50,13 @@ OPEN_CALLS: Final = 96
 CALL: Final = 97
 END_CALLS: Final = 98
 
+# Embedding tables: `headwater.parameters.table_protocol`
+OPEN_TABLES: Final = 128
+LOOK_UP: Final = 129
+UPDATE: Final = 130
+SAVE_TABLE: Final = 131
+TELL_TABLE: Final = 132
+
 NAMES: Final = {number: name for name, number in list(globals().items()) if name.isupper()}
 """The name of each kind by its number."""
 

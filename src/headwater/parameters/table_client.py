@@ -1,0 +1,394 @@
+"""A worker's end of embedding tables: which ``ps`` has which key, and one frame to each for all tables."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import os
+import secrets
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headwater.errors import (
+    AbortedError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    NotFoundError,
+    OpError,
+    UnavailableError,
+)
+from headwater.io import files
+from headwater.parameters.client import ServerLink
+from headwater.parameters.table_protocol import Array, pack, small
+from headwater.tables import TableConfig, TableStatistics
+from headwater.tables.hashing import add_up, distinct, owners, string_keys
+from headwater.tables.snapshots import Part, Save, commit_parts, next_number
+from headwater.task import kinds
+from headwater.task.answers import bad_header, raise_error
+from headwater.transport.channel import Channel
+from headwater.transport.frames import Frame
+from headwater.transport.waiting import Patience
+
+_log = logging.getLogger("headwater")
+
+Reals = NDArray[np.float32]
+Words = NDArray[np.int64]
+
+
+@dataclass(kw_only=True, slots=True)
+class _Session:
+    task: str
+    link: ServerLink
+    channel: Channel | None = None
+
+
+@dataclass(kw_only=True, slots=True)
+class _Opened:
+    config: TableConfig
+    folder: str | None
+    rate: float | None = None
+    last_save: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Divided:
+    """Ids, divided among tasks.
+
+    Attributes:
+      words: distinct keys; second words, or none.
+      checks: see ``words``.
+      inverse: by id its key.
+      places: by task which keys belong to it.
+    """
+
+    words: Words
+    checks: Words
+    inverse: Words
+    places: Sequence[Words]
+
+    def tensors(self, task: int) -> list[Array]:
+        """What travels to a task."""
+        place = self.places[task]
+        words: list[Array] = [small(self.words[place])]
+        return [*words, self.checks[place]] if len(self.checks) else words
+
+
+class TableClient:
+    """One worker's access to all embedding tables. Used by one thread at a time.
+
+    Args:
+      worker: its name.
+      links: to every ``ps``, with its name.
+    """
+
+    def __init__(self, worker: str, links: Sequence[tuple[str, ServerLink]]) -> None:
+        self._worker = worker
+        self._sessions = [_Session(task=task, link=link) for task, link in links]
+        self._number = secrets.randbits(62)
+        self._tables: dict[str, _Opened] = {}
+        self._updates = 0
+
+    def open(self, name: str, config: TableConfig, folder: str | None = None) -> None:
+        """Makes a table on every ``ps``, unless it is there.
+
+        Args:
+          name: of the table.
+          config: what it is.
+          folder: where saves of it are. A ``ps`` that does not have the table takes its rows of the last one.
+
+        Raises:
+          FailedPreconditionError: there is another table of that name.
+        """
+        pack(config)
+        if name in self._tables:
+            if self._tables[name].config != config:
+                raise FailedPreconditionError(None, None, f"table {name!r} was opened with another configuration")
+            return
+        self._tables[name] = _Opened(config=config, folder=folder)
+        try:
+            for session in self._sessions:
+                self._drop(session)
+            for session in self._sessions:
+                self._meet(session)
+        except BaseException:
+            del self._tables[name]
+            raise
+
+    def close(self) -> None:
+        """Ends all conversations."""
+        for session in self._sessions:
+            self._drop(session)
+
+    def set_rate(self, name: str, rate: float) -> None:
+        """Sets a table's learning rate, from its next update on."""
+        self._opened(name).rate = float(rate)
+
+    # Conversations ----------------------------------------------------------------------------------------------------
+
+    def _drop(self, session: _Session) -> None:
+        if session.channel is not None:
+            session.link.give_back(session.channel, False)
+            session.channel = None
+
+    def _meet(self, session: _Session) -> Channel:
+        self._drop(session)
+        session.link.reach()
+        channel = session.channel = session.link.take()
+        told = [(name, pack(table.config), table.folder) for name, table in self._tables.items()]
+        channel.send(Frame(kinds.OPEN_TABLES, (self._number, told)))
+        _answer(channel, session.task)
+        return channel
+
+    def _exchange(self, frames: Sequence[Frame | None]) -> list[Frame | None]:
+        """One frame to each ``ps``, or None; all work at the same time. A ``ps`` that is lost is waited for."""
+        sent = [self._send(session, frame) for session, frame in zip(self._sessions, frames, strict=True)]
+        answers: list[Frame | None] = []
+        failed: OpError | None = None
+        for session, frame, was_sent in zip(self._sessions, frames, sent, strict=True):
+            try:
+                answers.append(None if frame is None else self._receive(session, frame, was_sent))
+            except OpError as error:  # the others' answers are on their way
+                failed = failed or error
+            except BaseException:
+                self.close()  # an answer that is not read now would be taken for that to a later frame
+                raise
+        if failed is not None:
+            raise failed
+        return answers
+
+    def _send(self, session: _Session, frame: Frame | None) -> bool:
+        if frame is None or session.channel is None:
+            return False
+        try:
+            session.channel.send(frame)
+        except (UnavailableError, AbortedError):
+            return False
+        return True
+
+    def _receive(self, session: _Session, frame: Frame, was_sent: bool) -> Frame:
+        give_up_at = time.monotonic() + Patience.from_environment().deadline_s
+        while True:
+            try:
+                if not was_sent:
+                    self._meet(session).send(frame)
+                assert session.channel is not None
+                return _answer(session.channel, session.task)
+            except (UnavailableError, AbortedError) as error:
+                if time.monotonic() >= give_up_at:
+                    raise
+                _log.warning("%s goes on with %s anew: %s", self._worker, session.task, error.message)
+                was_sent = False
+
+    # Rows -------------------------------------------------------------------------------------------------------------
+
+    def _opened(self, name: str) -> _Opened:
+        if name not in self._tables:
+            raise NotFoundError(None, None, f"there is no table {name!r}; there are {sorted(self._tables)}")
+        return self._tables[name]
+
+    def _divided(self, name: str, ids: Any) -> _Divided:
+        config = self._opened(name).config
+        array = np.asarray(ids)
+        flat = array.reshape(-1)
+        if config.strings:
+            try:
+                if array.dtype.kind not in "OSU" and array.size:
+                    raise TypeError(f"they are of type {array.dtype}")
+                both = string_keys(flat)
+            except TypeError as error:
+                raise InvalidArgumentError(
+                    None, None, f"table {name!r}, {self._worker}: ids must be strings: {error}"
+                ) from error
+            words, checks = np.ascontiguousarray(both[:, 0]), np.ascontiguousarray(both[:, 1])
+        else:
+            if array.dtype.kind not in "iu" and array.size:
+                raise InvalidArgumentError(
+                    None, None, f"table {name!r}, {self._worker}: ids must be whole numbers; they are of type "
+                    f"{array.dtype}",
+                )  # fmt: skip
+            words, checks = np.ascontiguousarray(flat.astype(np.int64)), np.empty(0, np.int64)
+        first, inverse = distinct(words, checks)
+        words, checks = words[first], checks[first] if len(checks) else checks
+        if len(self._sessions) == 1:
+            return _Divided(words=words, checks=checks, inverse=inverse, places=[np.arange(len(words))])
+        owner = owners(words, len(self._sessions))
+        places = [np.flatnonzero(owner == task) for task in range(len(self._sessions))]
+        return _Divided(words=words, checks=checks, inverse=inverse, places=places)
+
+    def look_up(self, ids: Mapping[str, Any], *, training: bool = True) -> dict[str, Reals]:
+        """Rows of several tables, in one round trip.
+
+        Args:
+          ids: by table, of any shape.
+          training: counts the use, and makes rows for keys that have none; without it such a key gets its initial row.
+
+        Returns:
+          By table the rows, shape ``[*ids.shape, dim]``.
+        """
+        divided = {name: self._divided(name, wanted) for name, wanted in ids.items()}
+        names = list(divided)
+        frames = [
+            Frame(kinds.LOOK_UP, (training, names), [t for name in names for t in divided[name].tensors(task)])
+            for task in range(len(self._sessions))
+        ]
+        rows = {name: np.empty((len(divided[name].words), self._tables[name].config.dim), np.float32) for name in names}
+        for task, (session, answer) in enumerate(zip(self._sessions, self._exchange(frames), strict=True)):
+            assert answer is not None
+            if len(answer.tensors) != len(names):
+                raise bad_header(answer, session.task)
+            for name, found in zip(names, answer.tensors, strict=True):
+                rows[name][divided[name].places[task]] = found
+        return {name: rows[name][divided[name].inverse].reshape(*np.shape(ids[name]), -1) for name in names}
+
+    def update(self, ids: Mapping[str, Any], gradients: Mapping[str, Any]) -> None:
+        """One update of several tables, in one round trip. Gradients of one key are added before they travel.
+
+        Args:
+          ids: by table, of any shape.
+          gradients: by table, shape ``[*ids.shape, dim]``.
+
+        Raises:
+          InvalidArgumentError: shapes do not fit, or a gradient is not finite.
+        """
+        divided = {name: self._divided(name, wanted) for name, wanted in ids.items()}
+        names = list(divided)
+        sums: dict[str, Reals] = {}
+        for name in names:
+            dim = self._tables[name].config.dim
+            values = np.asarray(gradients[name], np.float32)
+            if values.shape != (*np.shape(ids[name]), dim):
+                raise InvalidArgumentError(
+                    None, None, f"table {name!r}, {self._worker}: gradients have shape {values.shape}; the ids' shape "
+                    f"{np.shape(ids[name])} asks for {(*np.shape(ids[name]), dim)}",
+                )  # fmt: skip
+            flat = np.ascontiguousarray(values.reshape(-1, dim))
+            sums[name] = add_up(flat, divided[name].inverse, len(divided[name].words))
+            bad = np.flatnonzero(~np.isfinite(sums[name]).all(axis=1))
+            if len(bad):
+                raise InvalidArgumentError(
+                    None, None, f"table {name!r}, {self._worker}: the gradient of key "
+                    f"{int(divided[name].words[bad[0]])} is not finite",
+                )  # fmt: skip
+        self._updates += 1
+        rates = [self._tables[name].rate for name in names]
+        frames: list[Frame | None] = []
+        for task in range(len(self._sessions)):
+            tensors: list[Array] = []
+            for name in names:
+                tensors += [*divided[name].tensors(task), sums[name][divided[name].places[task]]]
+            frames.append(Frame(kinds.UPDATE, (self._updates, names, rates), tensors))
+        self._exchange(frames)
+
+    # Saving and telling -----------------------------------------------------------------------------------------------
+
+    def save(self, name: str, folder: files.Path, *, delta: bool = False) -> Save:
+        """Saves a table: each ``ps`` writes its own part, then this worker makes a save of them.
+
+        The folder must be one that all tasks share. One worker saves; the others train on.
+
+        Raises:
+          FailedPreconditionError: a delta was asked for, and some ``ps`` has no save to build on, or it is not this
+            worker's last one.
+        """
+        opened = self._opened(name)
+        path = os.path.abspath(files.as_path(folder)) if "://" not in files.as_path(folder) else files.as_path(folder)
+        files.makedirs(path)
+        number = next_number(path, name)
+        if delta and opened.last_save != number - 1:
+            raise FailedPreconditionError(
+                None, None, f"table {name!r}, {self._worker}: save all of it into {path} before the first delta"
+            )
+        opened.last_save = None
+        answers = self._exchange([Frame(kinds.SAVE_TABLE, (name, path, number, delta)) for _ in self._sessions])
+        parts: list[Part] = []
+        steps: list[int] = []
+        for session, answer in zip(self._sessions, answers, strict=True):
+            assert answer is not None
+            match answer.header:
+                case (str(file), int(rows), int(gone), int(nbytes), int(step)):
+                    parts.append(Part(file=file, rows=rows, gone=gone, nbytes=nbytes))
+                    steps.append(step)
+                case _:
+                    raise bad_header(answer, session.task)
+        base = number - 1 if delta else None
+        made = commit_parts(path, name, opened.config, number, parts, steps=steps, base=base)
+        opened.last_save = number
+        return made
+
+    def statistics(self, name: str) -> dict[str, TableStatistics]:
+        """What each ``ps`` says of a table, by its name."""
+        return {task: TableStatistics(**told) for task, (told, _) in self._told(name, 0)}
+
+    def hottest(self, name: str, count: int) -> list[tuple[int, int]]:
+        """The most used keys (of strings: their first words), each with how often it was used, most used first."""
+        found = [(key, uses) for _, (_, hot) in self._told(name, count) for key, uses in hot]
+        return sorted(found, key=lambda pair: (-pair[1], pair[0]))[:count]
+
+    def _told(self, name: str, count: int) -> Iterable[tuple[str, tuple[dict[str, Any], Sequence[tuple[int, int]]]]]:
+        self._opened(name)
+        answers = self._exchange([Frame(kinds.TELL_TABLE, (name, count)) for _ in self._sessions])
+        for session, answer in zip(self._sessions, answers, strict=True):
+            assert answer is not None
+            yield session.task, cast(Any, tuple(answer.header))
+
+
+def _answer(channel: Channel, task: str) -> Frame:
+    answer = channel.recv()
+    if answer.kind == kinds.ERROR:
+        raise_error(answer, task)
+    if answer.kind != kinds.DONE:
+        raise bad_header(answer, task)
+    return answer
+
+
+class RowTable:
+    """An embedding table on the ``ps`` tasks, as a worker's program sees it.
+
+    Args:
+      name: of the table.
+      config: what it is.
+      client: how to reach it.
+    """
+
+    def __init__(self, name: str, config: TableConfig, client: Callable[[], TableClient]) -> None:
+        self.name = name
+        self.config = config
+        self._client = client
+
+    def lookup(self, ids: Any, *, training: bool = True) -> Reals:
+        """The rows of ids of any shape, ``[*ids.shape, dim]``; a key's row is made at its first use.
+
+        With ``training=False`` nothing is made or counted, and a key without a row gets its initial one.
+        """
+        return self._client().look_up({self.name: ids}, training=training)[self.name]
+
+    def push(self, ids: Any, gradients: Any) -> None:
+        """Has the table's optimizer change the rows of ids, from gradients ``[*ids.shape, dim]``."""
+        self._client().update({self.name: ids}, {self.name: gradients})
+
+    def set_learning_rate(self, rate: float) -> None:
+        """Sets the learning rate, from this worker's next `push` on, for all workers."""
+        self._client().set_rate(self.name, rate)
+
+    def save(self, folder: files.Path, *, delta: bool = False) -> Save:
+        """Saves all rows, or with ``delta`` those that changed since this worker's last save, while others train on."""
+        return self._client().save(self.name, folder, delta=delta)
+
+    def statistics(self) -> dict[str, TableStatistics]:
+        """What each ``ps`` says of the table."""
+        return self._client().statistics(self.name)
+
+    def hottest(self, count: int = 10) -> list[tuple[int, int]]:
+        """The most used keys, each with how often it was used."""
+        return self._client().hottest(self.name, count)
+
+    def __len__(self) -> int:
+        return sum(told.rows for told in self.statistics().values())
+
+    def __repr__(self) -> str:
+        return f"<RowTable {self.name!r}: {dataclasses.asdict(self.config)['dim']} numbers a row>"

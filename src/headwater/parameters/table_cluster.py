@@ -1,0 +1,114 @@
+"""Embedding tables on a cluster, or within one process."""
+
+from __future__ import annotations
+
+import threading
+
+from headwater.errors import CancelledError, UnavailableError
+from headwater.parameters.client import ServerLink
+from headwater.parameters.table_client import RowTable, TableClient
+from headwater.parameters.table_host import TableService
+from headwater.tables import SGD, Admission, Initializer, TableConfig
+from headwater.task.endpoint import Endpoint
+from headwater.transport.channel import Channel, memory_pair
+
+__all__ = [
+    "SGD",
+    "Admission",
+    "Initializer",
+    "LocalTables",
+    "RowTable",
+    "TableConfig",
+    "connect_tables",
+    "service_of",
+]
+
+_services: dict[Endpoint, TableService] = {}
+_lock = threading.Lock()
+
+
+def service_of(endpoint: Endpoint) -> TableService:
+    """What keeps the tables of this task, a ``ps``; made at the first call."""
+    with _lock:
+        if endpoint not in _services:
+            members = endpoint.members
+            _services[endpoint] = TableService(endpoint.identity.task, members.number, len(members.servers))
+        return _services[endpoint]
+
+
+def connect_tables(endpoint: Endpoint) -> TableClient:
+    """A worker's access to all tables."""
+    links: list[tuple[str, ServerLink]] = [(str(task), endpoint.link(task)) for task in endpoint.members.servers]
+    return TableClient(endpoint.identity.task, links)
+
+
+class LocalTables:
+    """Servers of tables within this process: threads, and channels in memory.
+
+    Args:
+      servers: how many.
+    """
+
+    def __init__(self, servers: int = 1) -> None:
+        self.services = [TableService(f"/job:ps/task:{index}", index, servers) for index in range(servers)]
+        self._channels: list[list[Channel]] = [[] for _ in range(servers)]
+        self._threads: list[threading.Thread] = []
+
+    def client(self, worker: int = 0) -> TableClient:
+        """A worker's access."""
+        links: list[tuple[str, ServerLink]] = [
+            (f"/job:ps/task:{index}", _MemoryLink(self, index)) for index in range(len(self.services))
+        ]
+        return TableClient(f"/job:worker/task:{worker}", links)
+
+    def open(self, index: int) -> Channel:
+        """A channel to one of them, served by a thread of its own."""
+        ours, theirs = memory_pair((f"/job:ps/task:{index}", "a worker"))
+        self._channels[index].append(theirs)
+        thread = threading.Thread(target=self._serve, args=(index, theirs), daemon=True)
+        self._threads.append(thread)
+        thread.start()
+        return ours
+
+    def _serve(self, index: int, channel: Channel) -> None:
+        try:
+            self.services[index].serve(channel, channel.recv())
+        except (UnavailableError, CancelledError):
+            return
+        finally:
+            channel.close()
+
+    def disconnect(self, index: int) -> None:
+        """Ends all channels of one of them; its tables stay."""
+        for channel in self._channels[index]:
+            channel.close()
+
+    def restart(self, index: int) -> None:
+        """Ends one of them, with all it has, and starts it anew."""
+        self.services[index] = TableService(f"/job:ps/task:{index}", index, len(self.services))
+        self.disconnect(index)
+
+    def stop(self) -> None:
+        """Ends all of them."""
+        for index in range(len(self.services)):
+            self.disconnect(index)
+        for thread in self._threads:
+            thread.join()
+
+
+class _MemoryLink:
+    """A way to one of the servers within this process."""
+
+    def __init__(self, tables: LocalTables, index: int) -> None:
+        self._tables = tables
+        self._index = index
+
+    def reach(self, deadline_s: float | None = None) -> None:
+        del deadline_s
+
+    def take(self) -> Channel:
+        return self._tables.open(self._index)
+
+    def give_back(self, channel: Channel, usable: bool) -> None:
+        del usable
+        channel.close()

@@ -1,0 +1,191 @@
+"""The end that has the rows of embedding tables: what runs on a ``ps``."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headwater.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError, OpError
+from headwater.parameters.table_protocol import Array, as_words, pack, unpack
+from headwater.tables import Table
+from headwater.tables.kernels import all_finite
+from headwater.tables.snapshots import Snapshot, part_path, restore
+from headwater.tables.table import Keys
+from headwater.task import kinds
+from headwater.task.answers import bad_header, error_frame
+from headwater.transport.channel import Channel
+from headwater.transport.frames import Frame
+
+_log = logging.getLogger("headwater")
+
+#: After so many updates of a table, rows that its eviction policy calls expired are removed.
+_SWEEP_STEPS = 1000
+
+
+@dataclass(slots=True)
+class _Client:
+    """What is known of a worker's program: the number of its last update, and a lock that guards it."""
+
+    last: int = -1
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+class TableService:
+    """All tables of one ``ps``.
+
+    Each worker's channel has a thread, and no lock is held while rows are read or changed but those of the table.
+
+    Args:
+      task: this task's name, for people.
+      index: its number among the ``ps``.
+      tasks: how many ``ps`` there are.
+    """
+
+    def __init__(self, task: str, index: int, tasks: int) -> None:
+        self._task = task
+        self._index = index
+        self._tasks = tasks
+        self._lock = threading.Lock()
+        self._tables: dict[str, Table] = {}
+        self._clients: dict[int, _Client] = {}
+
+    def serve(self, channel: Channel, hello: Frame) -> None:
+        """Answers a worker until its channel ends.
+
+        Raises:
+          UnavailableError, CancelledError: the channel has ended.
+        """
+        match hello.header:
+            case (int(number), tables):
+                pass
+            case _:
+                raise bad_header(hello, channel.peer)
+        with self._lock:
+            client = self._clients.setdefault(number, _Client())
+        frame = hello
+        while True:
+            try:
+                answer = self._open(tables) if frame is hello else self._handle(client, frame, channel.peer)
+            except (OpError, MemoryError) as error:
+                answer = error_frame(0, error, self._task)
+            channel.send(answer)
+            frame = channel.recv()
+
+    def _open(self, tables: Any) -> Frame:
+        for told in tables:
+            match told:
+                case (str(name), packed, None | str() as folder):
+                    config = unpack(packed)
+                case _:
+                    raise InvalidArgumentError(None, None, f"a table is told as {str(told)[:80]}")
+            with self._lock:
+                known = self._tables.get(name)
+                if known is None:
+                    table = Table(name, config, task=self._task)
+                    if folder is not None:
+                        self._restore(table, folder)
+                    self._tables[name] = table
+                elif pack(known.config) != pack(config):
+                    raise FailedPreconditionError(
+                        None, None, f"table {name!r} on {self._task} is another one: {known.config}, not {config}"
+                    )
+        return Frame(kinds.DONE)
+
+    def _restore(self, table: Table, folder: str) -> None:
+        try:
+            save = restore(table, folder, task=self._index, tasks=self._tasks)
+        except NotFoundError as error:
+            _log.info("table %r on %s begins empty: %s", table.name, self._task, error.message)
+        else:
+            _log.info("table %r on %s has %d rows of save %d", table.name, self._task, len(table), save.number)
+
+    def _table(self, name: str) -> Table:
+        table = self._tables.get(name)
+        if table is None:
+            raise NotFoundError(None, None, f"{self._task} has no table {name!r}")
+        return table
+
+    def _handle(self, client: _Client, frame: Frame, peer: str) -> Frame:
+        match frame.kind, frame.header:
+            case kinds.LOOK_UP, (bool(training), names):
+                return self._look_up(training, names, frame.tensors)
+            case kinds.UPDATE, (int(number), names, rates):
+                with client.lock:
+                    if number > client.last:
+                        self._update(names, rates, frame.tensors)
+                        client.last = number
+                return Frame(kinds.DONE)
+            case kinds.SAVE_TABLE, (str(name), str(folder), int(number), bool(delta)):
+                return self._save(self._table(name), folder, number, delta)
+            case kinds.TELL_TABLE, (str(name), int(count)):
+                table = self._table(name)
+                return Frame(kinds.DONE, (asdict(table.statistics()), table.hottest(min(count, 10_000))))
+            case _:
+                raise bad_header(frame, peer)
+
+    def _look_up(self, training: bool, names: Sequence[str], tensors: Sequence[Array]) -> Frame:
+        rows: list[Array] = []
+        arrays = list(tensors)
+        for name in names:
+            table = self._table(name)
+            rows.append(table.look_up(_keys(table, arrays), training=training))
+        return Frame(kinds.DONE, (), rows)
+
+    def _update(self, names: Sequence[str], rates: Sequence[float | None], tensors: Sequence[Array]) -> None:
+        arrays = list(tensors)
+        checked: list[tuple[Table, Keys, NDArray[np.float32], float | None]] = []
+        for name, rate in zip(names, rates, strict=True):
+            table = self._table(name)
+            keys = _keys(table, arrays)
+            checked.append((table, keys, _gradients(table, keys, arrays), rate))
+        for table, keys, gradients, rate in checked:  # all of them are right
+            if rate is not None:
+                table.learning_rate = rate
+            table.apply(keys, gradients)
+            if table.step % _SWEEP_STEPS == 0:
+                table.sweep()
+
+    def _save(self, table: Table, folder: str, number: int, delta: bool) -> Frame:
+        snapshot = Snapshot(table, delta=delta)
+        part = snapshot.write(part_path(folder, table.name, number, self._index, self._tasks))
+        return Frame(kinds.DONE, (part.file, part.rows, part.gone, part.nbytes, snapshot.step))
+
+
+def _take(table: Table, arrays: list[Array]) -> Array:
+    if not arrays:
+        raise InvalidArgumentError(None, None, f"table {table.name!r} on {table.task}: an array is missing")
+    return arrays.pop(0)
+
+
+def _keys(table: Table, arrays: list[Array]) -> Keys:
+    words = as_words(_take(table, arrays))
+    if not table.config.strings:
+        return Keys(words, words[:0])
+    checks = as_words(_take(table, arrays))
+    if len(checks) != len(words):
+        raise InvalidArgumentError(
+            None, None, f"table {table.name!r} on {table.task}: {len(words)} keys have {len(checks)} second words"
+        )
+    return Keys(words, checks)
+
+
+def _gradients(table: Table, keys: Keys, arrays: list[Array]) -> NDArray[np.float32]:
+    gradients = np.ascontiguousarray(_take(table, arrays), np.float32)
+    if gradients.shape != (len(keys), table.config.dim):
+        raise InvalidArgumentError(
+            None, None, f"table {table.name!r} on {table.task}: gradients of {len(keys)} keys have shape "
+            f"{gradients.shape}, not ({len(keys)}, {table.config.dim})",
+        )  # fmt: skip
+    bad = int(all_finite(gradients))
+    if bad >= 0:
+        raise InvalidArgumentError(
+            None, None, f"table {table.name!r} on {table.task}: the gradient of key {int(keys.words[bad])} is not "
+            "finite",
+        )  # fmt: skip
+    return gradients

@@ -1,0 +1,131 @@
+"""How a worker and a ``ps`` talk about embedding tables.
+
+A worker keeps one channel to each ``ps``, and sends a frame only when it has the answer to the one before::
+
+    OPEN_TABLES  (client, tables)           ``client`` is a number that a worker draws once; ``tables`` has for each
+                                            table its name, what it is (`pack`), and a folder with saves or None.
+                                            Answered by DONE. A table that the task has stays as it is
+    LOOK_UP      (training, names)          for each table the distinct keys that belong to this task, and second words
+                                            where keys are strings; answered by DONE with the rows
+    UPDATE       (number, names, rates)     for each table keys, second words where keys are strings, and gradients, one
+                                            for each key; ``rates`` are learning rates, or None. Answered by DONE. A
+                                            number that the task has seen of this client is answered, not applied again
+    SAVE_TABLE   (name, folder, number, delta)   answered by DONE (file, rows, gone, nbytes, step)
+    TELL_TABLE   (name, keys)               answered by DONE (statistics, most used keys with how often)
+    ERROR        (0, code, message)         as in `headwater.task.answers`
+
+Only data travels, so an optimizer is one of `headwater.tables.optimizers`, named by its numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headwater.errors import InvalidArgumentError
+from headwater.tables import Admission, Age, Initializer, LeastFrequent, LeastRecent, RowOptimizer, TableConfig
+from headwater.tables.policies import Eviction
+
+Array = NDArray[Any]
+
+_PLAIN = ("dim", "seed", "strings", "max_rows", "max_bytes", "memory_rows", "folder", "shards")
+
+
+def pack(config: TableConfig) -> dict[str, Any]:
+    """What a table is, as a header has it.
+
+    Raises:
+      ValueError: its optimizer is a function, or its eviction a class, of the program's own: these cannot travel.
+    """
+    if not isinstance(config.optimizer, RowOptimizer):
+        raise ValueError("optimizer: a function cannot travel to a ps; take one of headwater.tables")
+    packed: dict[str, Any] = {name: getattr(config, name) for name in _PLAIN}
+    packed["optimizer"] = asdict(config.optimizer)
+    packed["initializer"] = asdict(config.initializer)
+    packed["admission"] = asdict(config.admission)
+    match config.eviction:
+        case None:
+            packed["eviction"] = None
+        case LeastRecent():
+            packed["eviction"] = ("least recent", 0)
+        case LeastFrequent():
+            packed["eviction"] = ("least frequent", 0)
+        case Age(steps):
+            packed["eviction"] = ("age", steps)
+        case _:
+            raise ValueError("eviction: a class cannot travel to a ps; take one of headwater.tables")
+    return packed
+
+
+def unpack(packed: Mapping[str, Any]) -> TableConfig:
+    """What `pack` packed.
+
+    Raises:
+      InvalidArgumentError: it is not of that kind.
+    """
+    try:
+        optimizer = dict(packed["optimizer"])
+        optimizer["slots"], optimizer["hyper"] = _reals(optimizer["slots"]), _reals(optimizer["hyper"])
+        made = RowOptimizer(**optimizer)
+        if (made.kind, len(made.slots), len(made.hyper)) not in _KINDS:
+            raise ValueError(f"there is no optimizer of kind {made.kind} with {len(made.slots)} parts of state")
+        if made.kind == _RMSPROP and made.hyper[1] and len(made.slots) == 1:
+            raise ValueError("RMSProp with momentum keeps two parts of state")
+        return TableConfig(
+            **{name: packed[name] for name in _PLAIN},
+            optimizer=made,
+            initializer=Initializer(**packed["initializer"]),
+            admission=Admission(**packed["admission"]),
+            eviction=_eviction(packed["eviction"]),
+        )
+    except (TypeError, ValueError, KeyError) as error:
+        raise InvalidArgumentError(None, None, f"a table cannot be made: {error}") from error
+
+
+_RMSPROP = 3
+#: Of each optimizer the kind, the parts of its state, and its numbers: what compiled functions rely on.
+_KINDS = {(0, 0, 1), (1, 1, 2), (2, 1, 1), (3, 1, 3), (3, 2, 3), (4, 2, 4), (5, 2, 4)}
+
+
+def _reals(values: Sequence[float]) -> tuple[float, ...]:
+    reals = tuple(float(value) for value in values)
+    if not all(math.isfinite(value) for value in reals):
+        raise ValueError(f"an optimizer's numbers must be finite, not {reals}")
+    return reals
+
+
+def _eviction(packed: Any) -> Eviction | None:
+    match packed:
+        case None:
+            return None
+        case ("least recent", _):
+            return LeastRecent()
+        case ("least frequent", _):
+            return LeastFrequent()
+        case ("age", int(steps)):
+            return Age(steps)
+        case _:
+            raise ValueError(f"there is no eviction {packed!r}")
+
+
+def small(keys: NDArray[np.int64]) -> Array:
+    """Keys in half the bytes, where they fit."""
+    if len(keys) and keys.min() >= -(1 << 31) and keys.max() < 1 << 31:
+        return keys.astype(np.int32)
+    return keys
+
+
+def as_words(array: Array) -> NDArray[np.int64]:
+    """Keys as they arrived.
+
+    Raises:
+      InvalidArgumentError: they are none.
+    """
+    if array.ndim != 1 or array.dtype not in (np.dtype(np.int32), np.dtype(np.int64)):
+        raise InvalidArgumentError(None, None, f"keys arrived as {array.dtype} of shape {array.shape}")
+    return np.ascontiguousarray(cast(NDArray[np.int64], array), np.int64)
