@@ -199,6 +199,7 @@ def test_a_job_from_the_form_to_its_end(watched: Watched, running: Server, progr
     page.get_by_label("Search").fill("")
     # However one scrolls away from the end, nothing follows any more.
     expect(page.get_by_label("Follow")).to_be_checked()
+    expect(log.get_by_text("step 200 of worker").first).to_be_attached()
     log.evaluate("box => { box.scrollTop = 0; }")
     expect(page.get_by_label("Follow")).not_to_be_checked()
     page.get_by_label("Task", exact=True).select_option("ps-0")

@@ -42,8 +42,11 @@ headwater.logs = function (jobId, over) {
   const tell = () => {
     count.textContent = !dropped && whole ? lines(rows) : `The latest ${lines(rows)}; search looks through all of them, and so does the download.`;
   };
+  const at_end = () => box.scrollTop + box.clientHeight >= box.scrollHeight - 4;
   const flush = () => {
     const fresh = pending;
+    // Somebody may have scrolled since the last lines came, of which the browser tells only later.
+    if (follow.checked && !at_end()) follow.checked = false;
     pending = [];
     dropped += Math.max(0, fresh.length - MOST_LINES);
     const part = document.createDocumentFragment();
@@ -113,7 +116,8 @@ headwater.logs = function (jobId, over) {
   more.addEventListener("click", find);
   follow.addEventListener("change", () => { if (follow.checked) box.scrollTop = box.scrollHeight; });
   // However one scrolls: away from the end stops to follow, and back at the end goes on.
-  box.addEventListener("scroll", () => { follow.checked = box.scrollTop + box.clientHeight >= box.scrollHeight - 4; }, { passive: true });
+  box.addEventListener("scroll", () => { follow.checked = at_end(); }, { passive: true });
+  window.addEventListener("resize", () => { if (follow.checked) box.scrollTop = box.scrollHeight; });
   document.getElementById("log-form").addEventListener("submit", (event) => event.preventDefault());
   address_of_all();
 
