@@ -216,13 +216,11 @@ def test_a_job_from_the_form_to_its_end(watched: Watched, running: Server, progr
         ["All", "ps-0", "worker-0", "worker-1", "worker-2"]
     )
     page.get_by_text("As a table").click()
-    expect(
-        page.get_by_role("cell", name="worker-2").or_(page.get_by_role("rowheader", name="worker-2"))
-    ).to_be_visible()
+    expect(page.locator("#tasks").get_by_role("rowheader", name="worker-2")).to_be_visible()
     page.get_by_role("button", name="Stop").click()
     expect(page.locator("#facts > div .state")).to_have_text("stopped")
     # It was open before the part of the page was fetched anew, again and again.
-    expect(page.get_by_role("rowheader", name="worker-2")).to_be_visible()
+    expect(page.locator("#tasks").get_by_role("rowheader", name="worker-2")).to_be_visible()
     expect(page.locator("#events")).to_contain_text("stop")
     watched.keep("job-stopped")
     page.get_by_role("button", name="Restart").click()
