@@ -93,7 +93,8 @@ class Link:
         # A task that was stopped, or whose machine is gone, closes no channel; steps would wait for it for ever.
         with self._lock:
             why = self._control.reason if self._control is not None else ""
-        self._pool.break_off(self._peer, f"it answers no more; {why or 'it has ended'}")
+        reason = "it answers no more; it has ended, was stopped, or its machine is gone"
+        self._pool.break_off(self._peer, f"{reason}: {why}" if why else reason)
 
     def _attempt(self) -> Channel:
         wiring = self._wiring
