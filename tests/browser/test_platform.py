@@ -243,9 +243,13 @@ def test_the_list_follows_what_happens(watched: Watched, running: Server, progra
     row = page.get_by_role("row", name=re.compile(job_id))
     expect(row).to_contain_text("running")
     expect(page.locator("#announcements")).to_contain_text(job_id)
+    page.get_by_label(f"Compare {job_id}").check()
+    with page.expect_response(re.compile("/rows")):
+        pass
     watched.keep("jobs")
     running.client.post(f"/jobs/{job_id}/stop")
     expect(row).to_contain_text("stopped")
+    expect(page.get_by_label(f"Compare {job_id}")).to_be_checked()
 
 
 def test_what_the_policy_of_the_page_forbids(browser: Any, running: Server) -> None:

@@ -49,10 +49,10 @@ document.addEventListener("DOMContentLoaded", () => {
   document.body.addEventListener("htmx:afterRequest", (event) => {
     if (event.detail.successful && event.detail.requestConfig.verb !== "get") headwater.problem("");
   });
-  // What was opened or scrolled stays so when a part of the page is fetched anew.
+  // What was opened, ticked or scrolled stays so when a part of the page is fetched anew.
   let kept = [];
   document.body.addEventListener("htmx:beforeSwap", ({ detail: { target } }) => {
-    kept = [...target.querySelectorAll("[id]")].map(({ id, open, scrollTop, scrollLeft }) => ({ id, open, scrollTop, scrollLeft }));
+    kept = [...target.querySelectorAll("[id]")].map(({ id, open, checked, scrollTop, scrollLeft }) => ({ id, open, checked, scrollTop, scrollLeft }));
   });
   document.body.addEventListener("htmx:afterSwap", () => {
     for (const { id, ...state } of kept) {
