@@ -113,37 +113,53 @@ class Asynchronous(Consistency):
         return "asynchronous"
 
 
-def from_text(text: str) -> Consistency:
-    """The choice that ``text`` names, as `to_text` writes it.
+def from_text(setting: str | Consistency, workers: int | None = None) -> Consistency:
+    """The choice that a text names.
 
-    ``synchronous N``, ``k-of-n K [N]``, ``bounded-staleness S`` or ``asynchronous``; then, where wanted, ``patience
-    SECONDS``.
+    ``async``, ``sync``, ``sync=3`` (the first update waits for three workers), ``k=3``, ``k=3 of 5`` (five workers come
+    at the beginning) or ``staleness=4``; then, where wanted, ``patience=30`` (see `Consistency.patience_s`). What
+    `to_text` writes is read, too.
+
+    Args:
+      setting: a text, or a choice, which is given back.
+      workers: how many workers the job has, for ``sync`` without a number; None where that is not known.
 
     Raises:
       ValueError: it names none, or one that cannot be.
     """
-    words = text.split()
+    if isinstance(setting, Consistency):
+        return setting
+    words = setting.replace("=", " ").replace(" of ", " ").split()
     try:
         patience_s = float(words[-1]) if words[-2:-1] == ["patience"] else None
-        kind, *amount = words if patience_s is None else words[:-2]
-        match kind, [int(word) for word in amount]:
-            case "synchronous", [workers]:
-                return Synchronous(workers=workers, patience_s=patience_s)
-            case "k-of-n", [k]:
+        kind, *amount = (words if patience_s is None else words[:-2]) or [""]
+        numbers = [int(word) for word in amount]
+        if kind == "sync" and not numbers and workers is not None:
+            numbers = [workers]
+        match _LONG.get(kind, kind), numbers:
+            case "sync", [count]:
+                return Synchronous(workers=count, patience_s=patience_s)
+            case "sync", []:
+                raise ValueError("the number of workers is not known: write 'sync=2' for two")
+            case "k", [k]:
                 return KOfN(k=k, patience_s=patience_s)
-            case "k-of-n", [k, n]:
+            case "k", [k, n]:
                 return KOfN(k=k, n=n, patience_s=patience_s)
-            case "bounded-staleness", [steps]:
+            case "staleness", [steps]:
                 return BoundedStaleness(steps=steps, patience_s=patience_s)
-            case "asynchronous", []:
+            case "async", []:
                 return Asynchronous(patience_s=patience_s)
             case _:
-                raise ValueError("there is none of that name with so many numbers")
+                raise ValueError("no choice has that name and that many numbers")
     except ValueError as error:
         raise ValueError(
-            f"{text!r} is no choice of consistency ({error}); write 'synchronous N', 'k-of-n K N', "
-            "'bounded-staleness S' or 'asynchronous', and 'patience SECONDS' behind it where wanted"
+            f"{setting!r} is no choice of consistency ({error}); consistency must be 'async', 'sync', 'k=3', "
+            "'k=3 of 5' or 'staleness=4', with ' patience=30' behind it where wanted"
         ) from None
+
+
+_LONG = {"asynchronous": "async", "synchronous": "sync", "k-of-n": "k", "bounded-staleness": "staleness"}
+"""The words that `to_text` writes, which are part of names in graphs and checkpoints, and the short ones."""
 
 
 def to_text(choice: Consistency) -> str:
@@ -158,6 +174,14 @@ def to_text(choice: Consistency) -> str:
         case _:
             text = "asynchronous"
     return text if choice.patience_s is None else f"{text} patience {choice.patience_s!r}"
+
+
+def without_count(choice: Consistency) -> str:
+    """A choice in words, without how many workers there are at the beginning: tasks that join later know another
+    number than the others, and make the same choice."""
+    if isinstance(choice, Synchronous):
+        return "sync" if choice.patience_s is None else f"sync patience={choice.patience_s!r}"
+    return to_text(choice)
 
 
 def _at_least(name: str, value: int, least: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -9,7 +10,7 @@ from contextlib import contextmanager
 from headwater.cluster.claims import Claim
 from headwater.cluster.names import TaskName
 from headwater.cluster.spec import ClusterSpec
-from headwater.errors import AbortedError
+from headwater.errors import AbortedError, CancelledError, InvalidArgumentError, UnavailableError
 from headwater.master.peers import ClusterPeers, PeerStatus
 from headwater.master.targets import forget_master, register_master
 from headwater.passes.plan import decode_plan
@@ -54,7 +55,8 @@ class MemoryTask:
         def nothing_else(frame: Frame) -> bool:
             return False
 
-        self.steps.serve(channel, nothing_else)
+        with contextlib.suppress(UnavailableError, CancelledError, InvalidArgumentError), contextlib.closing(channel):
+            self.steps.serve(channel, channel.recv(), nothing_else)
 
     def stop(self) -> None:
         """Closes all channels, as a task's death does, and waits for its threads."""

@@ -225,10 +225,17 @@ def _groups(reports: Sequence[TaskReport]) -> Table:
     table = _table("training", "task", "updates", "staleness", "greatest", "dropped", "workers", "waiting")
     for report in reports:
         for group in report.snapshot.groups if report.snapshot else ():
+            how = ", ".join(filter(None, (group.consistency, group.optimizer)))
             table.add_row(
-                group.name, report.task, str(group.updates), f"{group.staleness:.2f}", str(group.staleness_max),
-                str(group.dropped), str(len(group.workers)) if group.workers else "", Text(group.waiting, "yellow"),
-            )  # fmt: skip
+                f"{group.name} ({how})" if how else group.name,
+                report.task,
+                str(group.updates),
+                f"{group.staleness:.2f}",
+                str(group.staleness_max),
+                str(group.dropped),
+                str(len(group.workers)) if group.workers else "",
+                Text(group.waiting, "yellow"),
+            )
     return table
 
 

@@ -64,7 +64,10 @@ class Collective:
         self.size: int = len(names)
         self._names = names
         self._channels = channels
-        self._calls = 0
+        #: How many things all processes have done together.
+        self.calls = 0
+        #: Where this process waits for another one for long: for which, and how long, in seconds.
+        self.waits_for: tuple[str, float] | None = None
         # Begun with the next rank, so that not all send to the same one at first.
         self._others = [(rank + distance) % self.size for distance in range(1, self.size)]
         self._slow = [peer for peer in self._others if not isinstance(channels[peer], SharedMemoryChannel)]
@@ -157,8 +160,8 @@ class Collective:
         return total
 
     def _call(self, what: str, length: int | None) -> tuple[Any, ...]:
-        self._calls += 1
-        return (self._calls, what, length)
+        self.calls += 1
+        return (self.calls, what, length)
 
     def _exchange(
         self, kind: int, call: tuple[Any, ...], values_for: Callable[[int], Sequence[Array]]
@@ -190,9 +193,11 @@ class Collective:
             except DeadlineExceededError:
                 waited += REPORT_S
                 where = f"{_called(call)} since {waited:.0f} s"
-                _log.warning("%s waits for %s at %s", self._names[self.rank], self._names[peer], where)
+                self.waits_for = f"{self._names[peer]} at {where}", waited
+                _log.warning("%s waits for %s", self._names[self.rank], self.waits_for[0])
             except OpError as error:
                 raise self._lost(peer, error) from error
+        self.waits_for = None
         if frame.kind == LOST:
             raise self._end_with(LostPeerError(str(frame.header[0]), str(frame.header[1])))
         if frame.kind != kind or tuple(frame.header) != call:

@@ -5,30 +5,33 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from headwater.cluster.addresses import Address, parse_address
 from headwater.cluster.config import EVALUATOR, ClusterConfigError, TaskConfig
 from headwater.cluster.names import TaskName
+from headwater.cluster.spec import ClusterSpec
 from headwater.collectives.collective import Collective
 from headwater.collectives.pulse import Pulse, heartbeat_s
-from headwater.errors import DeadlineExceededError, OpError
+from headwater.errors import DeadlineExceededError
 from headwater.task.kinds import OPEN_COLLECTIVE
+from headwater.task.service import Service
+from headwater.task.shell import TaskShell
+from headwater.telemetry.snapshot import Group as GroupProgress
+from headwater.telemetry.snapshot import Snapshot, Wait
 from headwater.transport.channel import Channel
-from headwater.transport.connect import connect
 from headwater.transport.frames import Frame
-from headwater.transport.handshake import Identity, new_generation
-from headwater.transport.listener import Listener, listens_here
-from headwater.transport.options import TransportOptions
+from headwater.transport.handlers import DeviceInfo
+from headwater.transport.handshake import Identity
+from headwater.transport.links import Wiring
+from headwater.transport.listener import listens_here
 from headwater.transport.security import Security
 from headwater.transport.waiting import Patience, Waiter
-from headwater.transport.workplace import Workplace
 
 _log = logging.getLogger("headwater")
 #: Jobs whose tasks hold replicas, in the order of their ranks.
 _JOBS = ("chief", "master", "worker")
-#: How long whoever opens a channel may take to say what it is for, in seconds.
-_HELLO_S = 60.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -79,9 +82,14 @@ class Group:
     Args:
       members: all processes, by rank.
       rank: which of them this is.
+      devices: gives the devices of this process.
       security: who is let in.
       patience: how long to wait for the others.
-      silence_s: who gives no sign of life for so long is lost, in seconds; ``HEADWATER_HEARTBEAT_S`` if None.
+      silence_s: a process that gives no sign of life for so long is lost, in seconds; ``HEADWATER_HEARTBEAT_S`` if
+        None.
+
+    Attributes:
+      shell: this process as a task.
 
     Raises:
       UnavailableError, AlreadyExistsError, PermissionDeniedError: the others cannot be reached, or this task's address
@@ -94,6 +102,7 @@ class Group:
         members: list[Member],
         rank: int,
         *,
+        devices: Callable[[], Sequence[DeviceInfo]] = tuple,
         security: Security | None = None,
         patience: Patience | None = None,
         silence_s: float | None = None,
@@ -101,37 +110,38 @@ class Group:
         silence_s = heartbeat_s(os.environ) if silence_s is None else silence_s
         self.members = members
         self.rank = rank
-        self._me = Identity(task=str(members[rank].task), generation=new_generation())
-        self._security = security or Security.from_environment()
-        self._waiter = Waiter(patience)
-        self._options = TransportOptions()
-        self._workplace = Workplace()
+        self._collective: Collective | None = None
         self._closed = threading.Event()
         self._arrived = threading.Condition()
         self._channels: dict[int, Channel] = {}
-        self._pulse = Pulse(silence_s, self._silent, me=self._me, security=self._security)
-        try:
-            self._listener = Listener(
-                members[rank].address,
-                me=self._me,
-                security=self._security,
-                on_channel=self._welcome,
-                options=self._options,
-                workplace=self._workplace,
-            )
-        except OpError:
-            self._workplace.close()
-            raise
-        self._listener.start()
+
+        def wiring(me: Identity) -> Wiring:
+            return Wiring(me=me, security=security or Security.from_environment(), waiter=Waiter(patience))
+
+        cluster: dict[str, dict[int, str]] = {}
+        for member in members:
+            cluster.setdefault(member.task.job, {})[member.task.index] = str(member.address)
+        self.shell: TaskShell = TaskShell(
+            ClusterSpec(cluster), members[rank].task, devices=devices, elastic=False, wiring=wiring
+        )
+        self.shell.add_service(_GroupService(self))
+        self._pulse = Pulse(silence_s, self._silent, me=self.shell.identity, security=self.shell.wiring.security)
+        self.shell.start()
         try:
             self._meet()
         except BaseException:
             self.close()
             raise
 
+    @property
+    def collective(self) -> Collective:
+        """What all processes do together."""
+        assert self._collective is not None
+        return self._collective
+
     def _meet(self) -> None:
         for rank in range(self.rank):
-            channel = self._dial(self.members[rank])
+            channel = self.shell.link(self.members[rank].task).take()
             channel.send(Frame(OPEN_COLLECTIVE))
             self._add(rank, channel)
         self._wait_for_all()
@@ -139,27 +149,38 @@ class Group:
             if rank != self.rank and not listens_here(member.address):
                 self._pulse.listen(rank, str(member.task), member.address)
         names = [str(member) for member in self.members]
-        self.collective: Collective = Collective(self.rank, names, self._channels)
-        self.collective.barrier(f"start of a job of {len(names)} processes")
+        self._collective = Collective(self.rank, names, self._channels)
+        self._collective.barrier(f"start of a job of {len(names)} processes")
 
-    def _dial(self, member: Member) -> Channel:
-        wanted = Identity(task=str(member.task), generation=0)
-
-        def attempt() -> Channel:
-            return connect(member.address, me=self._me, wanted=wanted, security=self._security, options=self._options)
-
-        return self._waiter.connect(attempt, me=self._me.task, peer=str(member.task), address=member.address)
-
-    def _welcome(self, channel: Channel) -> None:
+    def welcome(self, channel: Channel) -> None:
         """Keeps a channel that another process opened, until the group is closed."""
-        kind = channel.recv(_HELLO_S).kind
         task = channel.peer.partition(" ")[0]
         for rank, member in enumerate(self.members):
-            if str(member.task) == task and rank > self.rank and kind == OPEN_COLLECTIVE:
+            if str(member.task) == task and rank > self.rank:
                 self._add(rank, channel)
                 self._closed.wait()
                 return
-        _log.warning("%s sent %s away, which is no process of higher rank in this job", self._me.task, channel.peer)
+        _log.warning("%s sent %s away, which is no process of higher rank in this job", self.shell.me, channel.peer)
+
+    def add_to(self, snapshot: Snapshot) -> Snapshot:
+        """``snapshot`` with what this process does together with the others."""
+        collective = self._collective
+        if collective is None:
+            return snapshot
+        waits = () if (wait := collective.waits_for) is None else (Wait(what=wait[0], seconds=round(wait[1], 3)),)
+        group = GroupProgress(
+            name="mirrored",
+            updates=collective.calls,
+            workers=tuple(str(member.task) for member in self.members),
+            waiting="; ".join(f"{self.shell.me} waits for {wait.what}" for wait in waits),
+            consistency="synchronous",
+        )
+        return replace(
+            snapshot,
+            steps=snapshot.steps + collective.calls,
+            waits=(*snapshot.waits, *waits),
+            groups=(*snapshot.groups, group),
+        )
 
     def _add(self, rank: int, channel: Channel) -> None:
         with self._arrived:
@@ -171,7 +192,7 @@ class Group:
             self._arrived.notify_all()
 
     def _wait_for_all(self) -> None:
-        patience = self._waiter.patience
+        patience = self.shell.wiring.waiter.patience
         left = patience.deadline_s
         with self._arrived:
             while len(self._channels) < len(self.members) - 1:
@@ -186,9 +207,9 @@ class Group:
                 ]
                 if left <= 0:
                     raise DeadlineExceededError(
-                        None, None, f"{self._me.task} gave up waiting for {', '.join(missing)}: are they running?"
+                        None, None, f"{self.shell.me} gave up waiting for {', '.join(missing)}: are they running?"
                     )
-                _log.warning("%s waits for %s to connect; gives up in %d s", self._me.task, ", ".join(missing), left)
+                _log.warning("%s waits for %s to connect; gives up in %d s", self.shell.me, ", ".join(missing), left)
 
     def _silent(self, rank: int, reason: str) -> None:
         with self._arrived:
@@ -199,9 +220,22 @@ class Group:
     def close(self) -> None:
         """Leaves the job: the others get an error that names this process, if they still want something of it."""
         self._closed.set()
-        self._waiter.cancel()
         self._pulse.close()
         for channel in list(self._channels.values()):
             channel.close()
-        self._listener.stop()
-        self._workplace.close()
+        self.shell.stop()
+
+
+class _GroupService(Service):
+    """Collectives of a group, as its task's shell knows them."""
+
+    kinds = (OPEN_COLLECTIVE,)
+
+    def __init__(self, group: Group) -> None:
+        self._group = group
+
+    def serve(self, channel: Channel, first: Frame) -> None:
+        self._group.welcome(channel)
+
+    def add_to(self, snapshot: Snapshot) -> Snapshot:
+        return self._group.add_to(snapshot)

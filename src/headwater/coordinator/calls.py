@@ -18,7 +18,8 @@ from typing import Any, NoReturn
 from headwater.coordinator.values import PerWorker, decode, encode
 from headwater.errors import CancelledError, NotFoundError, OpError, OutOfRangeError, UnavailableError, UnknownError
 from headwater.task.answers import bad_header, error_frame
-from headwater.task.kinds import CALL, DONE, END_CALLS
+from headwater.task.kinds import CALL, DONE, END_CALLS, OPEN_CALLS
+from headwater.task.service import Service
 from headwater.transport.channel import Channel
 from headwater.transport.frames import Frame
 
@@ -73,13 +74,15 @@ def name_of(function: Callable[..., Any]) -> str:
     return f"{inner.__module__}.{inner.__qualname__}"
 
 
-class CallServer:
+class CallServer(Service):
     """Calls functions for a coordinator.
 
     Args:
       task: this task's name.
       registry: what may be called.
     """
+
+    kinds = (OPEN_CALLS,)
 
     def __init__(self, task: str, registry: Registry) -> None:
         self._task = task

@@ -26,14 +26,16 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, NoReturn, Protocol, TypeVar
 
 from headwater.coordinator.calls import CallServer, Registry, name_of
 from headwater.coordinator.values import PerWorker, decode, encode
 from headwater.errors import CancelledError, OpError, UnavailableError
 from headwater.task.answers import bad_header, raise_error
-from headwater.task.endpoint import Endpoint, PeerLink
 from headwater.task.kinds import CALL, DONE, END_CALLS, ERROR, OPEN_CALLS
+from headwater.task.links import WaitingLink
+from headwater.task.members import Members
+from headwater.task.shell import TaskShell
 from headwater.transport.channel import Channel, memory_pair
 from headwater.transport.frames import Frame
 
@@ -44,11 +46,29 @@ _SAY_EVERY_S = 5.0
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+class ClusterTask(Protocol):
+    """What a coordinator needs of this process as a task of a cluster."""
+
+    @property
+    def members(self) -> Members:
+        """The cluster, and which task of it this process is."""
+        ...
+
+    @property
+    def shell(self) -> TaskShell:
+        """The task."""
+        ...
+
+    def serve(self) -> NoReturn:
+        """On a ``ps``: serves until the job is over, then raises SystemExit."""
+        ...
+
+
 class ParameterStrategy(Protocol):
     """What a coordinator needs of a strategy whose variables are on parameter servers."""
 
     @property
-    def endpoint(self) -> Endpoint | None:
+    def task(self) -> ClusterTask | None:
         """This process as a task; None without a cluster."""
         ...
 
@@ -152,25 +172,25 @@ class ClusterCoordinator:
         self._ended = False
         self._connected = 0
         self._server: CallServer | None = None
-        endpoint = strategy.endpoint
-        if endpoint is not None and endpoint.members.is_server:
+        task = strategy.task
+        if task is not None and task.members.is_server:
             strategy.serve_models()
-            endpoint.serve()
-        if endpoint is not None and not endpoint.members.is_chief:
-            self._server = CallServer(endpoint.identity.task, self._registry)
-            endpoint.add_service(OPEN_CALLS, self._server.serve)
+            task.serve()
+        if task is not None and not task.members.is_chief:
+            self._server = CallServer(str(task.members.me), self._registry)
+            task.shell.add_service(self._server)
             return
         strategy.connect_models()
-        others = endpoint.members.workers[1:] if endpoint is not None else []
+        others = task.members.workers[1:] if task is not None else []
         self._workers.update(map(str, others))  # all, before the first may give up
-        for task in others:
-            assert endpoint is not None
-            self._start(str(task), endpoint.link(task))
+        for name in others:
+            assert task is not None
+            self._start(str(name), task.shell.link(name))
         if not others:
             self._start("this process", _Within(self._registry))
         atexit.register(self.close)
 
-    def _start(self, task: str, link: PeerLink | _Within) -> None:
+    def _start(self, task: str, link: WaitingLink | _Within) -> None:
         self._workers.add(task)
         threading.Thread(target=self._work, args=(task, link), name=f"calls of {task}", daemon=True).start()
 
@@ -262,7 +282,7 @@ class ClusterCoordinator:
 
     # A worker's thread ------------------------------------------------------------------------------------------------
 
-    def _work(self, task: str, link: PeerLink | _Within) -> None:
+    def _work(self, task: str, link: WaitingLink | _Within) -> None:
         while True:
             try:
                 link.reach()

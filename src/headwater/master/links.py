@@ -14,8 +14,6 @@ STEPS_DETAIL = "steps"
 """Key of the status detail that counts the steps a task has run for masters elsewhere."""
 SESSIONS_DETAIL = "sessions"
 """Key of the status detail that counts the sessions that have plans on a task."""
-CHANNELS_DETAIL = "channels"
-"""Key of the status detail that counts the channels that others have open to a task, without those inside gRPC."""
 
 
 class TaskLink(Link):

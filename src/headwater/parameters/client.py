@@ -10,11 +10,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from headwater.consistency import Consistency
+from headwater.consistency import Consistency, without_count
 from headwater.errors import AbortedError, DeadlineExceededError, OpError, UnavailableError
 from headwater.parameters import protocol
 from headwater.parameters.layout import Block, Layout, VariableSpec, joined
 from headwater.parameters.updater import Array
+from headwater.parameters.waiting import SILENCE_S
 from headwater.task import kinds
 from headwater.task.answers import bad_header, raise_error
 from headwater.transport.channel import Channel
@@ -22,15 +23,13 @@ from headwater.transport.frames import Frame
 from headwater.transport.waiting import Patience
 
 _log = logging.getLogger("headwater")
+_NOTHING: Array = np.empty(0)
 
 #: Number of the training, of the epoch, the epoch's steps or -1, a step that there are no data for or -1.
 Wish = tuple[int, int, int, int]
 
 #: When this process began, about; see `headwater.cluster.claims`.
 _STARTED = time.time()
-
-#: How long a ``ps`` may say nothing while it should, in seconds, before this is said; it speaks twice as often.
-_SILENCE_S = 10.0
 
 
 class ServerLink(Protocol):
@@ -53,17 +52,24 @@ class _Session:
       channel: open, or None.
       version: of the values that were read last.
       pieces: its blocks' values as they were read last, in the layout's order.
+      optimized, added, tables: its blocks with their places in the layout's order: those that the optimizer updates,
+        those that changes are added to, and those of which some rows are read and updated.
+      waits_for: what this worker waits for there, and since when; None while it does not wait for long.
     """
 
     task: str
     link: ServerLink
+    optimized: Sequence[tuple[int, Block]]
+    added: Sequence[tuple[int, Block]]
+    tables: Sequence[tuple[int, Block]]
     channel: Channel | None = None
     version: int = 0
     pieces: list[Array] = field(default_factory=list[Array])
+    waits_for: tuple[str, float] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Snapshot:
+class ParameterSnapshot:
     """Everything that every ``ps`` has.
 
     Attributes:
@@ -116,18 +122,29 @@ class ParameterClient:
         self._chief = chief
         self._layout = layout
         self._choice = choice
-        self._sessions = [_Session(task=task, link=link) for task, link in links]
-        self._others = [
-            [block.variable for block in blocks if _is_added(layout.variables[block.variable])]
-            for blocks in layout.blocks
+        self._sessions = [
+            _Session(
+                task=task,
+                link=link,
+                optimized=[(at, block) for at, block in blocks if layout.variables[block.variable].optimized],
+                added=[(at, block) for at, block in blocks if _is_added(layout.variables[block.variable])],
+                tables=[(at, block) for at, block in blocks if layout.variables[block.variable].table],
+            )
+            for (task, link), blocks in zip(links, map(list, map(enumerate, layout.blocks)), strict=True)
         ]
+        self._others = [[block.variable for _, block in session.added] for session in self._sessions]
+        self._parts = self._places_of_parts()
         self._initial = initial
         self._initial_state: Callable[[int], Sequence[Array]] | None = None
-        self._snapshot: Snapshot | None = None
+        self._snapshot: ParameterSnapshot | None = None
         self._extras: list[list[int]] = [[] for _ in links]
         self._traffic = [0, 0, 0, 0]
         #: What the first ``ps`` said: how many trainings are over, the epoch of the present one, a seed.
         self.trainings, self.epoch, self.seed = 0, -1, 0
+        #: Which part of a batch that several workers share the ``ps`` wants of this one; None where it did not say.
+        self.share: tuple[int, int] | None = None
+        #: How many gradients it has brought.
+        self.steps = 0
         #: Whether the values were there when this worker came.
         self.joined_late = False
         #: How many updates the values of the first ``ps`` have seen.
@@ -163,7 +180,7 @@ class ParameterClient:
         self._drop(session)
         session.link.reach()
         session.channel = session.link.take()
-        hello = (self._name, self._worker, self._layout.signature(), repr(self._choice), _STARTED)
+        hello = (self._name, self._worker, self._layout.signature(), without_count(self._choice), _STARTED)
         welcome = self._ask(session, Frame(kinds.HELLO, hello))
         match welcome.header:
             case (int(filled), int(version), int(trainings), int(epoch), int(seed)):
@@ -219,12 +236,25 @@ class ParameterClient:
 
         Tables are read with `snapshot` only.
         """
-        found: list[list[tuple[int, Array]]] = [[] for _ in self._layout.variables]
-        for session, blocks in zip(self._sessions, self._layout.blocks, strict=True):
-            for block, piece in zip(blocks, session.pieces, strict=True):
-                if tables or not self._layout.variables[block.variable].table:
-                    found[block.variable].append((block.start, piece))
-        return [joined(pieces) for pieces in found]
+        sessions = self._sessions
+        found: list[Array] = []
+        for variable, places in enumerate(self._parts):
+            if self._layout.variables[variable].table and not tables:
+                found.append(_NOTHING)
+            elif len(places) == 1:
+                ((index, at, _),) = places
+                found.append(sessions[index].pieces[at])
+            else:
+                found.append(joined([(start, sessions[index].pieces[at]) for index, at, start in places]))
+        return found
+
+    def _places_of_parts(self) -> list[list[tuple[int, int, int]]]:
+        """For each variable where its parts are: the number of the ``ps``, the place there, and the first row."""
+        found: list[list[tuple[int, int, int]]] = [[] for _ in self._layout.variables]
+        for index, blocks in enumerate(self._layout.blocks):
+            for at, block in enumerate(blocks):
+                found[block.variable].append((index, at, block.start))
+        return found
 
     def pull(self, wish: Wish | None = None) -> int:
         """Reads values of all variables, but not the optimizer's state; gives the ticket for ``wish``."""
@@ -261,20 +291,20 @@ class ParameterClient:
           The ticket, and whether every ``ps`` took the gradients.
         """
         arrays = [None if gradient is None else np.asarray(gradient) for gradient in gradients]
-        changed = {variable: np.asarray(change) for variable, change in (changes or {}).items()}
         frames: list[Frame] = []
         for index, session in enumerate(self._sessions):
-            blocks = self._layout.blocks[index]
             extras = self._extras[index]
-            tensors = [block.of(arrays[block.variable]) for block in blocks if arrays[block.variable] is not None]
-            others = [block for block in blocks if _is_added(self._layout.variables[block.variable])]
-            tensors += [others[position].of(changed[others[position].variable]) for position in extras]
-            for block in self._tables(index):
+            tensors = [block.of(arrays[block.variable]) for _, block in session.optimized]
+            for position in extras:
+                _, block = session.added[position]
+                tensors.append(block.of(np.asarray((changes or {})[block.variable])))
+            for _, block in session.tables:
                 numbers, row_gradients = (rows or {})[block.variable]
                 within = _within(block, numbers)
                 tensors += [numbers[within] - block.start, row_gradients[within]]
             header = (session.version, float(weight), extras, wish if index == 0 else None, list(knobs))
             frames.append(Frame(kinds.PUSH, header, tensors))
+        self.steps += 1
         return self._values(frames, self._extras)
 
     def rows(self, wanted: Mapping[int, Array]) -> dict[int, Array]:
@@ -291,22 +321,18 @@ class ParameterClient:
         parts: dict[int, list[tuple[int, Array]]] = {variable: [] for variable in wanted}
         for index, (session, found, frame) in enumerate(zip(self._sessions, answers, frames, strict=True)):
             answer = self._ask_until(index, frame) if found is None else found
-            blocks = self._tables(index)
-            if len(answer.tensors) != len(blocks):
+            if len(answer.tensors) != len(session.tables):
                 raise bad_header(answer, session.task)
-            for block, rows in zip(blocks, answer.tensors, strict=True):
+            for (_, block), rows in zip(session.tables, answer.tensors, strict=True):
                 parts[block.variable].append((block.start, rows))
         self._traffic[3] += sum(len(numbers) for numbers in wanted.values())
         return {variable: joined(found) for variable, found in parts.items()}
 
-    def _tables(self, index: int) -> list[Block]:
-        return [block for block in self._layout.blocks[index] if self._layout.variables[block.variable].table]
-
     def _row_numbers(self, wanted: Mapping[int, Array]) -> list[list[Array]]:
         """By ``ps``, for each of its tables the rows that are there, counted from the first that is there."""
         return [
-            [wanted[part.variable][_within(part, wanted[part.variable])] - part.start for part in self._tables(index)]
-            for index in range(len(self._sessions))
+            [wanted[part.variable][_within(part, wanted[part.variable])] - part.start for _, part in session.tables]
+            for session in self._sessions
         ]
 
     def assign(self, values: Sequence[Any], state: Callable[[int], Sequence[Array]] | None = None) -> None:
@@ -318,7 +344,7 @@ class ParameterClient:
         ])  # fmt: skip
         self.pull()
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> ParameterSnapshot:
         """Reads everything. The chief keeps it, to fill a ``ps`` that is started anew."""
         while True:
             answers = self._exchange([Frame(kinds.PULL, (True, [], None)) for _ in self._sessions])
@@ -329,19 +355,19 @@ class ParameterClient:
         blocks: list[tuple[Array, ...]] = []
         states: list[Mapping[str, Array]] = []
         for session, answer, held in zip(self._sessions, found, self._layout.blocks, strict=True):
-            version, _, _, names = _values_header(answer, session.task)
+            version, _, _, _, names = _values_header(answer, session.task)
             session.version = version
             session.pieces = list(answer.tensors[: len(held)])
             versions.append(version)
             blocks.append(tuple(session.pieces))
             states.append(dict(zip(names, answer.tensors[len(held) :], strict=True)))
         self.version = versions[0]
-        made = Snapshot(versions=tuple(versions), blocks=tuple(blocks), states=tuple(states))
+        made = ParameterSnapshot(versions=tuple(versions), blocks=tuple(blocks), states=tuple(states))
         if self._chief:
             self._snapshot = made
         return made
 
-    def restore(self, snapshot: Snapshot) -> None:
+    def restore(self, snapshot: ParameterSnapshot) -> None:
         """What the chief brings from now on to a ``ps`` that has no values."""
         self._snapshot = snapshot
 
@@ -384,11 +410,12 @@ class ParameterClient:
                 applied = applied and frames[index].kind == kinds.PULL
                 answer = self._ask_until(index, Frame(kinds.PULL, (False, everything, wish)))
                 extras = [*extras[:index], everything, *extras[index + 1 :]]
-            version, was_applied, its_ticket, _ = _values_header(answer, session.task)
+            version, was_applied, its_ticket, share, _ = _values_header(answer, session.task)
             session.version = version
             self._take_in(index, answer.tensors, extras[index])
             if index == 0:
                 ticket = its_ticket
+                self.share = share
                 self.version: int = version
             if frames[index].kind == kinds.PUSH:
                 applied = applied and was_applied
@@ -396,13 +423,13 @@ class ParameterClient:
 
     def _take_in(self, index: int, tensors: Sequence[Array], extras: Sequence[int]) -> None:
         session = self._sessions[index]
-        blocks = self._layout.blocks[index]
         if not session.pieces:
-            session.pieces = [np.empty(0)] * len(blocks)
-        optimized = [at for at, block in enumerate(blocks) if self._layout.variables[block.variable].optimized]
-        others = [at for at, block in enumerate(blocks) if _is_added(self._layout.variables[block.variable])]
-        for at, tensor in zip([*optimized, *(others[extra] for extra in extras)], tensors, strict=True):
-            session.pieces[at] = tensor
+            session.pieces = [_NOTHING] * len(self._layout.blocks[index])
+        pieces, dense = session.pieces, len(session.optimized)
+        for (at, _), tensor in zip(session.optimized, tensors[:dense], strict=True):
+            pieces[at] = tensor
+        for extra, tensor in zip(extras, tensors[dense:], strict=True):
+            pieces[session.added[extra][0]] = tensor
 
     def _exchange(self, frames: Sequence[Frame | None]) -> list[Frame | None]:
         """Sends a frame to each ``ps``, then takes an answer from each; None from those that were lost meanwhile."""
@@ -453,21 +480,31 @@ class ParameterClient:
         assert session.channel is not None
         while True:
             try:
-                frame = session.channel.recv(_SILENCE_S)
+                frame = session.channel.recv(SILENCE_S)
             except DeadlineExceededError:
-                _log.info("%s waits for %s, which says nothing", self._worker, session.task)
-                self._look_around(session)
+                self._waits(session, "its answer; it says nothing")
                 continue
             if frame.kind == kinds.ERROR:
                 raise_error(frame, session.task)
             if frame.kind != kinds.WAIT:
                 break
-            _log.info("%s waits for %s: %s", self._worker, session.task, frame.header[0] if frame.header else "")
-            self._look_around(session)
+            self._waits(session, str(frame.header[0]) if frame.header else "")
+        session.waits_for = None
         if frame.kind not in (kinds.WELCOME, kinds.VALUES, kinds.DONE):
             raise bad_header(frame, session.task)
         self._traffic[1] += sum(tensor.nbytes for tensor in frame.tensors)
         return frame
+
+    def _waits(self, session: _Session, what: str) -> None:
+        """Says what the worker waits for, and looks after the other ``ps`` meanwhile."""
+        _log.info("%s waits for %s: %s", self._worker, session.task, what)
+        since = session.waits_for[1] if session.waits_for is not None else time.monotonic()
+        session.waits_for = f"{session.task}: {what}", since
+        self._look_around(session)
+
+    def waits(self) -> list[tuple[str, float]]:
+        """What this worker waits for, where that takes long, and since when (`time.monotonic`)."""
+        return [wait for session in self._sessions if (wait := session.waits_for) is not None]
 
     def _look_around(self, waiting_for: _Session) -> None:
         """Meets anew each other ``ps`` that was lost: what is waited for may itself wait for what that one needs."""
@@ -489,9 +526,11 @@ def _within(block: Block, numbers: Array) -> slice:
     return slice(start, stop)
 
 
-def _values_header(frame: Frame, task: str) -> tuple[int, bool, int, Sequence[str]]:
+def _values_header(frame: Frame, task: str) -> tuple[int, bool, int, tuple[int, int] | None, Sequence[str]]:
     match frame.header:
-        case (int(version), bool(applied), int(ticket), names):
-            return version, applied, ticket, names
+        case (int(version), bool(applied), int(ticket), None, names):
+            return version, applied, ticket, None, names
+        case (int(version), bool(applied), int(ticket), (int(number), int(count)), names):
+            return version, applied, ticket, (number, count), names
         case _:
             raise bad_header(frame, task)

@@ -7,6 +7,7 @@ gives it away. Who waits for what is decided by `headwater.consistency`.
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -16,6 +17,7 @@ import numpy as np
 
 from headwater.cluster.claims import Claim
 from headwater.cluster.claims import decide as decide_claims
+from headwater.cluster.names import TaskName
 from headwater.consistency import (
     Apply,
     Asynchronous,
@@ -36,44 +38,76 @@ from headwater.consistency import (
     Updated,
     decide,
     waiting_text,
+    without_count,
 )  # fmt: skip
 from headwater.errors import AbortedError, FailedPreconditionError, InvalidArgumentError, OpError, UnavailableError
 from headwater.parameters import protocol
-from headwater.parameters.layout import Layout
+from headwater.parameters.layout import Layout, block_shape
 from headwater.parameters.rounds import Round
 from headwater.parameters.tickets import Tickets
 from headwater.parameters.updater import Array, Updater
+from headwater.parameters.waiting import LOOK_S, SPEAK_S
 from headwater.task import kinds
 from headwater.task.answers import bad_header, error_frame
+from headwater.telemetry.snapshot import Group, VariableSize
+from headwater.telemetry.watchdog import ProgressWatchdog
 from headwater.transport.channel import Channel
 from headwater.transport.frames import Frame
 from headwater.transport.handshake import new_generation
 
 _log = logging.getLogger("headwater")
 
-_LOOK_S = 0.5
-#: Between two WAIT frames, in seconds.
-_SPEAK_S = 4.0
+#: What the progress watchdog calls the steps of a worker.
+_STEP = 0
+
+
+class _Talk:
+    """The conversation with one worker; to the progress watchdog, its step.
+
+    Attributes:
+      worker: its name.
+      channel: to it.
+      waits_for: what it waits for here, and since when; None while it does not.
+      watched: whether the watchdog counts its steps.
+    """
+
+    def __init__(self, worker: str, channel: Channel) -> None:
+        self.worker = worker
+        self.channel = channel
+        self.waits_for: tuple[str, float] | None = None
+        self.watched = False
 
 
 class HostedParameters:
     """One set of parameters on this task.
 
     Args:
+      name: of the set.
       task: this task's name, for people.
       index: its number among the ``ps``. Number 0 hands out steps.
       layout: what every ``ps`` has.
       updater: this task's blocks.
       choice: how closely workers keep together.
       clock: seconds that only grow.
+
+    Attributes:
+      name: of the set.
+      counts_steps: whether its version is the job's step, as that of the first ``ps`` is.
+      steps: gradients of workers that it has answered.
+      updates: how many it has made.
     """
 
     def __init__(
-        self, task: str, index: int, layout: Layout, updater: Updater, choice: Consistency, *,
+        self, name: str, task: str, index: int, layout: Layout, updater: Updater, choice: Consistency, *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
+        self.name = name
+        self.counts_steps = index == 0
+        self.steps = 0
+        self.updates = 0
         self._task = task
         self._layout = layout
+        self._held = layout.blocks[index]
         self._updater = updater
         self._clock = clock
         specs = [layout.variables[block.variable] for block in layout.blocks[index]]
@@ -91,20 +125,55 @@ class HostedParameters:
         self._trainings = 0
         self._seed = int(np.random.SeedSequence().generate_state(1)[0])
         self._free: set[str] = set()
-        self._sessions: dict[str, Channel] = {}
+        self._talks: dict[str, _Talk] = {}
         self._claims: dict[str, Claim] = {}
         self._refused: dict[tuple[str, int], str] = {}
-        self.updates = 0
+        self._staleness_total = 0
+        self._staleness_max = 0
+        self._shares: dict[str, tuple[int, int]] = {}
 
     @property
     def version(self) -> int:
         """How many updates the values have seen."""
         return self._state.version
 
+    # How it fares -----------------------------------------------------------------------------------------------------
+
+    def sizes(self) -> list[VariableSize]:
+        """What this task holds: its blocks, and the optimizer's state."""
+        if not self._filled:
+            return []
+        found: list[VariableSize] = []
+        for block in self._held:
+            spec = self._layout.variables[block.variable]
+            rows = f"[{block.start}:{block.stop}]" if block.stop >= 0 else ""
+            found.append(_size(spec.name + rows, block_shape(spec, block), spec.dtype, self.updates))
+        return found + [_size(*part, self.updates) for part in self._updater.state_sizes()]
+
+    def group(self) -> Group:
+        """How training goes."""
+        state = self._state
+        return Group(
+            name=self.name,
+            updates=state.version,
+            staleness=self._staleness_total / max(1, self.updates),
+            staleness_max=self._staleness_max,
+            dropped=state.dropped,
+            workers=tuple(sorted(state.members)),
+            waiting=waiting_text(state, self._clock()),
+            consistency=str(self._choice),
+            optimizer=self._updater.optimizer,
+        )
+
+    def waits(self) -> list[tuple[str, float]]:
+        """Which workers wait here, for what, and since when (`time.monotonic`)."""
+        waits = [(talk.worker, talk.waits_for) for talk in list(self._talks.values())]
+        return [(f"{worker}: {wait[0]}", wait[1]) for worker, wait in waits if wait is not None]
+
     # A worker's channel -----------------------------------------------------------------------------------------------
 
-    def serve(self, channel: Channel, hello: Frame) -> None:
-        """Answers a worker until its channel ends.
+    def serve(self, channel: Channel, hello: Frame, watchdog: ProgressWatchdog) -> None:
+        """Answers a worker until its channel ends, and tells ``watchdog`` of its steps.
 
         Raises:
           UnavailableError, CancelledError: the channel has ended.
@@ -114,11 +183,12 @@ class HostedParameters:
                 claim = Claim(task=worker, generation=channel.peer_generation, started=started)
             case _:
                 raise bad_header(hello, channel.peer)
-        if signature != self._layout.signature() or choice != repr(self._choice):
+        mine = without_count(self._choice)
+        if signature != self._layout.signature() or choice != mine:
             what = (
                 "other variables, or has them in another order"
-                if choice == repr(self._choice)
-                else (f"consistency {choice}, and this task {self._choice!r}")
+                if choice == mine
+                else f"consistency {choice!r}, and this task {mine!r}"
             )
             error = FailedPreconditionError(None, None, f"{worker} has {what}: all tasks must run the same program")
             channel.send(error_frame(0, error, self._task))
@@ -128,34 +198,38 @@ class HostedParameters:
         if refused:
             _log.warning("%s refuses %s: %s", self._task, claim, refused)
             error = FailedPreconditionError(
-                None, None, f"{self._task} refuses {claim}: {refused}. End this process; if it shall be part of the "
+                None,
+                None,
+                f"{self._task} refuses {claim}: {refused}. End this process; if it shall be part of the "
                 "cluster, start it again with the present cluster spec",
-            )  # fmt: skip
+            )
             channel.send(error_frame(0, error, self._task))
             return
         with self._changed:
-            before = self._sessions.get(worker)
-            self._sessions[worker] = channel
+            before = self._talks.get(worker)
+            talk = self._talks[worker] = _Talk(worker, channel)
             if before is not None:
                 self._leave(worker, "it was started anew")
-                before.close()
+                before.channel.close()
             welcome = (self._filled, self.version, self._trainings, self._tickets.epoch, self._seed)
         channel.send(Frame(kinds.WELCOME, welcome))
         try:
             while True:
-                self._answer(channel, worker, channel.recv())
+                self._answer(talk, channel.recv(), watchdog)
         finally:
+            if talk.watched:
+                watchdog.closed(worker, self.name)
             with self._changed:
-                if self._sessions.get(worker) is channel:
-                    del self._sessions[worker]
+                if self._talks.get(worker) is talk:
+                    del self._talks[worker]
                     self._leave(worker, "its channel has ended")
 
     def _decide(self, claim: Claim) -> str:
         """Why a worker does not have its place here; empty where it has. The lock is held."""
         place = claim.task, claim.generation
         if place not in self._refused:
-            holder, session = self._claims.get(claim.task), self._sessions.get(claim.task)
-            live = session is not None and not session.closed and not session.peer_gone()
+            holder, talk = self._claims.get(claim.task), self._talks.get(claim.task)
+            live = talk is not None and not talk.channel.closed and not talk.channel.peer_gone()
             verdict = decide_claims(holder, claim, connected=live, address="")
             if not verdict.prevails:
                 self._refused[place] = verdict.reason
@@ -165,28 +239,41 @@ class HostedParameters:
                 self._claims[claim.task] = claim
         return self._refused.get(place, "")
 
-    def _answer(self, channel: Channel, worker: str, frame: Frame) -> None:
+    def _answer(self, talk: _Talk, frame: Frame, watchdog: ProgressWatchdog) -> None:
+        """Answers a frame; one with gradients is a step of the worker's training."""
+        channel, worker, name = talk.channel, talk.worker, self.name
+        if frame.kind == kinds.PUSH:
+            if not talk.watched:
+                watchdog.opened(worker, name)
+                talk.watched = True
+            watchdog.began(worker, name, talk)
+        elif frame.kind == kinds.FINISH and talk.watched:
+            talk.watched = False
+            watchdog.closed(worker, name)
         try:
-            answer = self._handle(channel, worker, frame)
+            answer = self._handle(talk, frame)
         except OpError as error:
             if channel.closed or channel.peer_gone():
                 raise
             answer = error_frame(0, error, self._task)
+        if frame.kind == kinds.PUSH:
+            self.steps += 1
+            watchdog.ended(worker, name, _STEP, talk, done=answer.kind == kinds.VALUES)
         channel.send(answer)
 
-    def _handle(self, channel: Channel, worker: str, frame: Frame) -> Frame:
+    def _handle(self, talk: _Talk, frame: Frame) -> Frame:
         match frame.kind, frame.header:
             case kinds.PUSH, (int(version), float(weight), extras, wish, knobs):
-                return self._push(channel, worker, version, weight, extras, wish, knobs, frame.tensors)
+                return self._push(talk, version, weight, extras, wish, knobs, frame.tensors)
             case kinds.PULL, (bool(everything), extras, wish):
-                return self._pull(channel, worker, everything, extras, wish)
+                return self._pull(talk, everything, extras, wish)
             case kinds.ROWS, ():
-                return self._rows(channel, frame.tensors)
+                return self._rows(talk, frame.tensors)
             case kinds.FILL, (int(version),):
                 return self._fill(version, frame.tensors)
             case kinds.READY, ():
                 with self._changed:
-                    self._await(channel, lambda: bool(self._filled), "the chief to bring values")
+                    self._await(talk, lambda: bool(self._filled), "the chief to bring values")
                 return Frame(kinds.DONE)
             case kinds.ASSIGN, ():
                 with self._changed:
@@ -198,11 +285,11 @@ class HostedParameters:
                         self._updater.assign(blocks)
                 return Frame(kinds.DONE)
             case kinds.FINISH, ():
-                return self._finish(channel, worker)
+                return self._finish(talk)
             case kinds.FOLLOW, (int(training), int(epoch)):
                 with self._changed:
                     self._await(
-                        channel,
+                        talk,
                         lambda: self._trainings > training or self._tickets.epoch > epoch,
                         f"epoch {epoch} to end",
                     )
@@ -213,7 +300,7 @@ class HostedParameters:
                     self._changed.notify_all()
                 return Frame(kinds.DONE)
             case _:
-                raise bad_header(frame, channel.peer)
+                raise bad_header(frame, talk.channel.peer)
 
     # What workers ask for ---------------------------------------------------------------------------------------------
 
@@ -229,17 +316,24 @@ class HostedParameters:
                 self._changed.notify_all()
         return Frame(kinds.DONE)
 
-    def _pull(self, channel: Channel, worker: str, everything: bool, extras: Any, wish: Any) -> Frame:
+    def _pull(self, talk: _Talk, everything: bool, extras: Any, wish: Any) -> Frame:
         with self._changed:
-            self._await(channel, lambda: bool(self._filled), "the chief to bring values")
-            if wish is not None and worker not in self._state.members:
-                self._event(Joined(worker))
-            return self._values(channel, worker, everything, extras, wish, applied=False)
+            self._await(talk, lambda: bool(self._filled), "the chief to bring values")
+            if wish is not None and talk.worker not in self._state.members:
+                self._event(Joined(talk.worker))
+            return self._values(talk, everything, extras, wish, applied=False)
 
     def _push(
-        self, channel: Channel, worker: str, version: int, weight: float, extras: Any, wish: Any, knobs: Any,
+        self,
+        talk: _Talk,
+        version: int,
+        weight: float,
+        extras: Any,
+        wish: Any,
+        knobs: Any,
         tensors: Sequence[Array],
-    ) -> Frame:  # fmt: skip
+    ) -> Frame:
+        worker = talk.worker
         expected = self._optimized + len(extras) + 2 * self._tables
         if len(tensors) != expected:
             raise InvalidArgumentError(None, None, f"{worker} pushed {len(tensors)} arrays instead of {expected}")
@@ -254,32 +348,31 @@ class HostedParameters:
                 rows = [(tensors[at], tensors[at + 1]) for at in range(split, len(tensors), 2)]
                 self._round.add(tensors[: self._optimized], changes, rows, weight, knobs)
             self._perform(decision)
-            self._await(channel, lambda: worker in self._free, "")
+            self._await(talk, lambda: worker in self._free, "")
             self._free.discard(worker)
-            return self._values(channel, worker, False, extras, wish, applied=not dropped)
+            return self._values(talk, False, extras, wish, applied=not dropped)
 
-    def _await_epoch(self, channel: Channel, worker: str, epoch: int) -> None:
+    def _await_epoch(self, talk: _Talk, epoch: int) -> None:
         """Waits until nobody is more than an epoch behind: the chief validates, and may stop training."""
-        self._tickets.asked[worker] = epoch
+        self._tickets.asked[talk.worker] = epoch
         self._changed.notify_all()
         if isinstance(self._choice, Asynchronous):  # the others keep together by themselves
-            self._await(channel, lambda: self._tickets.may_begin(epoch), "others that are more than an epoch behind")
+            self._await(talk, lambda: self._tickets.may_begin(epoch), "others that are more than an epoch behind")
 
-    def _values(
-        self, channel: Channel, worker: str, everything: bool, extras: Any, wish: Any, *, applied: bool
-    ) -> Frame:
-        ticket = protocol.EPOCH_OVER
+    def _values(self, talk: _Talk, everything: bool, extras: Any, wish: Any, *, applied: bool) -> Frame:
+        worker, ticket, share = talk.worker, protocol.EPOCH_OVER, None
         match wish:
             case None:
                 self._tickets.at_work.pop(worker, None)
             case (int(training), int(epoch), int(steps), int(exhausted)):
                 if exhausted >= 0:
                     self._tickets.exhausted(epoch, exhausted)
-                self._await_epoch(channel, worker, epoch)
+                self._await_epoch(talk, epoch)
                 if training < self._trainings:
                     ticket = protocol.TRAINING_OVER
                 else:
                     ticket = self._tickets.take(worker, epoch, steps, self.version)
+                    share = self._share(worker)
                 self._changed.notify_all()
             case _:
                 raise InvalidArgumentError(None, None, f"{worker} asked for a step in words unknown here")
@@ -289,20 +382,31 @@ class HostedParameters:
             state = self._updater.state()
             values += state.values()
             names += state
-        return Frame(kinds.VALUES, (self.version, applied, ticket, names), values)
+        return Frame(kinds.VALUES, (self.version, applied, ticket, share, names), values)
 
-    def _rows(self, channel: Channel, numbers: Sequence[Array]) -> Frame:
+    def _rows(self, talk: _Talk, numbers: Sequence[Array]) -> Frame:
         if len(numbers) != self._tables:
             raise InvalidArgumentError(None, None, f"asked for rows of {len(numbers)} tables; there are {self._tables}")
         with self._changed:
-            self._await(channel, lambda: bool(self._filled), "the chief to bring values")
+            self._await(talk, lambda: bool(self._filled), "the chief to bring values")
             return Frame(kinds.DONE, (), self._updater.rows(numbers))
 
-    def _finish(self, channel: Channel, worker: str) -> Frame:
+    def _share(self, worker: str) -> tuple[int, int] | None:
+        """Which part of a batch that several workers share is this worker's: its number, and of how many. None where
+        the batch is all its own, and before all have come that are expected at the beginning."""
+        state = self._state
+        if not state.gathers or not state.formed:
+            return None
+        if self._shares.keys() != state.members.keys():
+            names = sorted(state.members, key=_place)
+            self._shares = {name: (at, len(names)) for at, name in enumerate(names)}
+        return self._shares.get(worker)
+
+    def _finish(self, talk: _Talk) -> Frame:
         with self._changed:
             trainings = self._trainings
-            self._leave(worker, "")
-            self._await(channel, lambda: self._trainings > trainings or not self._state.members, "the others to finish")
+            self._leave(talk.worker, "")
+            self._await(talk, lambda: self._trainings > trainings or not self._state.members, "the others to finish")
         return Frame(kinds.DONE)
 
     # Decisions --------------------------------------------------------------------------------------------------------
@@ -321,6 +425,8 @@ class HostedParameters:
             elif isinstance(action, Apply):
                 self._round.apply(self._updater)
                 self.updates += 1
+                self._staleness_total += action.staleness
+                self._staleness_max = max(self._staleness_max, action.staleness)
         if decision.state.updating:
             self._event(Updated())
 
@@ -339,51 +445,34 @@ class HostedParameters:
         if not self._filled:
             raise AbortedError(None, None, f"{self._task} was started anew: its values are gone")
 
-    def _await(self, channel: Channel, ready: Callable[[], bool], what: str) -> None:
+    def _await(self, talk: _Talk, ready: Callable[[], bool], what: str) -> None:
         """Waits, with the lock given away meanwhile, and says now and then for what."""
-        speak_at = self._clock() + _SPEAK_S
-        while not self._changed.wait_for(ready, _LOOK_S):
-            if channel.closed or channel.peer_gone():
-                raise UnavailableError(None, None, f"{channel.peer} is gone")
-            now = self._clock()
-            self._event(Tick())
-            if now >= speak_at:
-                channel.send(Frame(kinds.WAIT, (what or waiting_text(self._state, now),)))
-                speak_at = now + _SPEAK_S
-
-
-class ParameterService:
-    """All sets of parameters of this task, as its server knows them.
-
-    Args:
-      task: this task's name, for people.
-    """
-
-    def __init__(self, task: str) -> None:
-        self._task = task
-        self._sets: dict[str, HostedParameters] = {}
-        self._changed = threading.Condition()
-
-    def host(self, name: str, parameters: HostedParameters) -> None:
-        """Answers from now on for the set ``name``."""
-        with self._changed:
-            self._sets[name] = parameters
-            self._changed.notify_all()
-
-    def serve(self, channel: Channel, hello: Frame) -> None:
-        """Serves a channel that begins with a HELLO frame; waits for the program to come to that set."""
-        match hello.header:
-            case (str(name), *_):
-                pass
-            case _:
-                raise bad_header(hello, channel.peer)
-        spoken = time.monotonic()
-        with self._changed:
-            while not self._changed.wait_for(lambda: name in self._sets, _LOOK_S):
+        if ready():
+            return
+        channel, began = talk.channel, self._clock()
+        speak_at = began + SPEAK_S
+        talk.waits_for = what or "the others", began
+        try:
+            while not self._changed.wait_for(ready, LOOK_S):
                 if channel.closed or channel.peer_gone():
-                    return
-                if time.monotonic() - spoken >= _SPEAK_S:
-                    spoken = time.monotonic()
-                    channel.send(Frame(kinds.WAIT, (f"the program of {self._task} to come to {name!r}",)))
-            found = self._sets[name]
-        found.serve(channel, hello)
+                    raise UnavailableError(None, None, f"{channel.peer} is gone")
+                now = self._clock()
+                self._event(Tick())
+                said = what or waiting_text(self._state, now)
+                talk.waits_for = said, began
+                if now >= speak_at:
+                    channel.send(Frame(kinds.WAIT, (said,)))
+                    speak_at = now + SPEAK_S
+        finally:
+            talk.waits_for = None
+
+
+def _place(worker: str) -> tuple[bool, int]:
+    """The order of workers: a chief, then the others by number."""
+    task = TaskName.parse(worker)
+    return task.job != "chief", task.index
+
+
+def _size(name: str, shape: tuple[int, ...], dtype: str, updates: int) -> VariableSize:
+    nbytes = math.prod(shape) * np.dtype(dtype).itemsize
+    return VariableSize(name=name, nbytes=nbytes, dtype=dtype, shape=shape, updates=updates)

@@ -1,35 +1,104 @@
-"""This process as a task that serves or uses parameters."""
+"""This process as a task of a cluster of parameter servers.
+
+Every task runs the same program, so every task knows layout and optimizer by itself, and nothing that could be run has
+to travel. A ``ps`` serves, a worker gets a `ParameterClient`.
+"""
 
 from __future__ import annotations
 
 import atexit
 import threading
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import jax
 
 from headwater.cluster.names import TaskName
-from headwater.task.endpoint import Endpoint, Members
+from headwater.consistency import Consistency
+from headwater.parameters.client import ParameterClient
+from headwater.parameters.host import HostedParameters
+from headwater.parameters.layout import Layout
+from headwater.parameters.local_servers import MakeUpdater
+from headwater.parameters.service import ParameterService
+from headwater.task.members import Members
+from headwater.task.shell import TaskShell
+from headwater.transport.handlers import DeviceInfo
 
 _jax: Any = jax
 
-_endpoints: dict[TaskName, Endpoint] = {}
+
+class ParameterTask:
+    """A task of a cluster of parameter servers. A ``ps`` stays off GPUs; a worker says when it is done.
+
+    Args:
+      members: the cluster, and which task of it this process is.
+
+    Attributes:
+      members: the same.
+      shell: the task.
+
+    Raises:
+      AlreadyExistsError: another process holds the port; the message names it.
+      PermissionDeniedError: others could reach the task and nothing guards it.
+    """
+
+    def __init__(self, members: Members) -> None:
+        self.members = members
+        if members.is_server:
+            _jax.config.update("jax_platforms", "cpu")
+        self.shell: TaskShell = TaskShell(
+            members.cluster, members.me, devices=self._devices, listens=not members.is_evaluator
+        )
+        self._service = ParameterService(str(members.me), self.shell.watchdog)
+        # From the beginning, so that workers that are early are told what they wait for.
+        self.shell.add_service(self._service)
+        if not members.is_server:
+            atexit.register(self.shell.leave)
+        self.shell.start()
+
+    def host(self, name: str, layout: Layout, make_updater: MakeUpdater, choice: Consistency) -> HostedParameters:
+        """On a ``ps``: serves its part of the set ``name`` from now on."""
+        index = self.members.number
+        parameters = HostedParameters(name, str(self.members.me), index, layout, make_updater(index), choice)
+        self._service.host(name, parameters)
+        return parameters
+
+    def client(self, name: str, layout: Layout, choice: Consistency, initial: Sequence[Any]) -> ParameterClient:
+        """A worker's access to the set ``name``; not connected yet."""
+        members = self.members
+        client = ParameterClient(
+            name,
+            worker=str(members.me),
+            chief=members.is_chief,
+            layout=layout,
+            choice=choice,
+            links=[(str(task), self.shell.link(task)) for task in members.servers],
+            initial=initial,
+        )
+        return self._service.use(client)
+
+    def serve(self) -> NoReturn:
+        """On a ``ps``: serves until the job is over, then ends the process with code 0.
+
+        Raises:
+          SystemExit: it is over.
+        """
+        self.shell.wait_until_over()
+        raise SystemExit(0)
+
+    def _devices(self) -> Sequence[DeviceInfo]:
+        prefix, local = self.members.me.device_prefix, _jax.local_devices()
+        kinds = [str(device.platform).upper() for device in local]
+        return [DeviceInfo(name=f"{prefix}/device:{kind}:{at}", type=kind) for at, kind in enumerate(kinds)]
+
+
+_tasks: dict[TaskName, ParameterTask] = {}
 _lock = threading.Lock()
 
 
-def process_endpoint(members: Members) -> Endpoint:
-    """The endpoint of this process, made at the first call. A ``ps`` stays off GPUs; a worker says when it is done."""
+def process_task(members: Members) -> ParameterTask:
+    """The task that this process is, made at the first call."""
     with _lock:
-        if members.me not in _endpoints:
-            if members.is_server:
-                _jax.config.update("jax_platforms", "cpu")
-            endpoint = _endpoints[members.me] = Endpoint(members, _devices)
-            if not members.is_server:
-                atexit.register(endpoint.leave)
-        return _endpoints[members.me]
-
-
-def _devices() -> Sequence[tuple[str, int]]:
-    local: list[Any] = _jax.local_devices()
-    return [(str(device.platform).upper(), index) for index, device in enumerate(local)]
+        if members.me not in _tasks:
+            _tasks[members.me] = ParameterTask(members)
+        return _tasks[members.me]

@@ -17,16 +17,17 @@ coming, WAIT frames say why. The tensors of each are its arrays::
     FINISH  ()                              answered by DONE once no worker takes part any more
     STOP    ()                              no worker gets another step; answered by DONE
     FOLLOW  (number of the training, epoch)   answered by DONE (whether training is over) once that epoch is over
-    VALUES  (version, applied, ticket, names)   the blocks' values; where everything was asked for, the optimizer's
-                                            state too, whose names these are
+    VALUES  (version, applied, ticket, share, names)   the blocks' values; where everything was asked for, the
+                                            optimizer's state too, whose names these are
     DONE    (…)
     WAIT    (reason,)
     ERROR   (0, code, message)              as in `headwater.task.answers`
 
 ``set`` names a set of parameters; a task can host several. ``wish`` is None, or (number of the training, epoch,
 steps of the epoch or -1, a step that there are no data for or -1): the worker asks for its next step of that epoch; the
-answer's ``ticket`` is its number, or -1 when the epoch is over, -2 when training is. ``knobs`` are scalars that the
-worker's program may change meanwhile, such as the learning rate.
+answer's ``ticket`` is its number, or -1 when the epoch is over, -2 when training is; ``share`` is which part of the
+batch the worker is to compute, as (number, of how many), or None where the worker knows by itself. ``knobs`` are
+scalars that the worker's program may change meanwhile, such as the learning rate.
 """
 
 from __future__ import annotations

@@ -13,30 +13,25 @@
 
 from __future__ import annotations
 
-import functools
 import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
 
-from headwater.consistency import Consistency
+from headwater.consistency import Consistency, from_text
 from headwater.errors import InvalidArgumentError
 from headwater.parameters.block_values import BlockValues, fill_state
-from headwater.parameters.client import Snapshot, Traffic
-from headwater.parameters.cluster import (
-    LocalServers,
-    connect_parameters,
-    consistency_of,
-    host_parameters,
-    service_of,
-)
+from headwater.parameters.client import ParameterSnapshot, Traffic
 from headwater.parameters.layout import DEFAULT_PARTITIONER, Layout, Partitioner, VariableSpec, make_layout
-from headwater.parameters.process import process_endpoint
+from headwater.parameters.local_servers import LocalServers
+from headwater.parameters.process import ParameterTask, process_task
 from headwater.parameters.updater import Array
-from headwater.task.endpoint import Endpoint, find_members
 from headwater.task.kinds import OPEN_TABLES
+from headwater.task.members import find_members
+from headwater.task.service import Service
+from headwater.telemetry.progress import ProgressReporter
 from headwater.transport.channel import Channel
 from headwater.transport.frames import Frame
 
@@ -86,6 +81,15 @@ class OptaxUpdater:
             for value, update in zip(values, _tree.tree_leaves(updates), strict=True)
         ], state
 
+    @property
+    def optimizer(self) -> str:
+        kinds = {type(part).__name__.removesuffix("State") for part in _parts(self._state)}
+        return ", ".join(sorted(kinds - {"Empty"})) or "optax"
+
+    def state_sizes(self) -> list[tuple[str, tuple[int, ...], str]]:
+        state = {} if self._state is None else self._named_state()
+        return [(name, tuple(leaf.shape), str(leaf.dtype)) for name, leaf in state.items()]
+
     def fill(self, values: Sequence[Array], state: Sequence[Array] | None) -> None:
         self._blocks.set(values)
         self._state = self._optimizer.init(self._as_tree(self._blocks.optimized))
@@ -119,6 +123,16 @@ class OptaxUpdater:
         return []
 
 
+def _parts(state: Any) -> Iterator[Any]:
+    """The states of the transformations that an optax optimizer is made of."""
+    if isinstance(state, tuple):
+        parts: tuple[Any, ...] = state  # pyright: ignore[reportUnknownVariableType]
+        if hasattr(parts, "_fields"):
+            yield parts
+        for part in parts:
+            yield from _parts(part)
+
+
 class ParameterServer:
     """Parameters on the ``ps`` tasks of a cluster, for a program that every task runs.
 
@@ -129,8 +143,8 @@ class ParameterServer:
     Args:
       params: a pytree of arrays. Those of the chief (the task of job ``chief``, or else worker 0) are the first values.
       optimizer: an ``optax.GradientTransformation``, which runs on the ``ps``.
-      consistency: ``"async"``, ``"sync"``, ``"k=3"`` (an update takes three gradients) or ``"staleness=4"`` (nobody is
-        more than four steps ahead of the slowest); or a choice of `headwater.consistency`.
+      consistency: ``"async"``, ``"sync"``, ``"k=3"`` (an update takes three gradients) or ``"staleness=4"`` (no worker
+        is more than four steps ahead of the slowest), see `headwater.consistency.from_text`; or such a choice itself.
       partitioner: which leaves to split by rows, see `headwater.parameters.layout`; by default those above
         64 MiB are split so that no part is larger, as far as there are tasks.
       name: tells sets of parameters apart where a program has several.
@@ -169,23 +183,25 @@ class ParameterServer:
         self.is_chief: bool = members is None or members.is_chief
         self._snapshot_steps = snapshot_steps
         self._steps = 0
-        choice = consistency_of(consistency, self.workers)
+        reporter = ProgressReporter.from_environment(str(members.me)) if members else None
+        # A program that no launcher started reports to no one.
+        self._reporter = reporter if reporter is not None and reporter.listening else None
+        choice = from_text(consistency, self.workers)
 
         def make_updater(index: int) -> OptaxUpdater:
             return OptaxUpdater(layout, index, self._structure, optimizer)
 
-        self._endpoint: Endpoint | None = None
+        self._task: ParameterTask | None = None
         self._table_client: TableClient | None = None
         if members is None:
             self._client = LocalServers(name, layout, make_updater, choice).client(leaves)
         else:
-            endpoint = self._endpoint = process_endpoint(members)
+            task = self._task = process_task(members)
             if members.is_server:
-                service_of(endpoint)
-                endpoint.add_service(OPEN_TABLES, functools.partial(_serve_tables, endpoint))
-                host_parameters(endpoint, name, layout, make_updater, choice)
-                endpoint.serve()
-            self._client = connect_parameters(endpoint, name, layout, choice, leaves)
+                task.shell.add_service(_Tables(task))
+                task.host(name, layout, make_updater, choice)
+                task.serve()
+            self._client = task.client(name, layout, choice, leaves)
         self._client.connect()
         self._client.pull()
 
@@ -222,6 +238,8 @@ class ParameterServer:
             raise InvalidArgumentError(None, None, f"gradients are {structure}, parameters are {self._structure}")
         _, applied = self._client.push(leaves, weight=weight)
         self._steps += 1
+        if self._reporter is not None:
+            self._reporter.step(self._client.version)
         if self.is_chief and self._snapshot_steps is not None and self._steps % self._snapshot_steps == 0:
             self._client.snapshot()
         return applied
@@ -230,7 +248,7 @@ class ParameterServer:
         """Replaces the parameters on all ``ps``; the optimizer's state stays."""
         self._client.assign(_tree.tree_leaves(params))
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> ParameterSnapshot:
         """Reads everything there is: parameters and the optimizer's state, by ``ps``."""
         return self._client.snapshot()
 
@@ -308,14 +326,16 @@ class ParameterServer:
     def _tables_client(self) -> TableClient:
         if self._table_client is None:
             tables = _table_modules()
-            endpoint = self._endpoint
-            client: TableClient = tables.connect_tables(endpoint) if endpoint else tables.LocalTables().client()
+            task = self._task
+            client: TableClient = tables.connect_tables(task) if task else tables.LocalTables().client()
             self._table_client = client
         return self._table_client
 
     def finish(self) -> Any:
         """Takes part no more; waits until all workers have finished or are gone, and gives the parameters."""
         self._client.finish()
+        if self._reporter is not None:
+            self._reporter.close()
         return self.pull()
 
 
@@ -325,8 +345,16 @@ def _table_modules() -> Any:
     return importlib.import_module("headwater.parameters.table_cluster")
 
 
-def _serve_tables(endpoint: Endpoint, channel: Channel, hello: Frame) -> None:
-    _table_modules().service_of(endpoint).serve(channel, hello)
+class _Tables(Service):
+    """Embedding tables of a ``ps``, loaded when a worker first asks for one."""
+
+    kinds = (OPEN_TABLES,)
+
+    def __init__(self, task: ParameterTask) -> None:
+        self._task = task
+
+    def serve(self, channel: Channel, first: Frame) -> None:
+        _table_modules().service_of(self._task).serve(channel, first)
 
 
 def leaf_specs(params: Any) -> list[VariableSpec]:

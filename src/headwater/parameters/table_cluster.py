@@ -6,10 +6,10 @@ import threading
 
 from headwater.errors import CancelledError, UnavailableError
 from headwater.parameters.client import ServerLink
+from headwater.parameters.process import ParameterTask
 from headwater.parameters.table_client import RowTable, TableClient
 from headwater.parameters.table_host import TableService
 from headwater.tables import SGD, Admission, Initializer, TableConfig
-from headwater.task.endpoint import Endpoint
 from headwater.transport.channel import Channel, memory_pair
 
 __all__ = [
@@ -23,23 +23,23 @@ __all__ = [
     "service_of",
 ]
 
-_services: dict[Endpoint, TableService] = {}
+_services: dict[ParameterTask, TableService] = {}
 _lock = threading.Lock()
 
 
-def service_of(endpoint: Endpoint) -> TableService:
+def service_of(task: ParameterTask) -> TableService:
     """What keeps the tables of this task, a ``ps``; made at the first call."""
     with _lock:
-        if endpoint not in _services:
-            members = endpoint.members
-            _services[endpoint] = TableService(endpoint.identity.task, members.number, len(members.servers))
-        return _services[endpoint]
+        if task not in _services:
+            members = task.members
+            _services[task] = TableService(str(members.me), members.number, len(members.servers))
+        return _services[task]
 
 
-def connect_tables(endpoint: Endpoint) -> TableClient:
+def connect_tables(task: ParameterTask) -> TableClient:
     """A worker's access to all tables."""
-    links: list[tuple[str, ServerLink]] = [(str(task), endpoint.link(task)) for task in endpoint.members.servers]
-    return TableClient(endpoint.identity.task, links)
+    links: list[tuple[str, ServerLink]] = [(str(ps), task.shell.link(ps)) for ps in task.members.servers]
+    return TableClient(str(task.members.me), links)
 
 
 class LocalTables:

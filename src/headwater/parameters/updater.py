@@ -34,6 +34,16 @@ class Updater(Protocol):
         in the layout's order. They are read-only, and stay as they are while updates go on."""
         ...
 
+    @property
+    def optimizer(self) -> str:
+        """What the optimizer is called, for people."""
+        ...
+
+    def state_sizes(self) -> list[tuple[str, tuple[int, ...], str]]:
+        """Name, shape and dtype of each part of the optimizer's state; nothing before there are values. May be called
+        while an update goes on."""
+        ...
+
     def state(self) -> dict[str, Array]:
         """The optimizer's state by name, in the order that `fill` takes."""
         ...

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import atexit
-import signal
 import sys
 import threading
-from queue import SimpleQueue
-from types import FrameType
 from typing import Any
 
-from headwater.cluster.addresses import parse_address
 from headwater.cluster.names import TaskName
 from headwater.cluster.server_def import ServerDef, make_server_def
 from headwater.cluster.spec import ClusterSpec
@@ -51,9 +47,6 @@ class Server:
         self._cluster = ClusterSpec(self._server_def.cluster)
         self._task = TaskName(self._server_def.job_name, self._server_def.task_index)
         self._running: TaskServer | None = None
-        # A queue rather than an event: a signal may come while the handler of another one runs, and only `put` may then
-        # be called again.
-        self._ended: SimpleQueue[None] = SimpleQueue()
         if start:
             self.start()
 
@@ -65,24 +58,21 @@ class Server:
     @property
     def target(self) -> str:
         """What a session takes to use this server: ``grpc://host:port``."""
-        return f"grpc://{self._require_running().address}"
+        return self._require_running().target
 
     def start(self) -> None:
         """Starts the server; nothing when it runs already."""
         if self._running is None:
-            address = parse_address(self._cluster.task_address(self._task.job, self._task.index))
             config = self._server_def.default_session_config
             self._running = TaskServer(
                 self._cluster,
                 self._task,
-                address,
                 inside_grpc=self._server_def.protocol == INSIDE_GRPC,
-                on_shutdown=self._end,
                 device_counts=device_counts(config),
                 settings=process_settings(config),
             )
             atexit.register(self._running.answer_all)
-            if self._is_chief:
+            if self._running.shell.is_chief:
                 atexit.register(self._say_over)
 
     def join(self) -> None:
@@ -95,41 +85,18 @@ class Server:
         orderly: by SystemExit with code 0, for programs are written as if this never returned, and what follows may be
         a worker's. In another thread it returns. Ctrl-C raises KeyboardInterrupt.
         """
-        self._require_running()
-        in_main = threading.current_thread() is threading.main_thread()
-        old: Any = None
-        if in_main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-            old = signal.signal(signal.SIGTERM, self._on_signal)
-        try:
-            self._ended.get()
-            self._end()  # for whoever else waits
-        finally:
-            if old is not None:
-                signal.signal(signal.SIGTERM, old)
+        self._require_running().shell.wait_until_over()
         self.stop()
-        if in_main:
+        if threading.current_thread() is threading.main_thread():
             raise SystemExit(0)
-
-    @property
-    def _is_chief(self) -> bool:
-        chief = "chief" if "chief" in self._cluster.jobs else "worker"
-        return self._task == TaskName(chief, 0)
 
     def _say_over(self) -> None:
         """The process is about to end: if its program is done, and has not failed, so is the job."""
         if self._running is not None and getattr(sys, "last_value", None) is None:
             self._running.say_over()
 
-    def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        del number, frame
-        self._end()
-
-    def _end(self) -> None:
-        self._ended.put(None)
-
     def stop(self) -> None:
         """Stops the server and frees its port. Its state is gone."""
-        self._end()
         atexit.unregister(self._say_over)
         if self._running is not None:
             atexit.unregister(self._running.answer_all)

@@ -1,9 +1,9 @@
-"""Takes the snapshot of a task: what `headwater status` and its metrics show."""
+"""What the snapshot of a task says of its graphs, for `headwater status` and metrics."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,59 +11,30 @@ import numpy as np
 from headwater.resources.containers import Cell
 from headwater.resources.gate import Gate
 from headwater.runtime.task import TaskRuntime
-from headwater.telemetry.snapshot import Group, Snapshot, VariableSize, Wait, total_traffic
-from headwater.telemetry.troubles import TROUBLES
-from headwater.telemetry.watchdog import WorkerProgress
-from headwater.transport.channel import Channel
+from headwater.telemetry.snapshot import MAX_VARIABLES, Group, Snapshot, VariableSize, Wait
 
-_MAX_VARIABLES = 50
 _GLOBAL_STEP = "global_step"
 _RECORD = "/updates"
 """End of the names of variables in which optimizers count updates and staleness; see `CountUpdate`."""
 _RECORD_SIZE = 4
 
 
-def take_snapshot(
-    runtime: TaskRuntime,
-    channels: Iterable[Channel],
-    *,
-    workers: Sequence[WorkerProgress],
-    cluster: Mapping[str, str],
-    metrics: str,
-) -> Snapshot:
-    """The task as it is now.
-
-    Args:
-      runtime: its state and steps.
-      channels: all that are open, in either direction.
-      workers: how their steps go here.
-      cluster: every task it knows, and its address.
-      metrics: address of its metrics; empty where there are none.
-    """
-    now = time.monotonic()
+def add_state(snapshot: Snapshot, runtime: TaskRuntime) -> Snapshot:
+    """``snapshot`` with what a task for graphs holds and does."""
     cells = runtime.resources.cells()
     sizes = sorted((_size(key, cell) for key, cell in cells.items()), key=lambda size: (-size.nbytes, size.name))
-    return Snapshot(
-        at=now,
-        steps=runtime.steps,
-        sessions=runtime.session_count(),
+    now = snapshot.at
+    return replace(
+        snapshot,
+        steps=snapshot.steps + runtime.steps,
+        sessions=snapshot.sessions + runtime.session_count(),
         global_step=_global_step(runtime, cells),
-        peers=total_traffic([_traffic(channel) for channel in channels]),
-        variables=tuple(sizes[:_MAX_VARIABLES]),
+        variables=tuple(sizes[:MAX_VARIABLES]),
         variables_count=len(sizes),
         variables_bytes=sum(size.nbytes for size in sizes),
         waits=tuple(Wait(what=what, seconds=round(now - since, 3)) for what, since in runtime.waits()),
         groups=tuple(_groups(runtime, cells)),
-        workers=tuple(workers),
-        troubles=TROUBLES.now(),
-        cluster=dict(cluster),
-        metrics=metrics,
     )
-
-
-def _traffic(channel: Channel) -> tuple[str, int, int]:
-    statistics = channel.statistics()
-    return channel.peer.partition(" (")[0], statistics.bytes_sent, statistics.bytes_received
 
 
 def _size(key: tuple[str, str], cell: Cell) -> VariableSize:

@@ -142,30 +142,31 @@ class StepService:
         self._unanswered: set[ServedStep] = set()
         self.watchdog: ProgressWatchdog = watchdog or ProgressWatchdog(runtime.knows)
 
-    def serve(self, channel: Channel, other: Callable[[Frame], bool]) -> None:
+    def serve(self, channel: Channel, frame: Frame, other: Callable[[Frame], bool]) -> None:
         """Answers frames until the other end closes the channel.
 
         Args:
+          channel: the channel; the caller closes it.
+          frame: the first.
           other: takes frames of kinds that are not of steps; says whether it knew this one.
+
+        Raises:
+          UnavailableError, CancelledError: the channel has ended.
+          InvalidArgumentError: a frame cannot be understood.
         """
         trained: dict[str, str] = {}
         try:
             while True:
-                frame = channel.recv()
                 if frame.kind == RUN:
                     self._run(channel, frame, trained)
                 elif frame.kind == TRANSFER:
                     self._take_push(channel, frame)
                 elif frame.kind != TENSORS and not other(frame):  # TENSORS are of a step that ended early
                     raise bad_header(frame, channel.peer)
-        except (UnavailableError, CancelledError):
-            return
-        except OpError as error:
-            _log.warning("%s closes the channel to %s: %s", self._runtime.task, channel.peer, error.message)
+                frame = channel.recv()
         finally:
             for session, worker in trained.items():
                 self.watchdog.closed(worker, session)
-            channel.close()
 
     def answer_all(self, seconds: float) -> bool:
         """Waits until every step has been answered, but for those that wait for something.

@@ -27,7 +27,8 @@ SUM: Final = 20
 VALUE: Final = 21
 LOST: Final = 22
 
-# The task itself: `headwater.task`
+
+# The task itself: `headwater.task.shell`
 LEAVES: Final = 48
 
 # Parameters: `headwater.parameters.protocol`

@@ -15,6 +15,8 @@ from headwater.telemetry.watchdog import WorkerProgress
 
 SNAPSHOT_DETAIL = "snapshot"
 """Key of the status detail that holds a snapshot."""
+MAX_VARIABLES = 50
+"""How many variables of a task a snapshot lists."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -76,6 +78,7 @@ class Group:
       dropped: gradients that came too late.
       workers: who takes part, where that is known.
       waiting: who waits for whom, in words; empty where nobody does.
+      consistency, optimizer: which, where that is known.
     """
 
     name: str
@@ -85,6 +88,8 @@ class Group:
     dropped: int = 0
     workers: tuple[str, ...] = ()
     waiting: str = ""
+    consistency: str = ""
+    optimizer: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

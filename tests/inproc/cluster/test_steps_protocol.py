@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -29,12 +30,22 @@ from headwater.runtime.step import Step
 from headwater.runtime.task import TaskRuntime
 from headwater.server.steps import StepService
 from headwater.task.kinds import DONE, ERROR, RUN, TENSORS, TRANSFER
-from headwater.transport.channel import memory_pair
+from headwater.transport.channel import Channel, memory_pair
 from headwater.transport.frames import Frame
 from tests.support import host_ops
 
 MASTER, TASK = "/job:worker/replica:0/task:0", "/job:ps/replica:0/task:0"
 SESSION = "s"
+
+
+def serving(service: StepService, channel: Channel, other: Callable[[Frame], bool]) -> threading.Thread:
+    """A thread that serves a channel, as a task does."""
+
+    def serve() -> None:
+        with contextlib.suppress(UnavailableError, InvalidArgumentError), contextlib.closing(channel):
+            service.serve(channel, channel.recv(), other)
+
+    return threading.Thread(target=serve)
 
 
 class Served:
@@ -45,7 +56,7 @@ class Served:
         self.pushed: list[tuple[str, Frame]] = []
         self.service = StepService(self.runtime, lambda task, frame: self.pushed.append((task, frame)))
         self.channel, theirs = memory_pair()
-        self.thread = threading.Thread(target=self.service.serve, args=(theirs, lambda frame: frame.kind == 99))
+        self.thread = serving(self.service, theirs, lambda frame: frame.kind == 99)
         self.thread.start()
         with tf.Graph().as_default():
             fed = tf.placeholder(tf.float32, [2])
@@ -217,7 +228,7 @@ def test_tensors_of_a_step_that_failed_are_forgotten(served: Served) -> None:
 
 def test_channels_of_one_task_are_independent(served: Served) -> None:
     other, theirs = memory_pair()
-    thread = threading.Thread(target=served.service.serve, args=(theirs, lambda frame: False))
+    thread = serving(served.service, theirs, lambda frame: False)
     thread.start()
     other.send(Frame(77, (), ()))
     with pytest.raises(UnavailableError):

@@ -13,13 +13,15 @@ import optax
 import pytest
 
 import headwater
+from headwater.consistency import from_text, without_count
 from headwater.errors import CancelledError, FailedPreconditionError, InvalidArgumentError, UnavailableError
 from headwater.parameters.client import ParameterClient
-from headwater.parameters.cluster import LocalServers, consistency_of
 from headwater.parameters.layout import FixedShardsPartitioner, Layout, make_layout
+from headwater.parameters.local_servers import LocalServers
 from headwater.parameters.pytrees import OptaxUpdater, leaf_specs
 from headwater.task.answers import raise_error
 from headwater.task.kinds import HELLO, WELCOME
+from headwater.telemetry.watchdog import ProgressWatchdog
 from headwater.transport.channel import Channel, memory_pair
 from headwater.transport.frames import Frame
 
@@ -37,7 +39,7 @@ def servers(optimizer: Any, consistency: str = "async", *, tasks: int = 2, worke
     def updater(index: int) -> OptaxUpdater:
         return OptaxUpdater(layout, index, structure, optimizer)
 
-    return LocalServers("params", layout, updater, consistency_of(consistency, workers))
+    return LocalServers("params", layout, updater, from_text(consistency, workers))
 
 
 def connected(local: LocalServers, worker: int = 0) -> ParameterClient:
@@ -181,7 +183,7 @@ def test_a_worker_with_another_program_is_refused() -> None:
     local, other = servers(optax.sgd(0.1)), servers(optax.sgd(0.1), "sync")
     client = connected(local)
     stranger = ParameterClient(
-        "params", worker="/job:worker/task:1", chief=False, layout=_layout(local), choice=consistency_of("sync", 2),
+        "params", worker="/job:worker/task:1", chief=False, layout=_layout(local), choice=from_text("sync", 2),
         links=[(session.task, session.link) for session in client._sessions], initial=LEAVES,
     )  # fmt: skip
     with pytest.raises(FailedPreconditionError, match="same program"):
@@ -212,14 +214,15 @@ def test_a_new_chief_finds_what_all_ps_still_have_or_brings_it_back_to_all() -> 
 def test_a_worker_that_was_left_behind_does_not_take_the_place_of_one_that_lives() -> None:
     local = servers(optax.sgd(0.1), tasks=1)
     host, layout = local.hosts[0], _layout(local)
+    watchdog = ProgressWatchdog(lambda _: True)
 
     def greeted(generation: int, started: float) -> Channel:
         ours, theirs = memory_pair(generations=(1, generation))
-        hello = Frame(HELLO, ("params", "/job:worker/task:0", layout.signature(), repr(host._choice), started))
+        hello = Frame(HELLO, ("params", "/job:worker/task:0", layout.signature(), without_count(host._choice), started))
 
         def serve() -> None:
             with contextlib.suppress(UnavailableError, CancelledError):
-                host.serve(theirs, theirs.recv())
+                host.serve(theirs, theirs.recv(), watchdog)
 
         threading.Thread(target=serve, daemon=True).start()
         ours.send(hello)
@@ -265,4 +268,4 @@ def test_without_a_cluster_one_process_is_both(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize("setting", ["", "Async", "k", "k=0", "staleness=x"])
 def test_a_wrong_consistency_is_named(setting: str) -> None:
     with pytest.raises(ValueError, match=r"consistency must be|k must be"):
-        consistency_of(setting, 1)
+        from_text(setting, 1)

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headwater.consistency import Consistency
+from headwater.consistency import Consistency, from_text
 from headwater.keras.parameter_server.model import ServedModel, serve_model, served_model
 from headwater.keras.parameter_server.strategy import ParameterServerStrategy
-from headwater.parameters.cluster import LocalServers, consistency_of
 from headwater.parameters.layout import FixedShardsPartitioner, Partitioner
+from headwater.parameters.local_servers import LocalServers
 
 import keras  # isort: skip - the package before it chooses the backend
 
@@ -31,7 +31,7 @@ NUMBERS = RNG.integers(0, 50, (96, 4)).astype(np.int32)
 class Place:
     """A worker of a cluster whose ``ps`` are in this process."""
 
-    endpoint = None
+    task = None
 
     def __init__(
         self, worker: int, workers: int, choice: Consistency, partitioner: Partitioner | None, table_bytes: int,
@@ -55,7 +55,7 @@ class Cluster:
         self, make: Callable[[], Any], *, workers: int = 1, servers: int = 2, consistency: str = "async",
         partitioner: Partitioner | None = None, table_bytes: int = 1 << 30, exact_tables: bool = False,
     ) -> None:  # fmt: skip
-        choice = consistency_of(consistency, workers)
+        choice = from_text(consistency, workers)
         self.models = [make() for _ in range(workers)]
         self.served: list[ServedModel] = []
         for worker, model in enumerate(self.models):

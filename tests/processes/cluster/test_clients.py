@@ -11,7 +11,8 @@ import pytest
 
 from headwater import tf
 from headwater.cluster.addresses import parse_address
-from headwater.master.links import CHANNELS_DETAIL, SESSIONS_DETAIL
+from headwater.master.links import SESSIONS_DETAIL
+from headwater.task.shell import CHANNELS_DETAIL
 from headwater.transport.control_client import ControlClient
 from headwater.transport.security import Security
 from tests.support.processes import EXEC, processes

@@ -1,6 +1,7 @@
 """Trains on parameter servers until a file named ``stop`` is in the folder that is given.
 
-With ``--backup`` it saves there where it is when it is asked to end, and goes on from there.
+Asynchronously, or synchronously with ``--sync``. With ``--backup`` it saves there where it is when it is asked to end,
+and goes on from there.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from headwater.keras.callbacks import BackupAndRestore
 import keras  # isort: skip - the package before it chooses the backend
 
 folder = Path(sys.argv[-1])
-strategy = ParameterServerStrategy(variable_partitioner=FixedShardsPartitioner(2))
+consistency = "sync" if "--sync" in sys.argv else "async"
+strategy = ParameterServerStrategy(variable_partitioner=FixedShardsPartitioner(2), consistency=consistency)
 rng = np.random.default_rng(0)
 x = rng.normal(size=(256, 4)).astype(np.float32)
 y = x @ np.arange(4, dtype=np.float32)[:, None] + 1

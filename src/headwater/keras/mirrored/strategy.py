@@ -24,6 +24,7 @@ from headwater.keras.mirrored.settings import CommunicationImplementation, Commu
 from headwater.keras.strategy import InputContext, ReplicaContext, Strategy
 from headwater.keras.values import PerReplica, ReduceOp, map_structure, regroup, select
 from headwater.telemetry.progress import Progress, report
+from headwater.transport.handlers import DeviceInfo
 
 _jax: Any = jax
 
@@ -160,7 +161,9 @@ class MultiWorkerMirroredStrategy(_Mirrors):
         take_share(members, rank)
         # If one is lost, whoever has started us starts all of us again.
         report(Progress(task=str(members[rank].task), together=True))
-        self._group = Group(members, rank)
+        me = members[rank].task
+        shown: list[DeviceInfo] = []
+        self._group = Group(members, rank, devices=lambda: shown)
         atexit.register(self._group.close)
         _end_with_exit_codes()
         wanted = getattr(communication_options, "implementation", CommunicationImplementation.AUTO)
@@ -169,6 +172,8 @@ class MultiWorkerMirroredStrategy(_Mirrors):
             join_jax(self._group)
             over_jax = True
         names = replica_devices()
+        # Only now: JAX has its devices.
+        shown += [DeviceInfo(name=f"{me.device_prefix}/device:{name}", type=name.partition(":")[0]) for name in names]
         devices = [local_device(name) for name in names]
         super().__init__((DeviceReplicas if over_jax else GroupReplicas)(self._group, devices), names)
 

@@ -135,10 +135,10 @@ class ServedModel(ModelValues):
         )  # fmt: skip
         self._check_model()
         model._symbolic_build(data_batch=_padded(batches.first()))
-        endpoint = self.place.endpoint
-        if endpoint is not None and endpoint.members.is_server:
+        task = self.place.task
+        if task is not None and task.members.is_server:
             self.host()
-            endpoint.serve()
+            task.serve()
         chief = self.place.is_chief
         if self._client is None:
             self._client = self._make_client()
@@ -159,7 +159,7 @@ class ServedModel(ModelValues):
         )
         self._make_step(batches.first())
         model.stop_training = False
-        if endpoint is not None and endpoint.members.is_evaluator:
+        if task is not None and task.members.is_evaluator:
             if validation_data is not None:
                 self._follow(validation, container, range(initial_epoch, epochs))
             return model.history
@@ -219,7 +219,7 @@ class ServedModel(ModelValues):
         container.on_epoch_begin(epoch)
         self._logs = {}
         in_rounds = isinstance(place.choice, Synchronous | KOfN)
-        index, count = (place.worker, place.workers) if in_rounds else (0, 1)
+        whole = (place.worker, place.workers) if in_rounds else (0, 1)
         wish = (self._training, epoch, UNKNOWN_STEPS if batches.steps is None else batches.steps)
         step.begin()
         ticket = client.next_step((*wish, -1))
@@ -229,7 +229,8 @@ class ServedModel(ModelValues):
                 ticket = client.next_step((*wish, ticket))
                 continue
             container.on_train_batch_begin(ticket)
-            data, rows = share_of(batch, index, count)
+            # The first ps knows who takes part: workers may have joined or left.
+            data, rows = share_of(batch, *(client.share or whole))
             following = self._one_step(client, step, data, rows, wish)
             container.on_train_batch_end(ticket, self._logs)
             if self.stop_wanted:
@@ -244,8 +245,8 @@ class ServedModel(ModelValues):
         """This process is to end: saves what is needed to go on with ``epoch``, and ends it."""
         for backup in self._backups:
             backup._save_model()
-        if self.place.endpoint is not None:
-            self.place.endpoint.comes_back()
+        if self.place.task is not None:
+            self.place.task.shell.comes_back()
         raise Preempted(epoch)
 
     def _one_step(
@@ -289,8 +290,8 @@ class ServedModel(ModelValues):
     def _callbacks(self, callbacks: Any, verbose: Any, epochs: int, batches: Batches) -> Any:
         given: list[Any] = _tree.flatten(callbacks) if callbacks else []
         chief = self.place.is_chief
-        endpoint = self.place.endpoint
-        evaluates = endpoint is not None and endpoint.members.is_evaluator
+        task = self.place.task
+        evaluates = task is not None and task.members.is_evaluator
         mine = [
             callback
             for callback in given

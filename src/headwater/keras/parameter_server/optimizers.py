@@ -131,6 +131,22 @@ class KerasUpdater:
     def _step(self, values: list[Any], state: list[Any], gradients: list[Any]) -> tuple[list[Any], list[Any]]:
         return self._optimizer.stateless_apply(state, gradients, values)
 
+    @property
+    def optimizer(self) -> str:
+        return str(self._original.name)
+
+    def state_sizes(self) -> list[tuple[str, tuple[int, ...], str]]:
+        found = [
+            (name, tuple(value.shape), str(value.dtype)) for name, value in zip(self._names, self._fresh, strict=True)
+        ]
+        for at, table in zip(self._blocks.tables_at, self._tables, strict=True):
+            path = self._variables[at].path
+            found += [
+                (f"{path}: {name}", tuple(value.shape), str(value.dtype))
+                for name, value in zip(table.names, table.state, strict=True)
+            ]
+        return found
+
     def fill(self, values: Sequence[Array], state: Sequence[Array] | None) -> None:
         self._blocks.set(values)
         like = dict(zip(self._names, self._fresh, strict=True))

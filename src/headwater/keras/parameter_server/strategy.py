@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from headwater.consistency import Consistency
+from headwater.consistency import Consistency, from_text
 from headwater.keras.parameter_server.model import ServedModel, serve_model, served_model
 from headwater.keras.strategy import Strategy
 from headwater.parameters.client import Traffic
-from headwater.parameters.cluster import consistency_of, service_of
 from headwater.parameters.layout import Partitioner
-from headwater.parameters.process import process_endpoint
-from headwater.task.endpoint import Endpoint, find_members
+from headwater.parameters.process import ParameterTask, process_task
+from headwater.task.members import find_members
 
 
 class ParameterServerStrategy(Strategy):
@@ -58,15 +57,13 @@ class ParameterServerStrategy(Strategy):
         self.workers: int = len(members.workers) if members else 1
         self.worker: int = members.number if members and not members.is_server else 0
         self.partitioner = variable_partitioner
-        self.choice: Consistency = consistency_of(consistency, self.workers)
-        self.endpoint: Endpoint | None = process_endpoint(members) if members else None
-        if self.endpoint is not None and self.endpoint.members.is_server:
-            service_of(self.endpoint)
+        self.choice: Consistency = from_text(consistency, self.workers)
+        self.task: ParameterTask | None = process_task(members) if members else None
 
     @property
     def is_chief(self) -> bool:
         """Whether this process writes files, and brings values where there are none."""
-        return self.endpoint is None or self.endpoint.members.is_chief
+        return self.task is None or self.task.members.is_chief
 
     @property
     def cluster_resolver(self) -> Any:

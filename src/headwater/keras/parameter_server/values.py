@@ -14,9 +14,9 @@ from headwater.keras.parameter_server.optimizers import KerasUpdater, join_state
 from headwater.keras.parameter_server.steps import Split
 from headwater.keras.parameter_server.tables import find_tables
 from headwater.parameters.client import ParameterClient, Traffic
-from headwater.parameters.cluster import LocalServers, connect_parameters, host_parameters
 from headwater.parameters.layout import Layout, Partitioner, VariableSpec, make_layout
-from headwater.task.endpoint import Endpoint
+from headwater.parameters.local_servers import LocalServers
+from headwater.parameters.process import ParameterTask
 
 _keras: Any = keras
 
@@ -25,7 +25,7 @@ class Place(Protocol):
     """Where a model is, as its strategy says."""
 
     @property
-    def endpoint(self) -> Endpoint | None: ...
+    def task(self) -> ParameterTask | None: ...
 
     @property
     def choice(self) -> Consistency: ...
@@ -93,7 +93,7 @@ class ModelValues:
           ValueError: the optimizer clips by the norm of all gradients together, which no ``ps`` knows.
         """
         place, optimizer = self.place, self.model.optimizer
-        servers = len(place.endpoint.members.servers) if place.endpoint is not None else self.servers
+        servers = len(place.task.members.servers) if place.task is not None else self.servers
         in_rounds = isinstance(place.choice, Synchronous | KOfN)
         if in_rounds and servers > 1 and optimizer.global_clipnorm:
             raise ValueError(
@@ -139,10 +139,10 @@ class ModelValues:
         layout, place = self.layout(), self.place
         initial = [np.asarray(variable.value) for variable in self.variables]
         make_updater: Callable[[int], KerasUpdater] = functools.partial(self._updater, layout)
-        if place.endpoint is None:
+        if place.task is None:
             client = LocalServers(self.model.name, layout, make_updater, place.choice).client(initial)
         else:
-            client = connect_parameters(place.endpoint, self.model.name, layout, place.choice, initial)
+            client = place.task.client(self.model.name, layout, place.choice, initial)
         if place.is_chief and int(self.model.optimizer.iterations.value):
             # It was loaded, and goes on where it was.
             client.set_initial_state(self._split_state)
@@ -150,11 +150,11 @@ class ModelValues:
 
     def host(self) -> None:
         """On a ``ps``: answers for this model from now on."""
-        endpoint = self.place.endpoint
-        assert endpoint is not None
+        task = self.place.task
+        assert task is not None
         self._build_optimizer()
         layout = self.layout()
-        host_parameters(endpoint, self.model.name, layout, functools.partial(self._updater, layout), self.place.choice)
+        task.host(self.model.name, layout, functools.partial(self._updater, layout), self.place.choice)
 
     # Values -----------------------------------------------------------------------------------------------------------
 

@@ -1,8 +1,4 @@
-"""A set of parameters on a cluster: what this task does about it, by its job.
-
-Every task runs the same program, so every task knows layout and optimizer by itself, and nothing that could be run has
-to travel. A ``ps`` serves, a worker gets a `ParameterClient`. Without a cluster one process is both.
-"""
+"""Parameter servers within one process, for programs that run without a cluster."""
 
 from __future__ import annotations
 
@@ -10,80 +6,18 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from headwater.consistency import Asynchronous, BoundedStaleness, Consistency, KOfN, Synchronous
+from headwater.consistency import Consistency
 from headwater.errors import CancelledError, UnavailableError
 from headwater.parameters.client import ParameterClient, ServerLink
-from headwater.parameters.host import HostedParameters, ParameterService
+from headwater.parameters.host import HostedParameters
 from headwater.parameters.layout import Layout
+from headwater.parameters.service import ParameterService
 from headwater.parameters.updater import Updater
-from headwater.task.endpoint import Endpoint
-from headwater.task.kinds import HELLO
+from headwater.telemetry.watchdog import ProgressWatchdog
 from headwater.transport.channel import Channel, memory_pair
 
 #: Makes the updater of a ``ps``'s blocks from its number.
 MakeUpdater = Callable[[int], Updater]
-
-
-def consistency_of(setting: str | Consistency, workers: int) -> Consistency:
-    """Reads ``"async"``, ``"sync"``, ``"k=3"`` or ``"staleness=4"``.
-
-    Args:
-      setting: one of these, or a choice of `headwater.consistency`.
-      workers: how many the job has.
-
-    Raises:
-      ValueError: it is none of them.
-    """
-    if isinstance(setting, Consistency):
-        return setting
-    word, _, number = setting.partition("=")
-    if setting == "async":
-        return Asynchronous()
-    if setting == "sync":
-        return Synchronous(workers=workers)
-    if word == "k" and number.isdecimal():
-        return KOfN(k=int(number))
-    if word == "staleness" and number.isdecimal():
-        return BoundedStaleness(steps=int(number))
-    raise ValueError(f"consistency must be 'async', 'sync', 'k=3' or 'staleness=4', not {setting!r}")
-
-
-_services: dict[Endpoint, ParameterService] = {}
-
-
-def service_of(endpoint: Endpoint) -> ParameterService:
-    """The service that answers for all sets of parameters of a ``ps``; made at the first call, so that workers that are
-    early are told what they wait for."""
-    if endpoint not in _services:
-        _services[endpoint] = ParameterService(endpoint.identity.task)
-        endpoint.add_service(HELLO, _services[endpoint].serve)
-    return _services[endpoint]
-
-
-def host_parameters(
-    endpoint: Endpoint, name: str, layout: Layout, make_updater: MakeUpdater, choice: Consistency
-) -> HostedParameters:
-    """Makes this task, a ``ps``, serve its part of the set ``name``."""
-    index = endpoint.members.number
-    parameters = HostedParameters(endpoint.identity.task, index, layout, make_updater(index), choice)
-    service_of(endpoint).host(name, parameters)
-    return parameters
-
-
-def connect_parameters(
-    endpoint: Endpoint, name: str, layout: Layout, choice: Consistency, initial: Sequence[Any]
-) -> ParameterClient:
-    """A worker's access to the set ``name``; not connected yet."""
-    members = endpoint.members
-    return ParameterClient(
-        name,
-        worker=endpoint.identity.task,
-        chief=members.is_chief,
-        layout=layout,
-        choice=choice,
-        links=[(str(task), endpoint.link(task)) for task in members.servers],
-        initial=initial,
-    )
 
 
 class LocalServers:
@@ -106,11 +40,13 @@ class LocalServers:
         self._services: list[ParameterService] = []
         self.hosts: list[HostedParameters] = []
         for index in range(len(layout.blocks)):
-            self._services.append(ParameterService(f"/job:ps/task:{index}"))
+            self._services.append(_service(index))
             self.hosts.append(self._host(index))
 
     def _host(self, index: int) -> HostedParameters:
-        host = HostedParameters(f"/job:ps/task:{index}", index, self._layout, self._make_updater(index), self._choice)
+        host = HostedParameters(
+            self.name, f"/job:ps/task:{index}", index, self._layout, self._make_updater(index), self._choice
+        )
         self._services[index].host(self.name, host)
         return host
 
@@ -118,7 +54,7 @@ class LocalServers:
         """Ends one of them, with all it has, and starts it anew."""
         for channel in self._channels[index]:
             channel.close()
-        self._services[index] = ParameterService(f"/job:ps/task:{index}")
+        self._services[index] = _service(index)
         self.hosts[index] = self._host(index)
 
     def client(self, initial: Sequence[Any], worker: int = 0) -> ParameterClient:
@@ -155,6 +91,12 @@ class LocalServers:
                 channel.close()
         for thread in self._threads:
             thread.join()
+
+
+def _service(index: int) -> ParameterService:
+    task = f"/job:ps/task:{index}"
+    # Nobody asks it what it knows: the one process that there is cannot be behind another.
+    return ParameterService(task, ProgressWatchdog(lambda _: True))
 
 
 class _MemoryLink:

@@ -1,0 +1,94 @@
+"""The service of parameters: the sets that a ``ps`` serves, and the access to sets that a worker has."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from dataclasses import replace
+
+from headwater.parameters.client import ParameterClient
+from headwater.parameters.host import HostedParameters
+from headwater.parameters.waiting import LOOK_S, SPEAK_S
+from headwater.task import kinds
+from headwater.task.answers import bad_header
+from headwater.task.service import Service
+from headwater.telemetry.snapshot import MAX_VARIABLES, Snapshot, Wait
+from headwater.telemetry.watchdog import ProgressWatchdog
+from headwater.transport.channel import Channel
+from headwater.transport.frames import Frame
+
+
+class ParameterService(Service):
+    """All sets of parameters of a task.
+
+    Args:
+      task: this task's name.
+      watchdog: is told of workers' steps.
+    """
+
+    kinds = (kinds.HELLO,)
+
+    def __init__(self, task: str, watchdog: ProgressWatchdog) -> None:
+        self._task = task
+        self._watchdog = watchdog
+        self._hosted: dict[str, HostedParameters] = {}
+        self._used: list[ParameterClient] = []
+        self._served: set[int] = set()
+        self._changed = threading.Condition()
+
+    def host(self, name: str, parameters: HostedParameters) -> None:
+        """Answers from now on for the set ``name``."""
+        with self._changed:
+            self._hosted[name] = parameters
+            self._changed.notify_all()
+
+    def use(self, client: ParameterClient) -> ParameterClient:
+        """Shows in snapshots what ``client`` does."""
+        self._used.append(client)
+        return client
+
+    def serve(self, channel: Channel, first: Frame) -> None:
+        """Serves a channel that begins with a HELLO frame; waits for the program to come to that set."""
+        match first.header:
+            case (str(name), *_):
+                pass
+            case _:
+                raise bad_header(first, channel.peer)
+        spoken = time.monotonic()
+        with self._changed:
+            while not self._changed.wait_for(lambda: name in self._hosted, LOOK_S):
+                if channel.closed or channel.peer_gone():
+                    return
+                if time.monotonic() - spoken >= SPEAK_S:
+                    spoken = time.monotonic()
+                    channel.send(Frame(kinds.WAIT, (f"the program of {self._task} to come to {name!r}",)))
+            found = self._hosted[name]
+            self._served.add(channel.peer_generation)
+        found.serve(channel, first, self._watchdog)
+
+    def has_served(self, generation: int) -> bool:
+        return generation in self._served
+
+    def is_open(self, session: str) -> bool:
+        return session in self._hosted
+
+    def add_to(self, snapshot: Snapshot) -> Snapshot:
+        hosted = list(self._hosted.values())
+        used = list(self._used)
+        sizes = sorted(
+            itertools.chain.from_iterable(parameters.sizes() for parameters in hosted),
+            key=lambda size: (-size.nbytes, size.name),
+        )
+        counted = [parameters.version for parameters in hosted if parameters.counts_steps]
+        waits = [wait for party in (*hosted, *used) for wait in party.waits()]
+        return replace(
+            snapshot,
+            steps=snapshot.steps + sum(party.steps for party in (*hosted, *used)),
+            global_step=max(counted, default=snapshot.global_step),
+            variables=(*snapshot.variables, *sizes)[:MAX_VARIABLES],
+            variables_count=snapshot.variables_count + len(sizes),
+            variables_bytes=snapshot.variables_bytes + sum(size.nbytes for size in sizes),
+            waits=(*snapshot.waits, *(Wait(what=what, seconds=round(snapshot.at - since, 3)) for what, since in waits)),
+            groups=(*snapshot.groups, *(parameters.group() for parameters in hosted)),
+        )

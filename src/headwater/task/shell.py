@@ -1,0 +1,397 @@
+"""The shell of a task: it listens and greets, has a generation and a control plane, tells how it fares, and ends.
+
+What a task does for others are its services (`headwater.task.service`): steps of graphs, parameters, collectives, calls
+of a coordinator. The first frame of a channel says which of them the channel is for.
+"""
+
+from __future__ import annotations
+
+import atexit
+import dataclasses
+import logging
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol, TypeVar
+
+from headwater.cluster.addresses import parse_address
+from headwater.cluster.claims import Claim
+from headwater.cluster.names import TaskName
+from headwater.cluster.spec import ClusterSpec
+from headwater.cluster.variables import MAX_WORKERS
+from headwater.errors import CancelledError, InvalidArgumentError, OpError, UnavailableError, UnimplementedError
+from headwater.task import lifetime
+from headwater.task.answers import bad_header
+from headwater.task.ending import Ending
+from headwater.task.kinds import LEAVES
+from headwater.task.links import WaitingLink
+from headwater.task.metrics import MetricsServer, metrics_address
+from headwater.task.progress_watch import ProgressWatch, behind_after_s
+from headwater.task.service import Service
+from headwater.task.telling import Teller
+from headwater.telemetry.snapshot import SNAPSHOT_DETAIL, Snapshot, total_traffic
+from headwater.telemetry.troubles import TROUBLES
+from headwater.telemetry.watchdog import ProgressWatchdog
+from headwater.transport.channel import Channel
+from headwater.transport.control_server import ControlServer
+from headwater.transport.frames import Frame
+from headwater.transport.handlers import DeviceInfo, MasterHandler
+from headwater.transport.handshake import Identity, new_generation
+from headwater.transport.links import Link, Wiring
+from headwater.transport.listener import Listener
+from headwater.transport.problems import ConnectFailure
+from headwater.transport.workplace import Workplace
+
+_log = logging.getLogger("headwater")
+L = TypeVar("L", bound=Link)
+
+CHANNELS_DETAIL = "channels"
+"""Key of the status detail that counts the channels that others have open to a task, without those inside gRPC."""
+
+
+class PlanHandler(Protocol):
+    """What a task with steps of graphs answers on the control plane; see `headwater.transport.handlers.TaskHandler`."""
+
+    def add_plan(self, session: str, number: int, plan: bytes, owner: Claim) -> None: ...
+
+    def release(self, session: str) -> None: ...
+
+    def cancel_step(self, session: str, step: int, reason: str) -> None: ...
+
+    def reset(self, containers: Sequence[str]) -> None: ...
+
+
+class TaskShell:
+    """This process as a task of a cluster.
+
+    Args:
+      cluster: all tasks.
+      me: this one.
+      listens: whether it has an address in the cluster, where others reach it. An evaluator has none.
+      elastic: whether tasks that are not in the cluster spec may join.
+      inside_grpc: keep tensors inside gRPC.
+      devices: gives the devices of this process.
+      wiring: how it reaches others; made from the environment where None.
+
+    Attributes:
+      me: this task.
+      cluster: all tasks of the cluster spec.
+      identity: name and generation.
+      wiring: how it reaches others.
+      watchdog: is told of workers' steps, and says which worker makes none.
+      address: where it listens; empty where it does not.
+    """
+
+    def __init__(
+        self,
+        cluster: ClusterSpec,
+        me: TaskName,
+        *,
+        devices: Callable[[], Sequence[DeviceInfo]],
+        listens: bool = True,
+        elastic: bool = True,
+        inside_grpc: bool = False,
+        wiring: Callable[[Identity], Wiring] | None = None,
+    ) -> None:
+        self.me: TaskName = me
+        self.cluster: ClusterSpec = cluster
+        self.identity: Identity = Identity(task=str(me), generation=new_generation())
+        self.wiring: Wiring = wiring(self.identity) if wiring else Wiring(me=self.identity, inside_grpc=inside_grpc)
+        self.address = ""
+        self.watchdog: ProgressWatchdog = ProgressWatchdog(self._is_open, least_s=behind_after_s())
+        self._devices = devices
+        self._listens = listens
+        self._elastic = elastic
+        self._watch = ProgressWatch(self.watchdog, str(me))
+        self._services: list[Service] = []
+        self._by_kind: dict[int, Service] = {}
+        self._links: list[tuple[TaskName, Link]] = []
+        self._waiting_links: dict[TaskName, WaitingLink] = {}
+        self._plans: PlanHandler | None = None
+        self._ending = Ending()
+        self._lock = threading.Lock()
+        self._state = lifetime.first_state(cluster, me)
+        self._listener: Listener | None = None
+        self._control: ControlServer | None = None
+        self._metrics: MetricsServer | None = None
+        self._teller: Teller | None = None
+        self._workplace: Workplace | None = None
+
+    # Beginning and end ------------------------------------------------------------------------------------------------
+
+    def add_service(self, service: Service) -> None:
+        """From now on, ``service`` answers channels whose first frame is of one of its kinds."""
+        self._services.append(service)
+        self._by_kind |= dict.fromkeys(service.kinds, service)
+
+    def start(self, *, plans: PlanHandler | None = None, master: MasterHandler | None = None) -> None:
+        """Listens and answers from now on.
+
+        Args:
+          plans: takes plans of graphs; None where there are none.
+          master: takes sessions of clients; None where there are none.
+
+        Raises:
+          AlreadyExistsError: another process holds the port; the message names it.
+          PermissionDeniedError: others could reach the task and nothing guards it.
+          UnavailableError: the address for metrics cannot be had.
+        """
+        if not self._listens:
+            return
+        self._plans = plans
+        self._workplace = Workplace()
+        try:
+            self._listen(self._workplace, master)
+            wanted = metrics_address()
+            if wanted is not None:
+                self._metrics = MetricsServer(wanted, self.identity.task, self.snapshot)
+        except BaseException:
+            self.stop()
+            raise
+        self._watch.start()
+        self._teller = Teller(self.identity.task, self.snapshot)
+        _log.info("%s serves at %s", self.me, self.address)
+
+    def _listen(self, workplace: Workplace, master: MasterHandler | None) -> None:
+        wiring, control_path = self.wiring, str(workplace.path / "control")
+        listener = Listener(
+            parse_address(self.cluster.task_address(self.me.job, self.me.index)),
+            me=self.identity,
+            security=wiring.security,
+            on_channel=self._serve,
+            options=wiring.options,
+            workplace=workplace,
+            control_path=control_path,
+        )
+        self._listener = listener
+        self.address = str(listener.address)
+        self._control = ControlServer(
+            control_path,
+            me=self.identity,
+            security=listener.security,
+            task=self,
+            master=master,
+            on_channel=self._serve,
+            options=wiring.options,
+            on_trusted=listener.trust,
+        )
+        self._control.start()
+        listener.start()
+
+    def wait_until_over(self) -> None:
+        """Waits until the job is over or the process is told to end (SIGTERM), then stops.
+
+        In the main thread SIGTERM ends the wait rather than the process, so that the program of a task that only serves
+        ends orderly.
+        """
+        self._ending.wait()
+        self.stop()
+
+    def end(self) -> None:
+        """Ends `wait_until_over`."""
+        self._ending.come()
+
+    def stop(self) -> None:
+        """Ends everything and frees the port. May be called again."""
+        atexit.unregister(self.leave)
+        self._ending.come()
+        if self._metrics is not None:
+            self._metrics.stop()
+            self._metrics = None
+        self._watch.stop()
+        if self._teller is not None:
+            self._teller.close()
+        self.wiring.waiter.cancel()
+        for service in self._services:
+            service.close()
+        if self._listener is not None:
+            self._listener.stop()
+        if self._control is not None:
+            self._control.stop()
+        for _, link in self._links:
+            link.close()
+        if self._workplace is not None:
+            self._workplace.close()
+
+    @property
+    def is_chief(self) -> bool:
+        """Whether this task's program is the one whose end ends the job."""
+        job = "chief" if "chief" in self.cluster.jobs else "worker"
+        return self.me.job == job and self.me.index == min(self.cluster.task_indices(job))
+
+    def leave(self) -> None:
+        """The program of this worker has come to its end: every ``ps`` is told; with the chief's, the job is over.
+
+        Not where it ends by an error: there would be another life of it then.
+        """
+        if getattr(sys, "last_value", None) is not None:
+            return
+        if self.is_chief:
+            self.say_over()
+            return
+        for task in self._servers():
+            try:
+                self.link(task).tell(Frame(LEAVES))
+            except (ConnectFailure, OpError) as error:
+                _log.debug("%s did not hear that %s is done: %s", task, self.me, error)
+
+    def say_over(self) -> None:
+        """Tells every ``ps``, and every task that has worked for this one, that the job is over."""
+        known = dict(self._links)
+        for task in {*self._servers(), *known} - {self.me}:
+            link = known.get(task) or self.link(task)
+            try:
+                link.control.shutdown(f"{self.me} is done")
+            except OpError as error:
+                # One that is gone need not hear of it.
+                _log.debug("%s did not hear that the job is over: %s", task, error.message)
+
+    def _servers(self) -> list[TaskName]:
+        return [name for name, _ in self.cluster.tasks() if name.job == lifetime.PS]
+
+    def comes_back(self) -> None:
+        """The program of this worker ends now, and not because it is done: no ``ps`` is told so."""
+        atexit.unregister(self.leave)
+
+    # Other tasks ------------------------------------------------------------------------------------------------------
+
+    def add_link(self, task: TaskName, link: L) -> L:
+        """Shows the traffic of ``link``, which leads to ``task``, in snapshots, and closes it with this task."""
+        self._links.append((task, link))
+        return link
+
+    def link(self, task: TaskName) -> WaitingLink:
+        """The way to another task of the cluster spec."""
+        with self._lock:
+            if task not in self._waiting_links:
+                address = parse_address(self.cluster.task_address(task.job, task.index))
+                self._waiting_links[task] = self.add_link(task, WaitingLink(self.wiring, task, address))
+            return self._waiting_links[task]
+
+    def present_cluster(self) -> dict[str, str]:
+        """Every task of the cluster, with those that joined, and its address."""
+        with self._lock:
+            return self._state.cluster
+
+    def is_connected(self, task: str, generation: int) -> bool:
+        """Whether a life of a task has a channel to this one."""
+        return (task, generation) in self._state.connected
+
+    def _serve(self, channel: Channel) -> None:
+        life = channel.peer.partition(" (")[0], channel.peer_generation
+        self._happened(lifetime.Connected(life))
+        try:
+            first = channel.recv()
+            self._happened(lifetime.Came(life))
+            service = self._by_kind.get(first.kind)
+            if service is not None:
+                service.serve(channel, first)
+            elif first.kind != LEAVES:
+                raise bad_header(first, channel.peer)
+        except (UnavailableError, CancelledError):
+            return
+        except OpError as error:
+            _log.warning("%s closes the channel to %s: %s", self.me, channel.peer, error.message)
+        finally:
+            channel.close()
+            served = any(service.has_served(life[1]) for service in self._services)
+            self._happened(lifetime.Disconnected(life, served))
+
+    def _happened(self, event: lifetime.Event) -> None:
+        with self._lock:
+            decision = lifetime.decide(self._state, event)
+            self._state = decision.state
+        if decision.lost is not None:
+            for service in self._services:
+                service.lost(*decision.lost)
+        if decision.reason:
+            _log.warning("%s: %s", self.me, decision.reason)
+        if decision.ends:
+            self.end()
+
+    def _is_open(self, session: str) -> bool:
+        return any(service.is_open(session) for service in self._services)
+
+    # How it fares -----------------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> Snapshot:
+        """How the task fares now."""
+        channels = self._listener.channels() if self._listener is not None else []
+        for _, link in list(self._links):
+            channels += link.channels()
+        found = Snapshot(
+            at=time.monotonic(),
+            peers=total_traffic([_traffic(channel) for channel in channels]),
+            workers=tuple(self.watchdog.progress()),
+            troubles=TROUBLES.now(),
+            cluster=self.present_cluster(),
+            metrics=self._metrics.address if self._metrics is not None else "",
+        )
+        for service in list(self._services):
+            found = service.add_to(found)
+        return found
+
+    # What the control plane asks (`headwater.transport.handlers.TaskHandler`) -----------------------------------------
+
+    def status_details(self) -> Mapping[str, bytes]:
+        assert self._listener is not None
+        found = {
+            CHANNELS_DETAIL: str(self._listener.statistics().channels).encode(),
+            SNAPSHOT_DETAIL: self.snapshot().encode(),
+        }
+        for service in list(self._services):
+            found |= service.details()
+        return found
+
+    def list_devices(self) -> Sequence[DeviceInfo]:
+        generation = self.identity.generation
+        return [dataclasses.replace(device, incarnation=generation) for device in self._devices()]
+
+    def add_plan(self, session: str, number: int, plan: bytes, owner: Claim) -> None:
+        if self._plans is None:
+            raise UnimplementedError(None, None, f"{self.me} runs a program without graphs; it takes no plans")
+        self._plans.add_plan(session, number, plan, owner)
+
+    def release(self, session: str) -> None:
+        if self._plans is not None:
+            self._plans.release(session)
+
+    def cancel_step(self, session: str, step: int, reason: str) -> None:
+        if self._plans is not None:
+            self._plans.cancel_step(session, step, reason)
+
+    def reset(self, containers: Sequence[str]) -> None:
+        if self._plans is None:
+            raise UnimplementedError(None, None, f"{self.me} runs a program without graphs; it has no containers")
+        self._plans.reset(containers)
+
+    def shutdown(self, reason: str) -> None:
+        _log.info("%s heard that the job is over: %s", self.me, reason)
+        for service in list(self._services):
+            service.job_over(reason)
+        self._happened(lifetime.JobOver())
+
+    def join(self, job: str, address: str) -> tuple[int, Mapping[str, str]]:
+        if not self._elastic:
+            raise UnimplementedError(
+                None, None, f"{job} at {address} cannot join: {self.me} is one of a group of processes of fixed size"
+            )
+        try:
+            parse_address(address)
+        except ValueError as error:
+            raise InvalidArgumentError(None, None, f"a task cannot join at {address!r}: {error}") from error
+        most = os.environ.get(MAX_WORKERS, "")
+        with self._lock:
+            task = lifetime.place_in(self._state, job, int(most) if most.isdecimal() else None)
+            decision = lifetime.decide(self._state, lifetime.Joined(str(task), address))
+            self._state = decision.state
+            cluster = decision.state.cluster
+        _log.warning("%s: %s", self.me, decision.reason)
+        return task.index, cluster
+
+
+def _traffic(channel: Channel) -> tuple[str, int, int]:
+    statistics = channel.statistics()
+    return channel.peer.partition(" (")[0], statistics.bytes_sent, statistics.bytes_received

@@ -1,0 +1,104 @@
+"""When a job is over for a task, and who belongs to its cluster."""
+
+from __future__ import annotations
+
+import pytest
+
+from headwater.cluster.names import TaskName
+from headwater.cluster.spec import ClusterSpec
+from headwater.errors import ResourceExhaustedError
+from headwater.task.lifetime import (
+    Came,
+    Connected,
+    Decision,
+    Disconnected,
+    Event,
+    JobOver,
+    Joined,
+    State,
+    decide,
+    first_state,
+    place_in,
+)
+
+PS = TaskName("ps", 0)
+CLUSTER = ClusterSpec({"ps": ["p:1", "q:1"], "worker": ["a:1", "b:1"], "evaluator": ["e:1"]})
+CHIEF, OTHER = "/job:worker/task:0", "/job:worker/task:1"
+
+
+def after(*events: Event, state: State | None = None) -> Decision:
+    decision = Decision(first_state(CLUSTER, PS) if state is None else state)
+    for event in events:
+        decision = decide(decision.state, event)
+    return decision
+
+
+def gone(task: str, generation: int = 1) -> tuple[Event, ...]:
+    life = task, generation
+    return Connected(life), Came(life), Disconnected(life, served=True)
+
+
+def test_a_job_is_over_when_its_chief_is_done_and_all_workers_have_come_and_gone() -> None:
+    assert after(*gone(CHIEF), *gone(OTHER), JobOver()).ends
+    assert not after(*gone(CHIEF), *gone(OTHER)).ends
+
+
+def test_a_worker_that_has_yet_to_come_is_waited_for_by_name() -> None:
+    decision = after(*gone(CHIEF), JobOver())
+    assert not decision.ends
+    assert decision.reason == f"the job is over; waits for {OTHER} to come and to leave"
+    assert after(*gone(OTHER), state=decision.state).ends
+
+
+def test_a_worker_that_has_only_looked_whether_the_task_is_there_has_yet_to_come() -> None:
+    over = after(*gone(CHIEF), JobOver()).state
+    life = (OTHER, 1)
+    assert not after(Connected(life), Disconnected(life, served=False), state=over).ends
+
+
+def test_a_worker_that_still_trains_is_waited_for_by_name() -> None:
+    decision = after(*gone(CHIEF), Connected((OTHER, 7)), Came((OTHER, 7)), JobOver())
+    assert not decision.ends
+    assert decision.reason == f"the job is over; waits for {OTHER} to leave"
+    assert after(Disconnected((OTHER, 7), served=True), state=decision.state).ends
+
+
+def test_other_parameter_servers_and_evaluators_are_not_waited_for() -> None:
+    assert after(Connected(("/job:ps/task:1", 3)), *gone(CHIEF), *gone(OTHER), JobOver()).ends
+
+
+def test_a_life_is_lost_with_its_last_channel() -> None:
+    life = (OTHER, 5)
+    assert after(Connected(life), Connected(life), Disconnected(life, served=True)).lost is None
+    assert after(*gone(OTHER, 5)).lost == life
+    # Another life of the same task is another one.
+    assert after(Connected((OTHER, 6)), *gone(OTHER, 5)).lost == life
+
+
+def test_a_task_that_joined_leaves_with_its_last_channel_and_its_place_is_free() -> None:
+    joined = after(Joined("/job:worker/task:2", "c:1")).state
+    assert joined.cluster["/job:worker/task:2"] == "c:1"
+    assert place_in(joined, "worker", None) == TaskName("worker", 3)
+    left = after(*gone("/job:worker/task:2"), state=joined)
+    assert left.reason == "/job:worker/task:2 has left the cluster"
+    assert place_in(left.state, "worker", None) == TaskName("worker", 2)
+
+
+def test_one_that_only_looks_around_does_not_leave() -> None:
+    joined = after(Joined("/job:worker/task:2", "c:1")).state
+    life = ("/job:worker/task:2", 1)
+    looked = after(Connected(life), Disconnected(life, served=False), state=joined).state
+    assert "/job:worker/task:2" in looked.cluster
+
+
+def test_places_are_limited_to_tasks_that_are_there() -> None:
+    with pytest.raises(ResourceExhaustedError, match="no more than 2 tasks of job worker"):
+        place_in(first_state(CLUSTER, PS), "worker", 2)
+    state = after(*gone(OTHER)).state
+    # The one that left keeps its number: it may come back.
+    assert place_in(state, "worker", 2) == TaskName("worker", 2)
+
+
+def test_a_worker_does_not_wait_for_its_own_job() -> None:
+    state = first_state(CLUSTER, TaskName("worker", 0))
+    assert decide(state, JobOver()).ends
