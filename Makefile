@@ -62,7 +62,7 @@ check: $(READY)
 	$(BIN)/ruff format --check
 	$(BIN)/pyright
 	$(BIN)/lint-imports --no-cache
-	$(BIN)/pylint --disable=all --enable=duplicate-code --ignore-patterns='.*_pb2.*' --score=n src/headwater
+	$(BIN)/pylint --disable=all --enable=duplicate-code --ignore-patterns='.*_pb2.*' --ignore-paths='.*[.]pyi' --score=n src/headwater
 	$(BIN)/python tools/check_docs.py
 	$(BIN)/python tools/compatibility.py --check
 	$(BIN)/python tools/stubs.py --check
