@@ -186,8 +186,14 @@ def main() -> None:
             victim = process_of(linear, "worker-1")
             os.kill(victim, signal.SIGKILL)
             print(f"worker-1 of {linear}, process {victim}, was killed", flush=True)
-            until(client, linear, lambda job: all(task["phase"] == "running" for task in job["tasks"])
-                  and any(task["name"] == "worker-1" and task["attempt"] for task in job["tasks"]))  # fmt: skip
+            until(
+                client,
+                linear,
+                lambda job: (
+                    all(task["phase"] == "running" for task in job["tasks"])
+                    and any(task["name"] == "worker-1" and task["attempt"] for task in job["tasks"])
+                ),
+            )
             print("worker-1 runs again", flush=True)
 
             client.post(f"/jobs/{linear}/scale", {"workers": 3})

@@ -64,9 +64,13 @@ class Measured(keras.callbacks.Callback):
 
 measured = Measured()
 history = model.fit(
-    [user_of, item_of.astype(np.int32)], likes.astype(np.float32), batch_size=arguments.batch, epochs=arguments.epochs,
-    verbose=2, callbacks=[measured],
-)  # fmt: skip
+    [user_of, item_of.astype(np.int32)],
+    likes.astype(np.float32),
+    batch_size=arguments.batch,
+    epochs=arguments.epochs,
+    verbose=2,
+    callbacks=[measured],
+)
 before, after = measured.before, measured.after
 rows, sent = after.rows - before.rows, after.sent_bytes - before.sent_bytes
 received = after.received_bytes - before.received_bytes

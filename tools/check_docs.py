@@ -46,8 +46,11 @@ def main() -> int:
     """Checks every Markdown file that git knows of or would take."""
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"],
-        cwd=REPOSITORY, capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     targets = set(_TARGET.findall((REPOSITORY / "Makefile").read_text()))
     commands = commands_of(app)
     mistakes = [

@@ -9,10 +9,10 @@ Four choices, from the strictest to the freest:
 - `BoundedStaleness`: each gradient is an update at once, and no worker is more than s steps ahead of the slowest one
   (stale synchronous parallel: Ho et al., "More Effective Distributed ML via a Stale Synchronous Parallel Parameter
   Server", NeurIPS 2013).
-- `Asynchronous`: each gradient is an update at once, and nobody waits for anybody.
+- `Asynchronous`: each gradient is an update at once, and no worker waits for another.
 
 `decide` takes a state, an event and the time, and gives the next state, what to do, and why. It waits for nothing and
-applies nothing itself: whoever keeps the variables does, whether in graphs or elsewhere.
+applies nothing itself: the task that keeps the variables does, for graphs, Keras and JAX.
 
 Words: a *version* of the variables is the number of updates they have seen. A worker's *clock* is the number of steps
 it has ended. The *staleness* of a gradient is how many updates its variables have seen since it read them.
@@ -47,7 +47,7 @@ class Synchronous(Consistency):
     """Every update is the mean of one gradient from each worker.
 
     Attributes:
-      workers: how many must have come before the first update. Afterwards it is whoever is there.
+      workers: how many must have come before the first update. Afterwards the workers that are there count.
     """
 
     workers: int
@@ -107,7 +107,7 @@ class BoundedStaleness(Consistency):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Asynchronous(Consistency):
-    """Every gradient is an update at once, and nobody waits."""
+    """Every gradient is an update at once, and no worker waits."""
 
     def __str__(self) -> str:
         return "asynchronous"
@@ -257,7 +257,7 @@ class Joined:
 
 @dataclass(frozen=True, slots=True)
 class Arrives:
-    """``worker`` is about to begin its first step. It is no member yet: nobody waits for its first gradient."""
+    """``worker`` is about to begin its first step. It is no member yet: no worker waits for its first gradient."""
 
     worker: str
 
@@ -375,7 +375,7 @@ def decide(state: State, event: Event, now: float) -> Decision:
 
 
 def waited_for(state: State) -> tuple[str, ...]:
-    """The workers whose gradients others wait for; nobody where none waits."""
+    """The workers whose gradients others wait for; empty where none waits."""
     if not any(member.waits_since is not None for member in state.members.values()) or state.updating:
         return ()
     choice = state.choice
@@ -387,7 +387,7 @@ def waited_for(state: State) -> tuple[str, ...]:
 
 
 def waiting_text(state: State, now: float) -> str:
-    """Who waits for whom and since when, in words; empty where nobody waits."""
+    """Which worker waits for which and since when, in words; empty without waits."""
     since = [member.waits_since for member in state.members.values() if member.waits_since is not None]
     if not since:
         return ""
@@ -412,7 +412,7 @@ def _gave(state: State, worker: str, version: int, now: float) -> Decision:
         # The first worker may come before the chief has said which version there is.
         state = replace(state, version=max(state.version, version))
     staleness = max(0, state.version - version)
-    # Who comes with a step that has ended is beside the slowest now; nobody has to catch up.
+    # Who comes with a step that has ended is beside the slowest now; no worker has to catch up.
     clock = member.clock if known is None and state.members else member.clock + 1
     member = replace(member, clock=clock, waits_since=now)
     if not state.gathers:
@@ -487,7 +487,7 @@ def _restarted(state: State, version: int, again: bool, now: float) -> Decision:
 
 
 def _fresh(state: State) -> State:
-    """The state at the beginning of a version: nobody has given anything."""
+    """The state at the beginning of a version: no worker has given a gradient."""
     return replace(state, members={name: replace(member, gave=0) for name, member in state.members.items()})
 
 
@@ -508,7 +508,7 @@ def _out_of_patience(state: State, now: float) -> Decision:
 
 
 def _newcomer(state: State, now: float) -> Member:
-    """A worker that comes: where the slowest is, so that nobody waits for it to catch up."""
+    """A worker that comes: where the slowest is, so that no worker waits for it to catch up."""
     return Member(clock=min((member.clock for member in state.members.values()), default=0), busy_since=now)
 
 

@@ -176,24 +176,55 @@ half = float16
 double = float64
 
 VALUE_DTYPES: Final = (
-    float32, float64, int32, uint8, int16, int8, string, complex64, int64, bool_, qint8, quint8, qint32, qint16,
-    quint16, bfloat16, uint16, complex128, float16, resource, variant, uint32, uint64,
-)  # fmt: skip
+    float32,
+    float64,
+    int32,
+    uint8,
+    int16,
+    int8,
+    string,
+    complex64,
+    int64,
+    bool_,
+    qint8,
+    quint8,
+    qint32,
+    qint16,
+    quint16,
+    bfloat16,
+    uint16,
+    complex128,
+    float16,
+    resource,
+    variant,
+    uint32,
+    uint64,
+)
 _REFS: Final = {
     dtype: DType(f"{dtype.name}_ref", dtype.as_datatype_enum + REF_OFFSET, dtype.numpy_dtype, dtype)
     for dtype in VALUE_DTYPES
 }
 _BY_NUMBER: Final = {d.as_datatype_enum: d for d in (*VALUE_DTYPES, *_REFS.values())}
 _BY_NAME: Final = {d.name: d for d in _BY_NUMBER.values()} | {
-    "float": float32, "double": float64, "half": float16, "float_ref": _REFS[float32], "double_ref": _REFS[float64],
+    "float": float32,
+    "double": float64,
+    "half": float16,
+    "float_ref": _REFS[float32],
+    "double_ref": _REFS[float64],
     "half_ref": _REFS[float16],
-}  # fmt: skip
+}
 _BY_NUMPY: Final = {
     d.numpy_dtype: d for d in VALUE_DTYPES if not d.is_quantized and d is not resource and d is not variant
 }
 _BY_PYTHON: Final[dict[Any, DType]] = {
-    float: float32, int: int64, bool: bool_, complex: complex128, str: string, bytes: string, object: string,
-}  # fmt: skip
+    float: float32,
+    int: int64,
+    bool: bool_,
+    complex: complex128,
+    str: string,
+    bytes: string,
+    object: string,
+}
 
 
 def as_ref(dtype: DType) -> DType:

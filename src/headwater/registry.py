@@ -127,15 +127,15 @@ class OpDef:
       updates: those of ``refs`` that get a new value.
       blocking: a HOST operation that may wait for another step.
       announces: a HOST operation that tells other steps of the updates before it. It may run as soon as nothing can
-        stop these: whoever looks at the variables waits for them.
+        stop these: a reader of the variables waits for them.
       repeat: of a blocking HOST operation: ``repeat(context, run, times, *inputs, **attrs)`` has ``run`` called so
-        many times, each time when ``lower`` would not have to wait, by whoever brings that about; None where that
+        many times, each time when ``lower`` would not have to wait, by the thread that makes it so; None where that
         cannot be had.
       string_lower: NumPy twin of a PURE lowering, for tensors of strings, which run on the host.
       traced: twin of a HOST lowering, as a PURE one's, for branches and loops that are compiled.
       ref_attr: name of the attribute that lists ``refs`` where these differ from operation to operation; else empty.
       types: type attributes that a GraphDef of it carries: attribute name to the input whose type it is.
-      arguments: its inputs by name, for those who build it from Python values; empty where nobody does.
+      arguments: its inputs by name, for code that builds it from Python values; empty where none does.
     """
 
     name: str
@@ -243,7 +243,7 @@ _function_count = itertools.count()
 class HostFunction:
     """A Python function under the name by which an operation's attribute knows it, in this process.
 
-    Whoever holds this object keeps the function alive.
+    A reference to this object keeps the function alive.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:

@@ -152,9 +152,10 @@ def test_histograms_of_variables_and_gradients(page: Any, tensorboard: str) -> N
             card.first.wait_for(state="visible")
             slices = card.locator("vz-histogram-timeseries svg .histogram")
             sync_api.expect(slices).to_have_count(STEPS // 2)
-            assert all(path.count(",") > 10 for path in slices.locator("path").evaluate_all(
-                "paths => paths.map(path => path.getAttribute('d'))"
-            ))  # fmt: skip
+            assert all(
+                path.count(",") > 10
+                for path in slices.locator("path").evaluate_all("paths => paths.map(path => path.getAttribute('d'))")
+            )
     sync_api.expect(page.get_by_text("gradients", exact=True).first).to_be_visible()
     keep(page, "histograms")
 

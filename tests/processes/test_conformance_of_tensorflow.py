@@ -18,8 +18,10 @@ def test_stored_outcomes_are_tensorflows(tf1_python: Path, tmp_path: Path) -> No
     cases = sorted((FOLDER / "cases").glob("*.py"))
     subprocess.run(
         [tf1_python, "-W", "ignore", FOLDER / "run.py", tmp_path, *cases],
-        check=True, capture_output=True, env={**os.environ, "CUDA_VISIBLE_DEVICES": ""},
-    )  # fmt: skip
+        check=True,
+        capture_output=True,
+        env={**os.environ, "CUDA_VISIBLE_DEVICES": ""},
+    )
     for case in cases:
         name = case.with_suffix(".json").name
         assert json.loads((tmp_path / name).read_text()) == json.loads((FOLDER / "expected" / name).read_text()), name

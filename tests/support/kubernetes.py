@@ -71,8 +71,11 @@ class FakeKubernetes:
 
     def add_node(self, name: str, **allocatable: str) -> None:
         ready = {"type": "Ready", "status": "True"}
-        self._put("nodes", "", {"metadata": {"name": name}, "spec": {}, "status": {
-            "allocatable": allocatable, "conditions": [ready]}})  # fmt: skip
+        self._put(
+            "nodes",
+            "",
+            {"metadata": {"name": name}, "spec": {}, "status": {"allocatable": allocatable, "conditions": [ready]}},
+        )
 
     def log(self, pod: str, *lines: str) -> None:
         """The pod prints lines."""

@@ -31,7 +31,7 @@ def in_threads(bodies: list[Callable[[], Any]]) -> list[Any]:
     def run(index: int) -> None:
         try:
             results[index] = bodies[index]()
-        except BaseException as error:  # noqa: BLE001  raised again by whoever waits
+        except BaseException as error:  # noqa: BLE001  raised again by the thread that waits
             errors[index] = error
 
     threads = [threading.Thread(target=run, args=(index,), daemon=True) for index in range(len(bodies))]

@@ -43,9 +43,15 @@ class Process:
 
     def __init__(self, command: list[str], env: dict[str, str], pass_fds: tuple[int, ...] = ()) -> None:
         self._process = subprocess.Popen(
-            command, env=env, pass_fds=pass_fds, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, text=True, errors="replace",
-        )  # fmt: skip
+            command,
+            env=env,
+            pass_fds=pass_fds,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+        )
         self._lines: list[str] = []
         self._ended = False
         self._changed = threading.Condition()

@@ -25,9 +25,22 @@ TASKS = ("/job:worker/task:0", "/job:ps/task:0", "/job:ps/task:1")
 SHAPES = ((2, 3), (3, 2), (6, 1), (1, -1))
 
 VALUES = (
-    "constant", "placeholder", "default", "negate", "add", "subtract", "maximum", "host", "text", "read", "use",
-    "use_update", "reshape", "two_uses_of_a_shape", "split",
-)  # fmt: skip
+    "constant",
+    "placeholder",
+    "default",
+    "negate",
+    "add",
+    "subtract",
+    "maximum",
+    "host",
+    "text",
+    "read",
+    "use",
+    "use_update",
+    "reshape",
+    "two_uses_of_a_shape",
+    "split",
+)
 EFFECTS = ("assign", "assign_add", "group")
 
 
@@ -157,9 +170,13 @@ class _Builder:
         )
 
     def _op(
-        self, op_type: str, inputs: list[Tensor], task: int, attrs: dict[str, object] | None = None,
+        self,
+        op_type: str,
+        inputs: list[Tensor],
+        task: int,
+        attrs: dict[str, object] | None = None,
         controls: list[Operation] | None = None,
-    ) -> Operation:  # fmt: skip
+    ) -> Operation:
         device = TASKS[task] if self._placed and task >= 0 else ""
         op = self._graph.create_op(op_type, inputs, attrs, device=device, control_inputs=controls or [])
         self._ops.append(op)
@@ -182,8 +199,11 @@ class _Builder:
 
     def _add_variable(self, index: int, task: int) -> None:
         attrs = {
-            "dtype": dtypes.float32, "shape": TensorShape([SIZE]), "container": "", "shared_name": "",
-        }  # fmt: skip
+            "dtype": dtypes.float32,
+            "shape": TensorShape([SIZE]),
+            "container": "",
+            "shared_name": "",
+        }
         ref = self._op("VariableV2", [], task, attrs).outputs[0]
         self._variables.append(_Variable(task, ref))
         self._initializers.append(self._op("Assign", [ref, self._const(_vector(index + 2), task)], task))

@@ -44,9 +44,16 @@ class Slurm:
         (munge / "key").chmod(0o400)
         socket_path = munge / "socket"
         self._start(
-            "munged", "munged", "--foreground", "--force", f"--key-file={munge / 'key'}", f"--socket={socket_path}",
-            f"--pid-file={munge / 'pid'}", f"--seed-file={munge / 'seed'}", f"--log-file={munge / 'log'}",
-        )  # fmt: skip
+            "munged",
+            "munged",
+            "--foreground",
+            "--force",
+            f"--key-file={munge / 'key'}",
+            f"--socket={socket_path}",
+            f"--pid-file={munge / 'pid'}",
+            f"--seed-file={munge / 'seed'}",
+            f"--log-file={munge / 'log'}",
+        )
         kept = [stack.enter_context(bound()) for _ in range(1 + nodes)]
         controller, *ports = (sock.getsockname()[1] for sock in kept)
         host = socket.gethostname()

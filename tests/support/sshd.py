@@ -53,8 +53,15 @@ class SshHosts:
             "".join(f"[{one}]:{_PORT} {Path(f'{host_key}.pub').read_text()}" for one in self.addresses)
         )
         self.options = (
-            "-F", "none", "-p", str(_PORT), "-i", str(key), "-o", f"UserKnownHostsFile={folder / 'known'}",
-        )  # fmt: skip
+            "-F",
+            "none",
+            "-p",
+            str(_PORT),
+            "-i",
+            str(key),
+            "-o",
+            f"UserKnownHostsFile={folder / 'known'}",
+        )
         config = folder / "sshd_config"
         config.write_text(
             f"Port {_PORT}\nHostKey {host_key}\nAuthorizedKeysFile {key}.pub\nPidFile none\nUsePAM no\nStrictModes no\n"

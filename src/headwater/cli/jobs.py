@@ -27,9 +27,16 @@ if TYPE_CHECKING:
 
 DEFAULT_SERVER = "http://127.0.0.1:8470"
 _COLOURS = {
-    "succeeded": "green", "running": "cyan", "failed": "red", "queued": "yellow", "restarting": "yellow",
-    "starting": "yellow", "waiting": "yellow", "ending": "magenta", "stopped": "dim",
-}  # fmt: skip
+    "succeeded": "green",
+    "running": "cyan",
+    "failed": "red",
+    "queued": "yellow",
+    "restarting": "yellow",
+    "starting": "yellow",
+    "waiting": "yellow",
+    "ending": "magenta",
+    "stopped": "dim",
+}
 _WIDTH_WITHOUT_TERMINAL = 1000
 _NOT_REACHED, _JOB_FAILED = 1, 1
 
@@ -77,7 +84,7 @@ JobArgument = Annotated[
 
 def submit(
     file: Annotated[Path, typer.Argument(metavar="job.yaml", help="The job file.")],
-    workers: Annotated[int | None, typer.Option(help="So many workers, of the job's range.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Number of workers, within the job's range.")] = None,
     upload: Annotated[bool, typer.Option("--upload", help="Hand in the working folder, for another machine.")] = False,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Show what its tasks print until it is over.")] = False,
     values: Annotated[
@@ -145,7 +152,7 @@ def jobs(
     show_all: Annotated[bool, typer.Option("--all", "-a", help="Those that are over, too.")] = False,
     name: Annotated[str | None, typer.Option(help="Only those of this name.")] = None,
     phase: Annotated[str | None, typer.Option(help="Only those in this phase, e.g. failed.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=500, help="At most so many.")] = 100,
+    limit: Annotated[int, typer.Option(min=1, max=500, help="Maximum number of jobs.")] = 100,
     server: ServerOption = DEFAULT_SERVER,
     as_json: JsonOption = False,
 ) -> None:
@@ -187,7 +194,7 @@ def logs(
     job: JobArgument,
     task: Annotated[str | None, typer.Argument(metavar="[TASK]", help="Only this task, e.g. worker-0.")] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the job is over.")] = False,
-    tail: Annotated[int | None, typer.Option(min=0, help="Begin with the last so many lines.")] = None,
+    tail: Annotated[int | None, typer.Option(min=0, help="Number of last lines to begin with.")] = None,
     server: ServerOption = DEFAULT_SERVER,
     as_json: JsonOption = False,
 ) -> None:

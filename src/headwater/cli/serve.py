@@ -25,7 +25,9 @@ def serve(
     ] = None,
     certificate: Annotated[Path | None, typer.Option(help="A PEM file with its certificate chain.")] = None,
     key: Annotated[Path | None, typer.Option(help="A PEM file with its private key.")] = None,
-    no_auth: Annotated[bool, typer.Option("--no-auth", help="Ask nobody on this machine for a token.")] = False,
+    no_auth: Annotated[
+        bool, typer.Option("--no-auth", help="Let every user of this machine in without a token.")
+    ] = False,
     backends: Annotated[
         Path | None, typer.Option(help="A file with its backends; this machine alone unless given.")
     ] = None,
@@ -33,15 +35,15 @@ def serve(
         list[str] | None,
         typer.Option(help="A proxy's address, whose X-Forwarded-For and X-Forwarded-Proto are believed; repeatable."),
     ] = None,
-    max_running: Annotated[int, typer.Option(min=0, help="At most so many jobs run at once; 0: no bound.")] = 0,
+    max_running: Annotated[int, typer.Option(min=0, help="Maximum number of jobs that run at once; 0: no bound.")] = 0,
     keep_days: Annotated[
-        float, typer.Option(min=0, help="Jobs that are over are forgotten after so many days, logs and all; 0: never.")
+        float, typer.Option(min=0, help="Days after which jobs that are over are forgotten, with their logs; 0: never.")
     ] = 90.0,
     keep_jobs: Annotated[
-        int, typer.Option(min=0, help="At most so many jobs that are over are kept, the latest; 0: all.")
+        int, typer.Option(min=0, help="Maximum number of ended jobs that are kept, the latest ones; 0: all.")
     ] = 1000,
-    cpus: Annotated[int | None, typer.Option(min=0, help="So many of this machine's cores are for jobs.")] = None,
-    gpus: Annotated[int | None, typer.Option(min=0, help="So many of its GPUs are for jobs.")] = None,
+    cpus: Annotated[int | None, typer.Option(min=0, help="Number of this machine's cores that are for jobs.")] = None,
+    gpus: Annotated[int | None, typer.Option(min=0, help="Number of its GPUs that are for jobs.")] = None,
     log_format: Annotated[str, typer.Option(help="How its own log is written: text or json.")] = "text",
 ) -> None:
     """Runs the server that queues, starts, watches and restarts jobs. They run as the user of this server.

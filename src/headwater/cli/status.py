@@ -100,9 +100,14 @@ class ClusterWatch:
         self._before[task] = status.generation, snapshot
         known = before is not None and before[0] == status.generation
         return TaskReport(
-            task=status.task, address=address, generation=status.generation, started=status.started,
-            version=status.version, snapshot=snapshot, rates=rates(before[1], snapshot) if before and known else None,
-        )  # fmt: skip
+            task=status.task,
+            address=address,
+            generation=status.generation,
+            started=status.started,
+            version=status.version,
+            snapshot=snapshot,
+            rates=rates(before[1], snapshot) if before and known else None,
+        )
 
 
 def _snapshot(status: TaskStatus) -> Snapshot:
@@ -215,9 +220,13 @@ def _workers(reports: Sequence[TaskReport]) -> Table:
         for one in report.snapshot.workers if report.snapshot else ():
             where = f"waits for {one.waiting}" if one.waiting else "in a step" if one.in_step else "between two steps"
             table.add_row(
-                one.worker, report.task, str(one.steps), f"{one.idle_s:.0f} s ago", where,
+                one.worker,
+                report.task,
+                str(one.steps),
+                f"{one.idle_s:.0f} s ago",
+                where,
                 Text("behind" if one.behind else "", "red"),
-            )  # fmt: skip
+            )
     return table
 
 

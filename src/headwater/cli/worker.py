@@ -66,7 +66,7 @@ def _registrar(address: str, security: Security) -> str:
     data = status.details.get(SNAPSHOT_DETAIL)
     cluster = Snapshot.decode(data).cluster if data is not None else {}
     if not cluster:
-        raise ValueError(f"{status.task} at {address} runs Headwater {status.version}, which nobody can join")
+        raise ValueError(f"{status.task} at {address} runs Headwater {status.version}, which no worker can join")
     return cluster[min(cluster, key=lambda name: (TaskName.parse(name).job != "ps", TaskName.parse(name)))]
 
 

@@ -5,7 +5,7 @@ started anew claims the place of its former life. A worker that an earlier clust
 for its address book still names the parameter servers of the present one; so does the far side of a network that was
 parted. The rule:
 
-1. A place that nobody has, or whose holder has no connection any more, goes to the one who asks.
+1. A free place, or one whose holder has no connection any more, goes to the task that asks.
 2. Of two that live, one whose own address book puts it where the cluster has that place prevails over one whose does
    not: that one is of another cluster.
 3. Else the one that was started later prevails: the other one was left behind.
@@ -58,7 +58,7 @@ def decide(holder: Claim | None, newcomer: Claim, *, connected: bool, address: s
     """Who has a place from now on.
 
     Args:
-      holder: who has had it; None: nobody.
+      holder: the task that has had it; None: no task.
       newcomer: who asks for it.
       connected: whether the holder is still connected.
       address: where the cluster has the place; empty where it does not have it.

@@ -22,7 +22,7 @@ from headwater.cluster.names import TaskName
 from headwater.cluster.spec import ClusterSpec
 
 VARIABLE = "TF_CONFIG"
-#: A job whose tasks need no place in the cluster: it reads checkpoints and talks to nobody.
+#: A job whose tasks need no place in the cluster: it reads checkpoints and talks to no other task.
 EVALUATOR = "evaluator"
 _MAX_CHARACTERS = 16 << 20
 

@@ -73,9 +73,15 @@ class SimpleClusterResolver(ClusterResolver):
     """
 
     def __init__(
-        self, cluster_spec: ClusterSpec, master: str = "", task_type: str | None = None, task_id: int | None = None,
-        environment: str = "", num_accelerators: Mapping[str, int] | None = None, rpc_layer: str | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        cluster_spec: ClusterSpec,
+        master: str = "",
+        task_type: str | None = None,
+        task_id: int | None = None,
+        environment: str = "",
+        num_accelerators: Mapping[str, int] | None = None,
+        rpc_layer: str | None = None,
+    ) -> None:
         if not isinstance(cluster_spec, ClusterSpec):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TypeError("cluster_spec must be a `tf.train.ClusterSpec`.")
         self._spec = cluster_spec
@@ -109,9 +115,12 @@ class TFConfigClusterResolver(ClusterResolver):
     """
 
     def __init__(
-        self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None,
+        self,
+        task_type: str | None = None,
+        task_id: int | None = None,
+        rpc_layer: str | None = None,
         environment: str | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         found = self._read()
         task = found.task if found else None
         rest: Mapping[str, Any] = found.rest if found else {}
@@ -148,10 +157,15 @@ class SlurmClusterResolver(ClusterResolver):
     """
 
     def __init__(
-        self, jobs: Mapping[str, int] | None = None, port_base: int = 8888, gpus_per_node: int | None = None,
-        gpus_per_task: int | None = None, tasks_per_node: int | Sequence[int] | None = None, auto_set_gpu: bool = True,
+        self,
+        jobs: Mapping[str, int] | None = None,
+        port_base: int = 8888,
+        gpus_per_node: int | None = None,
+        gpus_per_task: int | None = None,
+        tasks_per_node: int | Sequence[int] | None = None,
+        auto_set_gpu: bool = True,
         rpc_layer: str = "grpc",
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._rank = _number("SLURM_PROCID")
         nodes = expand_nodes(_first_set("SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST"))
         if tasks_per_node is None:
@@ -286,9 +300,12 @@ class KubernetesClusterResolver(ClusterResolver):
     """
 
     def __init__(
-        self, job_to_label_mapping: Mapping[str, Sequence[str]] | None = None, tf_server_port: int = 8470,
-        rpc_layer: str = "grpc", override_client: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        job_to_label_mapping: Mapping[str, Sequence[str]] | None = None,
+        tf_server_port: int = 8470,
+        rpc_layer: str = "grpc",
+        override_client: Any = None,
+    ) -> None:
         self._labels = dict(job_to_label_mapping or {"worker": ["job-name=tensorflow"]})
         self._port = tf_server_port
         self._client = override_client

@@ -6,7 +6,7 @@ from __future__ import annotations
 LISTEN_FDS = "HEADWATER_LISTEN_FDS"
 #: How many workers a cluster may have, with those that join it while it runs.
 MAX_WORKERS = "HEADWATER_MAX_WORKERS"
-#: ``1`` lets a server start that anybody who reaches it can use.
+#: ``1`` lets a server start that every program that reaches it can use.
 INSECURE = "HEADWATER_INSECURE"
 #: A secret that a launcher made for the tasks that it starts. Unlike ``HEADWATER_TOKEN``, it counts on loopback only,
 #: and other programs of the same user are let in as well.

@@ -26,10 +26,10 @@ Array = NDArray[Any]
 
 #: Vectors of fewer bytes travel whole.
 WHOLE_BELOW_BYTES = 1 << 15
-#: More than this cannot be left to the network's buffers while nobody receives, in bytes.
+#: More than this cannot be left to the network's buffers while no task receives, in bytes.
 _BUFFERED_BYTES = 1 << 14
 _ALIGNED = 16
-#: Who waits for another process says so once in so many seconds.
+#: Interval, in seconds, at which a process that waits for another says so.
 REPORT_S = 15.0
 _log = logging.getLogger("headwater")
 
@@ -39,7 +39,7 @@ class LostPeerError(UnavailableError):
 
     Attributes:
       task: which.
-      exit_code: what a process should end with that has nothing else to do: whoever started it shall start it again.
+      exit_code: what a process should end with that has nothing else to do: its launcher shall start it again.
     """
 
     exit_code = 75
@@ -55,7 +55,7 @@ class Collective:
     Args:
       rank: which of the processes this is.
       names: of all processes, for people, by rank.
-      channels: one to each other process, by rank. Whoever finds out that a process is gone though its channel stands
+      channels: one to each other process, by rank. A task that finds a process gone though its channel stands
         breaks that off; one that merely takes long is waited for.
     """
 

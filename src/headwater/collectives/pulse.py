@@ -63,9 +63,14 @@ class Pulse:
 
         wanted = Identity(task=task, generation=0)
         lifeline = self._lifelines[rank] = Lifeline(
-            address, me=self._me, wanted=wanted, security=self._security, on_change=changed,
-            silence_s=max(_LEAST_S, self._lost_after_s), stopped_s=self._lost_after_s,
-        )  # fmt: skip
+            address,
+            me=self._me,
+            wanted=wanted,
+            security=self._security,
+            on_change=changed,
+            silence_s=max(_LEAST_S, self._lost_after_s),
+            stopped_s=self._lost_after_s,
+        )
         lifeline.start()
 
     def close(self) -> None:

@@ -18,11 +18,20 @@ from headwater.functional.tables import (
 )
 
 __all__ = [
-    "HashTable", "IdTableWithHashBuckets", "KeyValueTensorInitializer", "MutableHashTable",
-    "TextFileIdTableInitializer", "TextFileIndex", "TextFileInitializer", "TextFileStringTableInitializer",
-    "index_table_from_file", "index_table_from_tensor", "index_to_string_table_from_file",
-    "index_to_string_table_from_tensor", "string_to_index_table_from_file",
-]  # fmt: skip
+    "HashTable",
+    "IdTableWithHashBuckets",
+    "KeyValueTensorInitializer",
+    "MutableHashTable",
+    "TextFileIdTableInitializer",
+    "TextFileIndex",
+    "TextFileInitializer",
+    "TextFileStringTableInitializer",
+    "index_table_from_file",
+    "index_table_from_tensor",
+    "index_to_string_table_from_file",
+    "index_to_string_table_from_tensor",
+    "string_to_index_table_from_file",
+]
 
 string_to_index_table_from_file = index_table_from_file
 
@@ -32,9 +41,13 @@ class HashTable(tables.StaticHashTable):
 
 
 def index_table_from_tensor(
-    mapping: Any, num_oov_buckets: int = 0, default_value: int = -1, hasher_spec: Any = None, dtype: Any = None,
+    mapping: Any,
+    num_oov_buckets: int = 0,
+    default_value: int = -1,
+    hasher_spec: Any = None,
+    dtype: Any = None,
     name: str | None = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """A table that gives each element of a vector its place in it."""
     more = {} if dtype is None else {"dtype": dtype}
     return tables.index_table_from_tensor(mapping, num_oov_buckets, default_value, hasher_spec, name=name, **more)

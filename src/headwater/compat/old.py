@@ -27,9 +27,14 @@ def concat(values: Any, axis: Any = None, name: str = "concat", concat_dim: Any 
 
 
 def split(
-    value: Any = None, num_or_size_splits: Any = None, axis: Any = 0, num: int | None = None, name: str = "split",
-    split_dim: Any = None, num_split: int | None = None,
-) -> list[Tensor]:  # fmt: skip
+    value: Any = None,
+    num_or_size_splits: Any = None,
+    axis: Any = 0,
+    num: int | None = None,
+    name: str = "split",
+    split_dim: Any = None,
+    num_split: int | None = None,
+) -> list[Tensor]:
     """``split(value, parts, axis)``, or ``split(axis, parts, value)`` as before 1.0."""
     if num_split is not None:
         num_or_size_splits = num_split

@@ -37,9 +37,13 @@ def image_summary(
 
 
 def audio_summary(
-    tag: Any, tensor: Any, sample_rate: Any, max_outputs: int = 3, collections: Sequence[Any] | None = None,
+    tag: Any,
+    tensor: Any,
+    sample_rate: Any,
+    max_outputs: int = 3,
+    collections: Sequence[Any] | None = None,
     name: str | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """The first sounds of a batch."""
     made = one("AudioSummaryV2", tag, tensor, sample_rate, max_outputs=max_outputs, name=name)
     return _collected(made, collections)

@@ -6,9 +6,12 @@ import inspect
 import os
 
 __all__ = [
-    "get_data_files_path", "get_path_to_datafile", "get_root_dir_with_all_resources", "load_resource",
+    "get_data_files_path",
+    "get_path_to_datafile",
+    "get_root_dir_with_all_resources",
+    "load_resource",
     "readahead_file_path",
-]  # fmt: skip
+]
 
 
 def _caller() -> str:

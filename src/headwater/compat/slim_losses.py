@@ -15,10 +15,21 @@ from headwater.functional.weighted_losses import (
 from headwater.graph.operation import Tensor
 
 __all__ = [
-    "absolute_difference", "add_loss", "compute_weighted_loss", "cosine_distance", "get_losses",
-    "get_regularization_losses", "get_total_loss", "hinge_loss", "log_loss", "mean_pairwise_squared_error",
-    "mean_squared_error", "sigmoid_cross_entropy", "softmax_cross_entropy", "sparse_softmax_cross_entropy",
-]  # fmt: skip
+    "absolute_difference",
+    "add_loss",
+    "compute_weighted_loss",
+    "cosine_distance",
+    "get_losses",
+    "get_regularization_losses",
+    "get_total_loss",
+    "hinge_loss",
+    "log_loss",
+    "mean_pairwise_squared_error",
+    "mean_squared_error",
+    "sigmoid_cross_entropy",
+    "softmax_cross_entropy",
+    "sparse_softmax_cross_entropy",
+]
 
 
 def absolute_difference(predictions: Any, labels: Any = None, weights: Any = 1.0, scope: str | None = None) -> Tensor:
@@ -27,9 +38,13 @@ def absolute_difference(predictions: Any, labels: Any = None, weights: Any = 1.0
 
 
 def cosine_distance(
-    predictions: Any, labels: Any = None, axis: int | None = None, weights: Any = 1.0, scope: str | None = None,
+    predictions: Any,
+    labels: Any = None,
+    axis: int | None = None,
+    weights: Any = 1.0,
+    scope: str | None = None,
     dim: int | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """``tf.losses.cosine_distance``."""
     return weighted_losses.cosine_distance(labels, predictions, axis, weights, scope, dim=dim)
 

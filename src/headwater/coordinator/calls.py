@@ -52,9 +52,11 @@ class Registry:
         """
         if name not in self._functions:
             raise NotFoundError(
-                None, None, f"this worker's program has not registered {name!r} before it began to serve; put "
+                None,
+                None,
+                f"this worker's program has not registered {name!r} before it began to serve; put "
                 "@coordinator.register before the function, above the first schedule()",
-            )  # fmt: skip
+            )
         return self._functions[name]
 
     def dataset(self, number: int) -> Any:

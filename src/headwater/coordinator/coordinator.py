@@ -243,9 +243,12 @@ class ClusterCoordinator:
             while not self._changed.wait_for(lambda: not self._queue and not self._running, _SAY_EVERY_S):
                 _log.warning(
                     "The coordinator waits for %d functions, of which %d are with a worker; %d of these workers are "
-                    "connected: %s", len(self._queue) + self._running, self._running, self._connected,
+                    "connected: %s",
+                    len(self._queue) + self._running,
+                    self._running,
+                    self._connected,
                     ", ".join(sorted(self._workers)),
-                )  # fmt: skip
+                )
             self._raise_error()
         self._strategy.sync_models()
 

@@ -159,19 +159,21 @@ def _padded(values: Sequence[Array], shape: Sequence[int], padding: Any) -> Arra
     for value in values:
         if value.ndim != rank:
             raise InvalidArgumentError(
-                None, None,
+                None,
+                None,
                 f"All elements in a batch must have the same rank as the padded shape: expected rank {rank} but got "
                 f"element with rank {value.ndim}",
-            )  # fmt: skip
+            )
     sizes = [max(value.shape[i] for value in values) if want < 0 else want for i, want in enumerate(shape)]
     out = np.empty((len(values), *sizes), values[0].dtype)
     out[...] = padding[()] if is_array(padding) else padding
     for index, value in enumerate(values):
         if any(have > room for have, room in zip(value.shape, sizes, strict=True)):
             raise DataLossError(
-                None, None,
+                None,
+                None,
                 f"Attempted to pad to a smaller size than the input element: {list(value.shape)} into {sizes}.",
-            )  # fmt: skip
+            )
         out[(index, *(slice(0, have) for have in value.shape))] = value if value.ndim else value[()]
     return out
 
@@ -205,7 +207,9 @@ def _rows(element: Element) -> int:
     counts = {len(column) if column.ndim else -1 for column in element}
     if len(counts) != 1 or -1 in counts:
         raise InvalidArgumentError(
-            None, None, f"unbatch: components have shapes {[list(column.shape) for column in element]}; they must have "
+            None,
+            None,
+            f"unbatch: components have shapes {[list(column.shape) for column in element]}; they must have "
             "equal first dimensions",
-        )  # fmt: skip
+        )
     return counts.pop()

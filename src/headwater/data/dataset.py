@@ -111,9 +111,14 @@ class Dataset:
 
     @classmethod
     def from_generator(
-        cls, generator: Callable[..., Any], output_types: Structure = None, output_shapes: Structure = None,
-        args: Sequence[Any] | None = None, output_signature: Structure = None, name: str | None = None,
-    ) -> Any:  # fmt: skip
+        cls,
+        generator: Callable[..., Any],
+        output_types: Structure = None,
+        output_shapes: Structure = None,
+        args: Sequence[Any] | None = None,
+        output_signature: Structure = None,
+        name: str | None = None,
+    ) -> Any:
         """What ``generator(*args)`` gives, called anew each time the dataset is gone over.
 
         Args:
@@ -204,9 +209,12 @@ class Dataset:
 
     @classmethod
     def sample_from_datasets(
-        cls, datasets: Sequence[Dataset], weights: Any = None, seed: int | None = None,
+        cls,
+        datasets: Sequence[Dataset],
+        weights: Any = None,
+        seed: int | None = None,
         stop_on_empty_dataset: bool = False,
-    ) -> Any:  # fmt: skip
+    ) -> Any:
         """Each next element from one of ``datasets``, drawn with ``weights``."""
         even = [1.0 / len(datasets)] * len(datasets)
         first, second = cls._seeds(seed)
@@ -222,9 +230,10 @@ class Dataset:
     ) -> Any:
         """Each next element from the one of ``datasets`` whose number ``choice_dataset`` gives."""
         node = Picked(
-            selector=choice_dataset.node, inputs=tuple(item.node for item in datasets),
+            selector=choice_dataset.node,
+            inputs=tuple(item.node for item in datasets),
             skip_empty=not stop_on_empty_dataset,
-        )  # fmt: skip
+        )
         return datasets[0].changed(node)
 
     # Order and number -------------------------------------------------------------------------------------------------
@@ -260,9 +269,12 @@ class Dataset:
         return self.changed(Shard(input=self.node, count=count, index=place))
 
     def shuffle(
-        self, buffer_size: Any, seed: int | None = None, reshuffle_each_iteration: bool | None = None,
+        self,
+        buffer_size: Any,
+        seed: int | None = None,
+        reshuffle_each_iteration: bool | None = None,
         name: str | None = None,
-    ) -> Self:  # fmt: skip
+    ) -> Self:
         """The elements in random order: each next one is drawn from the ``buffer_size`` first that are left.
 
         Args:
@@ -273,10 +285,13 @@ class Dataset:
         first, second = self._seeds(seed)
         return self.changed(
             Shuffle(
-                input=self.node, buffer_size=self.as_value(buffer_size, int64), seed=first, seed2=second,
+                input=self.node,
+                buffer_size=self.as_value(buffer_size, int64),
+                seed=first,
+                seed2=second,
                 reshuffle=reshuffle_each_iteration is not False,
             )
-        )  # fmt: skip
+        )
 
     @classmethod
     def _seeds(cls, seed: Any) -> tuple[Any, Any]:
@@ -331,9 +346,13 @@ class Dataset:
     # Batches ----------------------------------------------------------------------------------------------------------
 
     def batch(
-        self, batch_size: Any, drop_remainder: Any = False, num_parallel_calls: Any = None,
-        deterministic: bool | None = None, name: str | None = None,
-    ) -> Self:  # fmt: skip
+        self,
+        batch_size: Any,
+        drop_remainder: Any = False,
+        num_parallel_calls: Any = None,
+        deterministic: bool | None = None,
+        name: str | None = None,
+    ) -> Self:
         """``batch_size`` elements each as one, stacked.
 
         Args:
@@ -342,15 +361,20 @@ class Dataset:
         del num_parallel_calls, deterministic, name
         return self.changed(
             Batch(
-                input=self.node, batch_size=self.as_value(batch_size, int64),
+                input=self.node,
+                batch_size=self.as_value(batch_size, int64),
                 drop_remainder=self.as_value(drop_remainder, bool_),
             )
-        )  # fmt: skip
+        )
 
     def padded_batch(
-        self, batch_size: Any, padded_shapes: Structure = None, padding_values: Structure = None,
-        drop_remainder: Any = False, name: str | None = None,
-    ) -> Self:  # fmt: skip
+        self,
+        batch_size: Any,
+        padded_shapes: Structure = None,
+        padding_values: Structure = None,
+        drop_remainder: Any = False,
+        name: str | None = None,
+    ) -> Self:
         """As `batch`, of elements that are filled up to one shape.
 
         Args:
@@ -387,10 +411,13 @@ class Dataset:
             ]
         return self.changed(
             PaddedBatch(
-                input=self.node, batch_size=self.as_value(batch_size, int64), shapes=tuple(shapes),
-                padding=tuple(fillings), drop_remainder=self.as_value(drop_remainder, bool_),
+                input=self.node,
+                batch_size=self.as_value(batch_size, int64),
+                shapes=tuple(shapes),
+                padding=tuple(fillings),
+                drop_remainder=self.as_value(drop_remainder, bool_),
             )
-        )  # fmt: skip
+        )
 
     def _padded_shape(self, shape: Any) -> Any:
         if hasattr(shape, "as_dims") and shape.as_dims is None:
@@ -423,19 +450,24 @@ class Dataset:
         """
         del name
         node = Windows(
-            input=self.node, size=self.as_value(size, int64),
+            input=self.node,
+            size=self.as_value(size, int64),
             shift=self.as_value(size if shift is None else shift, int64),
-            stride=self.as_value(stride, int64), drop_remainder=self.as_value(drop_remainder, bool_),
-        )  # fmt: skip
+            stride=self.as_value(stride, int64),
+            drop_remainder=self.as_value(drop_remainder, bool_),
+        )
         specs = self.node.specs
         return self.changed(node, nest.pack(self._structure, [Nested(None, (spec,)) for spec in specs]))
 
     # Functions --------------------------------------------------------------------------------------------------------
 
     def map(
-        self, map_func: Callable[..., Any], num_parallel_calls: Any = None, deterministic: bool | None = None,
+        self,
+        map_func: Callable[..., Any],
+        num_parallel_calls: Any = None,
+        deterministic: bool | None = None,
         name: str | None = None,
-    ) -> Any:  # fmt: skip
+    ) -> Any:
         """What ``map_func`` gives for each element, in order.
 
         Args:
@@ -467,9 +499,14 @@ class Dataset:
         return self.interleaved(map_func, 1, 1, "flat_map")
 
     def interleave(
-        self, map_func: Callable[..., Any], cycle_length: Any = AUTOTUNE, block_length: Any = 1,
-        num_parallel_calls: Any = None, deterministic: bool | None = None, name: str | None = None,
-    ) -> Any:  # fmt: skip
+        self,
+        map_func: Callable[..., Any],
+        cycle_length: Any = AUTOTUNE,
+        block_length: Any = 1,
+        num_parallel_calls: Any = None,
+        deterministic: bool | None = None,
+        name: str | None = None,
+    ) -> Any:
         """The elements of the datasets that ``map_func`` gives, ``block_length`` each of ``cycle_length`` in turn."""
         del num_parallel_calls, deterministic, name
         cycle = (
@@ -484,9 +521,13 @@ class Dataset:
         if not isinstance(result, Dataset):
             raise TypeError(f"`map_func` must return a `Dataset` object; that of {kind} gave {result!r}.")
         node = Interleave(
-            input=self.node, function=made, of=result.node.specs, cycle_length=self.as_value(cycle, int64),
-            block_length=self.as_value(block, int64), reads_files=reads_files(result.node),
-        )  # fmt: skip
+            input=self.node,
+            function=made,
+            of=result.node.specs,
+            cycle_length=self.as_value(cycle, int64),
+            block_length=self.as_value(block, int64),
+            reads_files=reads_files(result.node),
+        )
         return self.changed(node, result._structure)
 
     def scan(self, initial_state: Structure, scan_func: Callable[..., Any], name: str | None = None) -> Any:

@@ -16,9 +16,12 @@ Transformation = Callable[[Dataset], Any]
 
 
 def map_and_batch(
-    map_func: Callable[..., Any], batch_size: Any, num_parallel_batches: Any = None, drop_remainder: Any = False,
+    map_func: Callable[..., Any],
+    batch_size: Any,
+    num_parallel_batches: Any = None,
+    drop_remainder: Any = False,
     num_parallel_calls: Any = None,
-) -> Transformation:  # fmt: skip
+) -> Transformation:
     """`Dataset.map`, then `Dataset.batch`."""
     del num_parallel_batches
     return lambda dataset: dataset.map(map_func, num_parallel_calls).batch(batch_size, drop_remainder)
@@ -30,9 +33,13 @@ def shuffle_and_repeat(buffer_size: Any, count: Any = None, seed: int | None = N
 
 
 def parallel_interleave(
-    map_func: Callable[..., Any], cycle_length: Any, block_length: Any = 1, sloppy: Any = False,
-    buffer_output_elements: Any = None, prefetch_input_elements: Any = None,
-) -> Transformation:  # fmt: skip
+    map_func: Callable[..., Any],
+    cycle_length: Any,
+    block_length: Any = 1,
+    sloppy: Any = False,
+    buffer_output_elements: Any = None,
+    prefetch_input_elements: Any = None,
+) -> Transformation:
     """`Dataset.interleave`. The order is always that of the cycle."""
     del sloppy, buffer_output_elements, prefetch_input_elements
     return lambda dataset: dataset.interleave(map_func, cycle_length, block_length)

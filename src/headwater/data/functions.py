@@ -96,7 +96,7 @@ def rows_or_each(function: Function, context: Context, block: Block, index: int)
     """What ``function`` gives for a block. An element that fails stops those behind it and none before it."""
     try:
         found = function.rows(context, block)
-    except Exception as error:  # which element it was, and what comes before, is found one by one
+    except Exception as error:  # which element it was, and the elements before it, are found one by one
         if len(block[0]) == 1:
             error.add_note(f"in {function.name} of element {index}")
             raise

@@ -178,10 +178,11 @@ def stack(values: Sequence[Any], label: str, component: int = 0) -> Array:
 def _check_shape(first: Array, other: Array, label: str, component: int) -> None:
     if first.shape != other.shape:
         raise InvalidArgumentError(
-            None, None,
+            None,
+            None,
             f"{label}: Cannot batch tensors with different shapes in component {component}. First element had shape "
             f"{list(first.shape)} and a later one had shape {list(other.shape)}.",
-        )  # fmt: skip
+        )
 
 
 @contextmanager

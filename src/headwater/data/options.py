@@ -92,12 +92,25 @@ class OptimizationOptions(_Settings):
 
     _defaults = dict.fromkeys(
         (
-            "apply_default_optimizations", "autotune", "autotune_buffers", "autotune_cpu_budget", "autotune_ram_budget",
-            "filter_fusion", "filter_with_random_uniform_fusion", "hoist_random_uniform", "inject_prefetch",
-            "map_and_batch_fusion", "map_and_filter_fusion", "map_fusion", "map_parallelization", "map_vectorization",
-            "noop_elimination", "parallel_batch", "shuffle_and_repeat_fusion",
+            "apply_default_optimizations",
+            "autotune",
+            "autotune_buffers",
+            "autotune_cpu_budget",
+            "autotune_ram_budget",
+            "filter_fusion",
+            "filter_with_random_uniform_fusion",
+            "hoist_random_uniform",
+            "inject_prefetch",
+            "map_and_batch_fusion",
+            "map_and_filter_fusion",
+            "map_fusion",
+            "map_parallelization",
+            "map_vectorization",
+            "noop_elimination",
+            "parallel_batch",
+            "shuffle_and_repeat_fusion",
         )
-    )  # fmt: skip
+    )
 
 
 class ThreadingOptions(_Settings):

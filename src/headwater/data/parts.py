@@ -132,9 +132,7 @@ def _of_own_rows(batch: Batch, count: int, index: int, context: Context) -> Iter
     # What is below must be asked as it would be for whole batches: a shuffle's order may depend on that.
     ask = rows_at_once(batch.input, size) if batch.input.columnar else size
     found: deque[int] = deque()
-    node: Node = _OwnRows(
-        input=below, size=size, drop=drop, ask=ask, count=count, index=index, found=found
-    )  # fmt: skip
+    node: Node = _OwnRows(input=below, size=size, drop=drop, ask=ask, count=count, index=index, found=found)
     for function in reversed(functions):
         node = function.with_input(node)
     rows = _joined_rows if node.columnar else _stacked_rows

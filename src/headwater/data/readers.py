@@ -26,16 +26,21 @@ class TFRecordDataset(Dataset):
     """
 
     def __init__(
-        self, filenames: Any, compression_type: Any = None, buffer_size: Any = None, num_parallel_reads: Any = None,
+        self,
+        filenames: Any,
+        compression_type: Any = None,
+        buffer_size: Any = None,
+        num_parallel_reads: Any = None,
         name: str | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         del name
 
         def read(names: Any) -> Node:
             return Records(
-                filenames=names, compression_type=self.as_value(compression_type or "", string),
+                filenames=names,
+                compression_type=self.as_value(compression_type or "", string),
                 buffer_size=self.as_value(buffer_size or 0, int64),
-            )  # fmt: skip
+            )
 
         _read_files(self, filenames, read, num_parallel_reads)
 
@@ -44,16 +49,21 @@ class TextLineDataset(Dataset):
     """The lines of text files, one file after the other. The arguments are those of `TFRecordDataset`."""
 
     def __init__(
-        self, filenames: Any, compression_type: Any = None, buffer_size: Any = None, num_parallel_reads: Any = None,
+        self,
+        filenames: Any,
+        compression_type: Any = None,
+        buffer_size: Any = None,
+        num_parallel_reads: Any = None,
         name: str | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         del name
 
         def read(names: Any) -> Node:
             return Lines(
-                filenames=names, compression_type=self.as_value(compression_type or "", string),
+                filenames=names,
+                compression_type=self.as_value(compression_type or "", string),
                 buffer_size=self.as_value(buffer_size or 0, int64),
-            )  # fmt: skip
+            )
 
         _read_files(self, filenames, read, num_parallel_reads)
 
@@ -68,18 +78,27 @@ class FixedLengthRecordDataset(Dataset):
     """
 
     def __init__(
-        self, filenames: Any, record_bytes: Any, header_bytes: Any = None, footer_bytes: Any = None,
-        buffer_size: Any = None, compression_type: Any = None, num_parallel_reads: Any = None, name: str | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        filenames: Any,
+        record_bytes: Any,
+        header_bytes: Any = None,
+        footer_bytes: Any = None,
+        buffer_size: Any = None,
+        compression_type: Any = None,
+        num_parallel_reads: Any = None,
+        name: str | None = None,
+    ) -> None:
         del name
 
         def read(names: Any) -> Node:
             return FixedLengthRecords(
-                filenames=names, header_bytes=self.as_value(header_bytes or 0, int64),
-                record_bytes=self.as_value(record_bytes, int64), footer_bytes=self.as_value(footer_bytes or 0, int64),
+                filenames=names,
+                header_bytes=self.as_value(header_bytes or 0, int64),
+                record_bytes=self.as_value(record_bytes, int64),
+                footer_bytes=self.as_value(footer_bytes or 0, int64),
                 buffer_size=self.as_value(buffer_size or 0, int64),
                 compression_type=self.as_value(compression_type or "", string),
-            )  # fmt: skip
+            )
 
         _read_files(self, filenames, read, num_parallel_reads)
 

@@ -47,10 +47,11 @@ def sharded(node: Node, count: int, index: int, policy: AutoShardPolicy = AutoSh
         if policy is AutoShardPolicy.FILE:
             what = "the dataset reads no files" if files is None else f"the dataset reads {files} file(s)"
             raise NotFoundError(
-                None, None,
+                None,
+                None,
                 f"auto_shard_policy FILE cannot give each of {count} workers a file: {what}; use more files, or the "
                 "policy DATA",
-            )  # fmt: skip
+            )
     return _shard(node, count, index)
 
 

@@ -234,9 +234,13 @@ class FixedLengthRecords(_Files):
     """
 
     values = {
-        "filenames": string, "header_bytes": int64, "record_bytes": int64, "footer_bytes": int64, "buffer_size": int64,
+        "filenames": string,
+        "header_bytes": int64,
+        "record_bytes": int64,
+        "footer_bytes": int64,
+        "buffer_size": int64,
         "compression_type": string,
-    }  # fmt: skip
+    }
     header_bytes: Any
     record_bytes: Any
     footer_bytes: Any
@@ -252,10 +256,11 @@ class FixedLengthRecords(_Files):
                 excess = (stat(path).length - header - footer) % length if bits is None else 0
                 if excess:
                     raise InvalidArgumentError(
-                        None, None,
+                        None,
+                        None,
                         f"Excess bytes at the end of {path}: what is between header_bytes={header} and "
                         f"footer_bytes={footer} is no multiple of record_bytes={length}",
-                    )  # fmt: skip
+                    )
                 _read_exactly(source, header)
                 held = b""
                 while True:

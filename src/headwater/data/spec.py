@@ -16,7 +16,7 @@ class TensorSpec:
     Args:
       shape: anything `headwater.shapes.as_shape` takes; None for an unknown one.
       dtype: element type.
-      name: for whoever wants to call it something.
+      name: for messages.
     """
 
     __slots__ = ("_dtype", "_name", "_shape")

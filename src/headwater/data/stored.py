@@ -81,10 +81,11 @@ class StoredCache(Wrapper):
             components = int(reader.read(_COMPONENTS))
             if components != len(self.specs):
                 raise DataLossError(
-                    None, None,
+                    None,
+                    None,
                     f"{self._prefix} holds elements of {components} components, not {len(self.specs)}: it is the "
                     "cache of another dataset; delete it, or give cache() another file name",
-                )  # fmt: skip
+                )
             in_blocks = bool(reader.read(_BLOCKS))
             for number in range(int(reader.read(_COUNT))):
                 yield in_blocks, tuple(reader.read(f"{number}/{component}") for component in range(components))

@@ -46,7 +46,7 @@ def map_structure(function: Callable[[Any], Any], structure: Any) -> Any:
 
 
 def plain_lists(value: Any) -> Any:
-    """What a function returned, with its lists, which are tuples to whoever returns several things, as tuples."""
+    """What a function returned, with its lists, which stand for several results, as tuples."""
     return tuple(value) if isinstance(value, list) else value  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
 
 

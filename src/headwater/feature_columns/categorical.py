@@ -70,9 +70,12 @@ class VocabularyListColumn(_Keyed):
     def numbered(self, tensor: SparseTensor) -> SparseTensor:
         integer = self.kind.is_integer
         table = tables.index_table_from_tensor(
-            list(self.vocabulary), self.num_oov_buckets, self.default_value,
-            dtype=dtypes.int64 if integer else self.kind, name=f"{self.key}_lookup",
-        )  # fmt: skip
+            list(self.vocabulary),
+            self.num_oov_buckets,
+            self.default_value,
+            dtype=dtypes.int64 if integer else self.kind,
+            name=f"{self.key}_lookup",
+        )
         return table.lookup(_with_values(tensor, math.to_int64(tensor.values)) if integer else tensor)
 
 
@@ -97,9 +100,13 @@ class VocabularyFileColumn(_Keyed):
     def numbered(self, tensor: SparseTensor) -> SparseTensor:
         integer = self.kind.is_integer
         table = tables.index_table_from_file(
-            self.file, self.num_oov_buckets, self.size, self.default_value,
-            key_dtype=dtypes.int64 if integer else self.kind, name=f"{self.key}_lookup",
-        )  # fmt: skip
+            self.file,
+            self.num_oov_buckets,
+            self.size,
+            self.default_value,
+            key_dtype=dtypes.int64 if integer else self.kind,
+            name=f"{self.key}_lookup",
+        )
         return table.lookup(_with_values(tensor, math.to_int64(tensor.values)) if integer else tensor)
 
 
@@ -196,10 +203,15 @@ class CrossedColumn(CategoricalColumn):
                 dense.append(found if found.dtype.base_dtype == dtypes.string else math.to_int64(found))
         inputs = [p.indices for p in parts] + [p.values for p in parts] + [p.dense_shape for p in parts] + dense
         attrs = {
-            "N": len(parts), "hashed_output": True, "num_buckets": self.hash_bucket_size, "hash_key": self.hash_key,
-            "out_type": dtypes.int64, "internal_type": dtypes.string,
-            "sparse_types": tuple(p.dtype for p in parts), "dense_types": tuple(t.dtype.base_dtype for t in dense),
-        }  # fmt: skip
+            "N": len(parts),
+            "hashed_output": True,
+            "num_buckets": self.hash_bucket_size,
+            "hash_key": self.hash_key,
+            "out_type": dtypes.int64,
+            "internal_type": dtypes.string,
+            "sparse_types": tuple(p.dtype for p in parts),
+            "dense_types": tuple(t.dtype.base_dtype for t in dense),
+        }
         outputs = get_default_graph().create_op("SparseCross", inputs, attrs).outputs
         return SparseTensor(outputs[0], outputs[1], outputs[2])
 
@@ -245,7 +257,7 @@ def categorical_column_with_vocabulary_list(
 
     Args:
       default_value: the number of what is not in it.
-      num_oov_buckets: so many further numbers for that, in place of ``default_value``.
+      num_oov_buckets: number of further numbers for that, in place of ``default_value``.
 
     Raises:
       ValueError: an empty list, one with duplicates, both of the last two, or a type that does not fit.
@@ -271,9 +283,13 @@ def _check_oov(key: str, default_value: int | None, num_oov_buckets: int) -> Non
 
 
 def categorical_column_with_vocabulary_file(
-    key: str, vocabulary_file: str, vocabulary_size: int | None = None, num_oov_buckets: int = 0,
-    default_value: int | None = None, dtype: Any = dtypes.string,
-) -> VocabularyFileColumn:  # fmt: skip
+    key: str,
+    vocabulary_file: str,
+    vocabulary_size: int | None = None,
+    num_oov_buckets: int = 0,
+    default_value: int | None = None,
+    dtype: Any = dtypes.string,
+) -> VocabularyFileColumn:
     """Categories by their line in a file, of which ``vocabulary_size`` lines count (all when None)."""
     if not vocabulary_file:
         raise ValueError(f"Missing vocabulary_file in {key}.")

@@ -176,9 +176,13 @@ class EmbeddingColumn(DenseColumn):
     def dense(self, features: Features, trainable: bool, collections: Any) -> Tensor:
         ids, weights = features.get(self)
         table = get_variable(
-            "embedding_weights", [self.categorical_column.num_buckets, self.dimension], dtypes.float32,
-            initializer=self.initializer, trainable=self.trainable and trainable, collections=collections,
-        )  # fmt: skip
+            "embedding_weights",
+            [self.categorical_column.num_buckets, self.dimension],
+            dtypes.float32,
+            initializer=self.initializer,
+            trainable=self.trainable and trainable,
+            collections=collections,
+        )
         return safe_embedding_lookup_sparse(
             table, ids, weights, self.combiner, name=f"{self.name}_weights", max_norm=self.max_norm
         )
@@ -188,9 +192,12 @@ class EmbeddingColumn(DenseColumn):
 
 
 def numeric_column(
-    key: str, shape: Any = (1,), default_value: Any = None, dtype: Any = dtypes.float32,
+    key: str,
+    shape: Any = (1,),
+    default_value: Any = None,
+    dtype: Any = dtypes.float32,
     normalizer_fn: Callable[[Any], Any] | None = None,
-) -> NumericColumn:  # fmt: skip
+) -> NumericColumn:
     """Numbers as they are, or as ``normalizer_fn`` makes them.
 
     Args:
@@ -238,10 +245,15 @@ def indicator_column(categorical_column: CategoricalColumn) -> IndicatorColumn:
 
 
 def embedding_column(
-    categorical_column: CategoricalColumn, dimension: int, combiner: str = "mean", initializer: Any = None,
-    ckpt_to_load_from: Any = None, tensor_name_in_ckpt: Any = None, max_norm: float | None = None,
+    categorical_column: CategoricalColumn,
+    dimension: int,
+    combiner: str = "mean",
+    initializer: Any = None,
+    ckpt_to_load_from: Any = None,
+    tensor_name_in_ckpt: Any = None,
+    max_norm: float | None = None,
     trainable: bool = True,
-) -> EmbeddingColumn:  # fmt: skip
+) -> EmbeddingColumn:
     """Categories as rows of a table that is trained, combined to one; see `embedding_lookup_sparse`.
 
     Raises:
@@ -258,10 +270,16 @@ def embedding_column(
 
 
 def shared_embedding_columns(
-    categorical_columns: Sequence[CategoricalColumn], dimension: int, combiner: str = "mean", initializer: Any = None,
-    shared_embedding_collection_name: str | None = None, ckpt_to_load_from: Any = None,
-    tensor_name_in_ckpt: Any = None, max_norm: float | None = None, trainable: bool = True,
-) -> list[EmbeddingColumn]:  # fmt: skip
+    categorical_columns: Sequence[CategoricalColumn],
+    dimension: int,
+    combiner: str = "mean",
+    initializer: Any = None,
+    shared_embedding_collection_name: str | None = None,
+    ckpt_to_load_from: Any = None,
+    tensor_name_in_ckpt: Any = None,
+    max_norm: float | None = None,
+    trainable: bool = True,
+) -> list[EmbeddingColumn]:
     """`embedding_column` of several columns with one table.
 
     Raises:
@@ -272,9 +290,15 @@ def shared_embedding_columns(
     names = sorted(column.name for column in categorical_columns)
     shared = shared_embedding_collection_name or f"{'_'.join(names)}_shared_embedding"
     single = embedding_column(
-        categorical_columns[0], dimension, combiner, initializer, ckpt_to_load_from, tensor_name_in_ckpt, max_norm,
+        categorical_columns[0],
+        dimension,
+        combiner,
+        initializer,
+        ckpt_to_load_from,
+        tensor_name_in_ckpt,
+        max_norm,
         trainable,
-    )  # fmt: skip
+    )
     return [
         EmbeddingColumn(column, dimension, combiner, single.initializer, max_norm, trainable, shared)
         for column in categorical_columns
@@ -296,9 +320,13 @@ def _listed(feature_columns: Any) -> list[Any]:
 
 
 def input_layer(
-    features: Any, feature_columns: Any, weight_collections: Any = None, trainable: bool = True,
-    cols_to_vars: Any = None, cols_to_output_tensors: Any = None,
-) -> Tensor:  # fmt: skip
+    features: Any,
+    feature_columns: Any,
+    weight_collections: Any = None,
+    trainable: bool = True,
+    cols_to_vars: Any = None,
+    cols_to_output_tensors: Any = None,
+) -> Tensor:
     """The columns of numbers side by side, in the order of their names: a matrix, a row an example.
 
     Args:
@@ -342,9 +370,14 @@ def _reuse(shared: str | None) -> Any:
 
 
 def linear_model(
-    features: Any, feature_columns: Any, units: int = 1, sparse_combiner: str = "sum", weight_collections: Any = None,
-    trainable: bool = True, cols_to_vars: Any = None,
-) -> Tensor:  # fmt: skip
+    features: Any,
+    feature_columns: Any,
+    units: int = 1,
+    sparse_combiner: str = "sum",
+    weight_collections: Any = None,
+    trainable: bool = True,
+    cols_to_vars: Any = None,
+) -> Tensor:
     """The sum over the columns of their numbers, or their categories, times weights; and a bias.
 
     Args:
@@ -363,9 +396,13 @@ def linear_model(
             with variable_scope(column.name) as scope:
                 rows = column.num_buckets if isinstance(column, CategoricalColumn) else column.size
                 weights = get_variable(
-                    "weights", [rows, units], dtypes.float32, initializer=_zeros, trainable=trainable,
+                    "weights",
+                    [rows, units],
+                    dtypes.float32,
+                    initializer=_zeros,
+                    trainable=trainable,
                     collections=collections,
-                )  # fmt: skip
+                )
                 if isinstance(column, CategoricalColumn):
                     ids, given = column.ids(made)
                     part = safe_embedding_lookup_sparse(weights, ids, given, sparse_combiner, name="weighted_sum")

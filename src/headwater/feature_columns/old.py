@@ -11,9 +11,12 @@ from headwater.feature_columns.base import CategoricalColumn, Column
 
 
 def real_valued_column(
-    column_name: str, dimension: int = 1, default_value: Any = None, dtype: Any = dtypes.float32,
+    column_name: str,
+    dimension: int = 1,
+    default_value: Any = None,
+    dtype: Any = dtypes.float32,
     normalizer: Callable[[Any], Any] | None = None,
-) -> dense.NumericColumn:  # fmt: skip
+) -> dense.NumericColumn:
     """`numeric_column` of a vector of ``dimension`` numbers."""
     return dense.numeric_column(column_name, (dimension or 1,), default_value, dtype, normalizer)
 
@@ -49,9 +52,13 @@ def sparse_column_with_integerized_feature(
 
 
 def crossed_column(
-    columns: Sequence[Any], hash_bucket_size: int, combiner: str = "sum", ckpt_to_load_from: Any = None,
-    tensor_name_in_ckpt: Any = None, hash_key: int | None = None,
-) -> CategoricalColumn:  # fmt: skip
+    columns: Sequence[Any],
+    hash_bucket_size: int,
+    combiner: str = "sum",
+    ckpt_to_load_from: Any = None,
+    tensor_name_in_ckpt: Any = None,
+    hash_key: int | None = None,
+) -> CategoricalColumn:
     """`crossed_column` of columns, of which those of hash buckets count with their text.
 
     Raises:
@@ -65,10 +72,15 @@ def crossed_column(
 
 
 def embedding_column(
-    sparse_id_column: Any, dimension: int, combiner: str = "mean", initializer: Any = None,
-    ckpt_to_load_from: Any = None, tensor_name_in_ckpt: Any = None, max_norm: float | None = None,
+    sparse_id_column: Any,
+    dimension: int,
+    combiner: str = "mean",
+    initializer: Any = None,
+    ckpt_to_load_from: Any = None,
+    tensor_name_in_ckpt: Any = None,
+    max_norm: float | None = None,
     trainable: bool = True,
-) -> dense.EmbeddingColumn:  # fmt: skip
+) -> dense.EmbeddingColumn:
     """`embedding_column`."""
     return dense.embedding_column(
         sparse_id_column, dimension, combiner, initializer, ckpt_to_load_from, tensor_name_in_ckpt, max_norm, trainable

@@ -60,9 +60,11 @@ def _make(op_type: str, dtype: Any, shape: Any, shared_name: str | None, name: s
     if reduction_type not in ("MEAN", "SUM"):
         raise ValueError(f"reduction_type must be 'MEAN' or 'SUM', not {reduction_type!r}")
     attrs = {
-        "dtype": as_dtype(dtype), "shape": as_shape(shape), "shared_name": shared_name or "",
+        "dtype": as_dtype(dtype),
+        "shape": as_shape(shape),
+        "shared_name": shared_name or "",
         "reduction_type": reduction_type,
-    }  # fmt: skip
+    }
     return get_default_graph().create_op(op_type, [], attrs, name).outputs[0]
 
 
@@ -85,9 +87,13 @@ class ConditionalAccumulator(ConditionalAccumulatorBase):
     """
 
     def __init__(
-        self, dtype: Any, shape: Any = None, shared_name: str | None = None, name: str = "conditional_accumulator",
+        self,
+        dtype: Any,
+        shape: Any = None,
+        shared_name: str | None = None,
+        name: str = "conditional_accumulator",
         reduction_type: str = "MEAN",
-    ) -> None:  # fmt: skip
+    ) -> None:
         ref = _make("ResourceConditionalAccumulator", dtype, shape, shared_name, name, reduction_type)
         super().__init__(dtype, shape, ref)
 
@@ -113,9 +119,13 @@ class SparseConditionalAccumulator(ConditionalAccumulatorBase):
     """A `ConditionalAccumulator` for `IndexedSlices`. A row's mean is over those gradients that had the row."""
 
     def __init__(
-        self, dtype: Any, shape: Any = None, shared_name: str | None = None,
-        name: str = "sparse_conditional_accumulator", reduction_type: str = "MEAN",
-    ) -> None:  # fmt: skip
+        self,
+        dtype: Any,
+        shape: Any = None,
+        shared_name: str | None = None,
+        name: str = "sparse_conditional_accumulator",
+        reduction_type: str = "MEAN",
+    ) -> None:
         ref = _make("SparseConditionalAccumulator", dtype, shape, shared_name, name, reduction_type)
         super().__init__(dtype, shape, ref)
 
@@ -129,9 +139,11 @@ class SparseConditionalAccumulator(ConditionalAccumulatorBase):
         """An operation that adds rows, unless ``local_step`` is less than the accumulator's time step."""
         known = grad_shape is not None
         inputs = [
-            as_int64(local_step), as_int64(grad_indices), convert_to_tensor(grad_values, self._dtype),
+            as_int64(local_step),
+            as_int64(grad_indices),
+            convert_to_tensor(grad_values, self._dtype),
             as_int64(grad_shape) if known else make_const(np.zeros(0, np.int64)),
-        ]  # fmt: skip
+        ]
         attrs = {"dtype": self._dtype, "has_known_shape": known}
         return self._op("SparseAccumulatorApplyGradient", inputs, attrs, name)
 

@@ -20,8 +20,15 @@ from headwater.registry import Argument, lookup
 _FLOATING = (dtypes.bfloat16, dtypes.float16, dtypes.float32, dtypes.float64)
 _COMPLEX = (dtypes.complex64, dtypes.complex128)
 _INTEGER = (
-    dtypes.int8, dtypes.int16, dtypes.int32, dtypes.int64, dtypes.uint8, dtypes.uint16, dtypes.uint32, dtypes.uint64,
-)  # fmt: skip
+    dtypes.int8,
+    dtypes.int16,
+    dtypes.int32,
+    dtypes.int64,
+    dtypes.uint8,
+    dtypes.uint16,
+    dtypes.uint32,
+    dtypes.uint64,
+)
 _QUANTIZED = (dtypes.qint8, dtypes.quint8, dtypes.qint32)
 _CLASSES: dict[str, tuple[DType, ...]] = {
     "floating": _FLOATING,

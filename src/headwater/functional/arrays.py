@@ -20,7 +20,7 @@ from headwater.graph.operation import Tensor
 from headwater.shapes import TensorShape, as_shape, broadcast_dims
 
 _MAX_CONSTANT = 1000
-"""From so many elements on, a tensor of one value is an operation rather than a constant."""
+"""From this number of elements on, a tensor of one value is an operation rather than a constant."""
 
 # What a shape is --------------------------------------------------------------------------------------------------
 

@@ -86,10 +86,14 @@ def _known(value: Any) -> np.ndarray[Any, Any]:
 
 
 def extract_image_patches(
-    images: Any, ksizes: Sequence[int] | None = None, strides: Sequence[int] | None = None,
-    rates: Sequence[int] | None = None, padding: str | None = None, name: str | None = None,
+    images: Any,
+    ksizes: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+    rates: Sequence[int] | None = None,
+    padding: str | None = None,
+    name: str | None = None,
     sizes: Sequence[int] | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """The window around every place of images, flattened into the channels.
 
     Args:
@@ -100,9 +104,14 @@ def extract_image_patches(
     """
     window = either(ksizes, sizes, "ksizes", "sizes")
     return one(
-        "ExtractImagePatches", images, ksizes=tuple(window), strides=tuple(strides or ()), rates=tuple(rates or ()),
-        padding=padding, name=name,
-    )  # fmt: skip
+        "ExtractImagePatches",
+        images,
+        ksizes=tuple(window),
+        strides=tuple(strides or ()),
+        rates=tuple(rates or ()),
+        padding=padding,
+        name=name,
+    )
 
 
 # Of any rank ------------------------------------------------------------------------------------------------------
@@ -113,9 +122,16 @@ def _numbers(value: Any, count: int) -> list[int]:
 
 
 def convolution_(
-    input: Any, filter: Any, padding: str, strides: Any = None, dilation_rate: Any = None, name: str | None = None,
-    data_format: str | None = None, filters: Any = None, dilations: Any = None,
-) -> Tensor:  # fmt: skip
+    input: Any,
+    filter: Any,
+    padding: str,
+    strides: Any = None,
+    dilation_rate: Any = None,
+    name: str | None = None,
+    data_format: str | None = None,
+    filters: Any = None,
+    dilations: Any = None,
+) -> Tensor:
     """A convolution over one, two or three dimensions of space.
 
     Args:
@@ -150,9 +166,16 @@ def atrous_conv2d(value: Any, filters: Any, rate: int, padding: str, name: str |
 
 
 def pool(
-    input: Any, window_shape: Any, pooling_type: str, padding: str, dilation_rate: Any = None, strides: Any = None,
-    name: str | None = None, data_format: str | None = None, dilations: Any = None,
-) -> Tensor:  # fmt: skip
+    input: Any,
+    window_shape: Any,
+    pooling_type: str,
+    padding: str,
+    dilation_rate: Any = None,
+    strides: Any = None,
+    name: str | None = None,
+    data_format: str | None = None,
+    dilations: Any = None,
+) -> Tensor:
     """The maximum (``MAX``) or mean (``AVG``) of each window over two or three dimensions of space.
 
     Raises:

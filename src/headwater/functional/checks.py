@@ -40,9 +40,13 @@ def assert_that(condition: Tensor, data: Sequence[Any], tensor: Tensor) -> Tenso
 
 def _binary(op_type: str, default: str, sign: str, holds: Callable[[Any, Any], Any]) -> Callable[..., Operation]:
     def check(
-        x: Any, y: Any, data: Any = None, summarize: int | None = None, message: str | None = None,
+        x: Any,
+        y: Any,
+        data: Any = None,
+        summarize: int | None = None,
+        message: str | None = None,
         name: str | None = None,
-    ) -> Operation:  # fmt: skip
+    ) -> Operation:
         with name_scope(name, default, [x, y, data]):
             x = convert_to_tensor(x, name="x")
             y = convert_to_tensor(y, preferred_dtype=x.dtype.base_dtype, name="y")
@@ -53,10 +57,18 @@ def _binary(op_type: str, default: str, sign: str, holds: Callable[[Any, Any], A
                         None, None, f"{message or ''}\nCondition x {sign} y did not hold: x = {left}, y = {right}"
                     )
                 return no_op("static_checks_determined_all_ok")
-            shown = data if data is not None else [
-                message or "", f"Condition x {sign} y did not hold element-wise:", f"x ({x.name}) = ", x,
-                f"y ({y.name}) = ", y,
-            ]  # fmt: skip
+            shown = (
+                data
+                if data is not None
+                else [
+                    message or "",
+                    f"Condition x {sign} y did not hold element-wise:",
+                    f"x ({x.name}) = ",
+                    x,
+                    f"y ({y.name}) = ",
+                    y,
+                ]
+            )
             return Assert(reductions.reduce_all(one(op_type, x, y)), shown, summarize)
 
     check.__doc__ = f"An operation that fails unless x {sign} y, element by element; at once where that is known."
@@ -91,9 +103,15 @@ assert_non_positive: Callable[..., Operation] = _against_zero(assert_less_equal,
 
 
 def assert_near(
-    x: Any, y: Any, rtol: Any = None, atol: Any = None, data: Any = None, summarize: int | None = None,
-    message: str | None = None, name: str | None = None,
-) -> Operation:  # fmt: skip
+    x: Any,
+    y: Any,
+    rtol: Any = None,
+    atol: Any = None,
+    data: Any = None,
+    summarize: int | None = None,
+    message: str | None = None,
+    name: str | None = None,
+) -> Operation:
     """An operation that fails unless |x - y| ≤ atol + rtol |y|; both ten times the type's precision unless told."""
     with name_scope(name, "assert_near", [x, y]):
         x = convert_to_tensor(x, name="x")
@@ -108,9 +126,14 @@ def assert_near(
 
 
 def _check_rank(
-    x: Any, allowed: Sequence[int], holds: Callable[[int], bool], default: str, wanted: str, message: str | None,
+    x: Any,
+    allowed: Sequence[int],
+    holds: Callable[[int], bool],
+    default: str,
+    wanted: str,
+    message: str | None,
     name: str | None,
-) -> Operation:  # fmt: skip
+) -> Operation:
     with name_scope(name, default, [x]):
         x = convert_to_tensor(x, name="x")
         if x.dims is not None:
@@ -128,27 +151,39 @@ def _check_rank(
 
 
 def assert_rank(
-    x: Any, rank: int, data: Any = None, summarize: int | None = None, message: str | None = None,
+    x: Any,
+    rank: int,
+    data: Any = None,
+    summarize: int | None = None,
+    message: str | None = None,
     name: str | None = None,
-) -> Operation:  # fmt: skip
+) -> Operation:
     """An operation that fails unless ``x`` has ``rank`` dimensions; ValueError where that is known."""
     del data, summarize
     return _check_rank(x, [rank], lambda n: n == rank, "assert_rank", str(rank), message, name)
 
 
 def assert_rank_at_least(
-    x: Any, rank: int, data: Any = None, summarize: int | None = None, message: str | None = None,
+    x: Any,
+    rank: int,
+    data: Any = None,
+    summarize: int | None = None,
+    message: str | None = None,
     name: str | None = None,
-) -> Operation:  # fmt: skip
+) -> Operation:
     """An operation that fails unless ``x`` has at least ``rank`` dimensions; ValueError where that is known."""
     del data, summarize
     return _check_rank(x, [rank], lambda n: n >= rank, "assert_rank_at_least", f"at least {rank}", message, name)
 
 
 def assert_rank_in(
-    x: Any, ranks: Sequence[int], data: Any = None, summarize: int | None = None, message: str | None = None,
+    x: Any,
+    ranks: Sequence[int],
+    data: Any = None,
+    summarize: int | None = None,
+    message: str | None = None,
     name: str | None = None,
-) -> Operation:  # fmt: skip
+) -> Operation:
     """An operation that fails unless the number of dimensions is one of ``ranks``; ValueError where that is known."""
     del data, summarize
     return _check_rank(x, ranks, lambda n: n in ranks, "assert_rank_in", f"in {tuple(ranks)}", message, name)

@@ -18,10 +18,14 @@ from headwater.shapes import Dims, TensorShape
 
 
 def cond(
-    pred: Any, true_fn: Callable[[], Any] | None = None, false_fn: Callable[[], Any] | None = None,
-    strict: bool = False, name: str | None = None, fn1: Callable[[], Any] | None = None,
+    pred: Any,
+    true_fn: Callable[[], Any] | None = None,
+    false_fn: Callable[[], Any] | None = None,
+    strict: bool = False,
+    name: str | None = None,
+    fn1: Callable[[], Any] | None = None,
     fn2: Callable[[], Any] | None = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """What ``true_fn()`` returns where ``pred`` holds, else what ``false_fn()`` returns.
 
     Only operations that the chosen function made run; what they use from outside runs in any case. Both functions
@@ -171,9 +175,12 @@ def smart_constant_value(pred: Any) -> bool | None:
 
 
 def case(
-    pred_fn_pairs: Any, default: Callable[[], Any] | None = None, exclusive: bool = False, strict: bool = False,
+    pred_fn_pairs: Any,
+    default: Callable[[], Any] | None = None,
+    exclusive: bool = False,
+    strict: bool = False,
     name: str = "case",
-) -> Any:  # fmt: skip
+) -> Any:
     """What the function of the first predicate that holds returns.
 
     Args:

@@ -45,9 +45,16 @@ def _padding(padding: Any, data_format: str) -> dict[str, Any]:
 
 
 def conv2d(
-    input: Any, filter: Any = None, strides: Any = None, padding: Any = None, use_cudnn_on_gpu: bool = True,
-    data_format: str = "NHWC", dilations: Any = (1, 1, 1, 1), name: str | None = None, filters: Any = None,
-) -> Tensor:  # fmt: skip
+    input: Any,
+    filter: Any = None,
+    strides: Any = None,
+    padding: Any = None,
+    use_cudnn_on_gpu: bool = True,
+    data_format: str = "NHWC",
+    dilations: Any = (1, 1, 1, 1),
+    name: str | None = None,
+    filters: Any = None,
+) -> Tensor:
     """Cross-correlation of images with a filter of shape [height, width, channels in, channels out].
 
     Args:
@@ -61,29 +68,53 @@ def conv2d(
     kernel = either(filter, filters, "filter", "filters")
     data_format = data_format or "NHWC"
     return one(
-        "Conv2D", input, kernel, strides=_spread(strides, 4, data_format, "strides"),
-        dilations=_spread(dilations, 4, data_format, "dilations"), use_cudnn_on_gpu=use_cudnn_on_gpu,
-        data_format=data_format, name=name, **_padding(padding, data_format),
-    )  # fmt: skip
+        "Conv2D",
+        input,
+        kernel,
+        strides=_spread(strides, 4, data_format, "strides"),
+        dilations=_spread(dilations, 4, data_format, "dilations"),
+        use_cudnn_on_gpu=use_cudnn_on_gpu,
+        data_format=data_format,
+        name=name,
+        **_padding(padding, data_format),
+    )
 
 
 def conv3d(
-    input: Any, filter: Any = None, strides: Any = None, padding: str = "VALID", data_format: str = "NDHWC",
-    dilations: Any = (1, 1, 1, 1, 1), name: str | None = None, filters: Any = None,
-) -> Tensor:  # fmt: skip
+    input: Any,
+    filter: Any = None,
+    strides: Any = None,
+    padding: str = "VALID",
+    data_format: str = "NDHWC",
+    dilations: Any = (1, 1, 1, 1, 1),
+    name: str | None = None,
+    filters: Any = None,
+) -> Tensor:
     """Cross-correlation of volumes with a filter of shape [depth, height, width, channels in, channels out]."""
     kernel = either(filter, filters, "filter", "filters")
     return one(
-        "Conv3D", input, kernel, strides=_spread(strides, 5, data_format, "strides"), padding=padding,
-        data_format=data_format, dilations=_spread(dilations, 5, data_format, "dilations"), name=name,
-    )  # fmt: skip
+        "Conv3D",
+        input,
+        kernel,
+        strides=_spread(strides, 5, data_format, "strides"),
+        padding=padding,
+        data_format=data_format,
+        dilations=_spread(dilations, 5, data_format, "dilations"),
+        name=name,
+    )
 
 
 def conv1d(
-    value: Any = None, filters: Any = None, stride: Any = None, padding: str = "VALID",
-    use_cudnn_on_gpu: bool | None = None, data_format: str | None = None, name: str | None = None, input: Any = None,
+    value: Any = None,
+    filters: Any = None,
+    stride: Any = None,
+    padding: str = "VALID",
+    use_cudnn_on_gpu: bool | None = None,
+    data_format: str | None = None,
+    name: str | None = None,
+    input: Any = None,
     dilations: Any = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Cross-correlation of sequences [batch, width, channels] with a filter [width, channels in, channels out]."""
     del use_cudnn_on_gpu
     value = either(value, input, "value", "input")
@@ -101,9 +132,17 @@ def conv1d(
 
 
 def conv2d_transpose(
-    value: Any = None, filter: Any = None, output_shape: Any = None, strides: Any = None, padding: str = "SAME",
-    data_format: str = "NHWC", name: str | None = None, input: Any = None, filters: Any = None, dilations: Any = None,
-) -> Tensor:  # fmt: skip
+    value: Any = None,
+    filter: Any = None,
+    output_shape: Any = None,
+    strides: Any = None,
+    padding: str = "SAME",
+    data_format: str = "NHWC",
+    name: str | None = None,
+    input: Any = None,
+    filters: Any = None,
+    dilations: Any = None,
+) -> Tensor:
     """The transpose of `conv2d`, as its gradient computes it; filter's shape is [height, width, out, in]."""
     value = either(value, input, "value", "input")
     kernel = either(filter, filters, "filter", "filters")
@@ -114,72 +153,138 @@ def conv2d_transpose(
 
 
 def conv3d_transpose(
-    value: Any = None, filter: Any = None, output_shape: Any = None, strides: Any = None, padding: str = "SAME",
-    data_format: str = "NDHWC", name: str | None = None, input: Any = None, filters: Any = None, dilations: Any = None,
-) -> Tensor:  # fmt: skip
+    value: Any = None,
+    filter: Any = None,
+    output_shape: Any = None,
+    strides: Any = None,
+    padding: str = "SAME",
+    data_format: str = "NDHWC",
+    name: str | None = None,
+    input: Any = None,
+    filters: Any = None,
+    dilations: Any = None,
+) -> Tensor:
     """The transpose of `conv3d`, as its gradient computes it; filter's shape is [depth, height, width, out, in]."""
     value = either(value, input, "value", "input")
     kernel = either(filter, filters, "filter", "filters")
     with name_scope(name, "conv3d_transpose", [value, kernel, output_shape]) as scope:
         return one(
-            "Conv3DBackpropInputV2", output_shape, kernel, value,
-            strides=_spread(strides, 5, data_format, "strides"), padding=padding, data_format=data_format,
-            dilations=_spread(dilations, 5, data_format, "dilations"), name=scope,
-        )  # fmt: skip
+            "Conv3DBackpropInputV2",
+            output_shape,
+            kernel,
+            value,
+            strides=_spread(strides, 5, data_format, "strides"),
+            padding=padding,
+            data_format=data_format,
+            dilations=_spread(dilations, 5, data_format, "dilations"),
+            name=scope,
+        )
 
 
 def conv2d_backprop_input(
-    input_sizes: Any, filter: Any = None, out_backprop: Any = None, strides: Any = None, padding: Any = None,
-    use_cudnn_on_gpu: bool = True, data_format: str = "NHWC", dilations: Any = (1, 1, 1, 1), name: str | None = None,
+    input_sizes: Any,
+    filter: Any = None,
+    out_backprop: Any = None,
+    strides: Any = None,
+    padding: Any = None,
+    use_cudnn_on_gpu: bool = True,
+    data_format: str = "NHWC",
+    dilations: Any = (1, 1, 1, 1),
+    name: str | None = None,
     filters: Any = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """The gradient of `conv2d` for its input, of shape ``input_sizes``."""
     kernel = either(filter, filters, "filter", "filters")
     return one(
-        "Conv2DBackpropInput", input_sizes, kernel, out_backprop, strides=_spread(strides, 4, data_format, "strides"),
-        dilations=_spread(dilations, 4, data_format, "dilations"), use_cudnn_on_gpu=use_cudnn_on_gpu,
-        data_format=data_format, name=name, **_padding(padding, data_format),
-    )  # fmt: skip
+        "Conv2DBackpropInput",
+        input_sizes,
+        kernel,
+        out_backprop,
+        strides=_spread(strides, 4, data_format, "strides"),
+        dilations=_spread(dilations, 4, data_format, "dilations"),
+        use_cudnn_on_gpu=use_cudnn_on_gpu,
+        data_format=data_format,
+        name=name,
+        **_padding(padding, data_format),
+    )
 
 
 def conv2d_backprop_filter(
-    input: Any, filter_sizes: Any, out_backprop: Any, strides: Any, padding: Any, use_cudnn_on_gpu: bool = True,
-    data_format: str = "NHWC", dilations: Any = (1, 1, 1, 1), name: str | None = None,
-) -> Tensor:  # fmt: skip
+    input: Any,
+    filter_sizes: Any,
+    out_backprop: Any,
+    strides: Any,
+    padding: Any,
+    use_cudnn_on_gpu: bool = True,
+    data_format: str = "NHWC",
+    dilations: Any = (1, 1, 1, 1),
+    name: str | None = None,
+) -> Tensor:
     """The gradient of `conv2d` for its filter, of shape ``filter_sizes``."""
     return one(
-        "Conv2DBackpropFilter", input, filter_sizes, out_backprop,
-        strides=_spread(strides, 4, data_format, "strides"), dilations=_spread(dilations, 4, data_format, "dilations"),
-        use_cudnn_on_gpu=use_cudnn_on_gpu, data_format=data_format, name=name, **_padding(padding, data_format),
-    )  # fmt: skip
+        "Conv2DBackpropFilter",
+        input,
+        filter_sizes,
+        out_backprop,
+        strides=_spread(strides, 4, data_format, "strides"),
+        dilations=_spread(dilations, 4, data_format, "dilations"),
+        use_cudnn_on_gpu=use_cudnn_on_gpu,
+        data_format=data_format,
+        name=name,
+        **_padding(padding, data_format),
+    )
 
 
 def depthwise_conv2d(
-    input: Any, filter: Any, strides: Any, padding: str, rate: Any = None, name: str | None = None,
-    data_format: str | None = None, dilations: Any = None,
-) -> Tensor:  # fmt: skip
+    input: Any,
+    filter: Any,
+    strides: Any,
+    padding: str,
+    rate: Any = None,
+    name: str | None = None,
+    data_format: str | None = None,
+    dilations: Any = None,
+) -> Tensor:
     """A convolution of each channel with its own filters; filter's shape is [height, width, channels, multiplier]."""
     spread = either(rate, dilations, "rate", "dilations")
     kind = data_format or "NHWC"
     with name_scope(name, "depthwise", [input, filter]) as scope:
         tensor, kernel = convert_to_tensor(input, name="tensor_in"), convert_to_tensor(filter, name="filter_in")
         return one(
-            "DepthwiseConv2dNative", tensor, kernel,
-            strides=_spread(strides, 4, kind, "strides"), dilations=_spread(spread, 4, kind, "rate"), padding=padding,
-            data_format=kind, name=scope,
-        )  # fmt: skip
+            "DepthwiseConv2dNative",
+            tensor,
+            kernel,
+            strides=_spread(strides, 4, kind, "strides"),
+            dilations=_spread(spread, 4, kind, "rate"),
+            padding=padding,
+            data_format=kind,
+            name=scope,
+        )
 
 
 def separable_conv2d(
-    input: Any, depthwise_filter: Any, pointwise_filter: Any, strides: Any, padding: str, rate: Any = None,
-    name: str | None = None, data_format: str | None = None, dilations: Any = None,
-) -> Tensor:  # fmt: skip
+    input: Any,
+    depthwise_filter: Any,
+    pointwise_filter: Any,
+    strides: Any,
+    padding: str,
+    rate: Any = None,
+    name: str | None = None,
+    data_format: str | None = None,
+    dilations: Any = None,
+) -> Tensor:
     """`depthwise_conv2d`, then a convolution with a 1×1 filter that mixes the channels."""
     with name_scope(name, "separable_conv2d", [input, depthwise_filter, pointwise_filter]) as scope:
         parts = depthwise_conv2d(
-            input, depthwise_filter, strides, padding, rate=rate, name="depthwise", data_format=data_format,
+            input,
+            depthwise_filter,
+            strides,
+            padding,
+            rate=rate,
+            name="depthwise",
+            data_format=data_format,
             dilations=dilations,
-        )  # fmt: skip
+        )
         return conv2d(parts, pointwise_filter, 1, "VALID", data_format=data_format or "NHWC", name=scope)
 
 
@@ -192,16 +297,25 @@ def _pool(
     count = len(data_format)
     with name_scope(name, default, [value]) as scope:
         return one(
-            op_type, convert_to_tensor(value, name="input"), ksize=_spread(ksize, count, data_format, "ksize"),
-            strides=_spread(strides, count, data_format, "strides"), padding=padding, data_format=data_format,
+            op_type,
+            convert_to_tensor(value, name="input"),
+            ksize=_spread(ksize, count, data_format, "ksize"),
+            strides=_spread(strides, count, data_format, "strides"),
+            padding=padding,
+            data_format=data_format,
             name=scope,
-        )  # fmt: skip
+        )
 
 
 def max_pool(
-    value: Any = None, ksize: Any = None, strides: Any = None, padding: str = "VALID", data_format: str = "NHWC",
-    name: str | None = None, input: Any = None,
-) -> Tensor:  # fmt: skip
+    value: Any = None,
+    ksize: Any = None,
+    strides: Any = None,
+    padding: str = "VALID",
+    data_format: str = "NHWC",
+    name: str | None = None,
+    input: Any = None,
+) -> Tensor:
     """The maximum of each window of an image.
 
     Args:
@@ -215,9 +329,14 @@ def max_pool(
 
 
 def avg_pool(
-    value: Any = None, ksize: Any = None, strides: Any = None, padding: str = "VALID", data_format: str = "NHWC",
-    name: str | None = None, input: Any = None,
-) -> Tensor:  # fmt: skip
+    value: Any = None,
+    ksize: Any = None,
+    strides: Any = None,
+    padding: str = "VALID",
+    data_format: str = "NHWC",
+    name: str | None = None,
+    input: Any = None,
+) -> Tensor:
     """The mean of each window of an image; padding does not count."""
     return _pool(
         "AvgPool", either(value, input, "value", "input"), ksize, strides, padding, data_format, name, "AvgPool"

@@ -104,9 +104,13 @@ def grad_pass_through(f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def hessians(
-    ys: Any, xs: Any, name: str = "hessians", colocate_gradients_with_ops: bool = False,
-    gate_gradients: bool = False, aggregation_method: int | None = None,
-) -> list[Tensor]:  # fmt: skip
+    ys: Any,
+    xs: Any,
+    name: str = "hessians",
+    colocate_gradients_with_ops: bool = False,
+    gate_gradients: bool = False,
+    aggregation_method: int | None = None,
+) -> list[Tensor]:
     """The second derivatives of Σ ys for each of ``xs``, which must be vectors of known length.
 
     Raises:
@@ -114,9 +118,10 @@ def hessians(
     """
     sources = list(xs) if isinstance(xs, list | tuple) else [xs]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
     options: dict[str, Any] = {
-        "colocate_gradients_with_ops": colocate_gradients_with_ops, "gate_gradients": gate_gradients,
+        "colocate_gradients_with_ops": colocate_gradients_with_ops,
+        "gate_gradients": gate_gradients,
         "aggregation_method": aggregation_method,
-    }  # fmt: skip
+    }
     results: list[Tensor] = []
     with name_scope(name, "hessians"):
         for x in sources:  # pyright: ignore[reportUnknownVariableType]
@@ -208,6 +213,11 @@ def _check_numerics(op: Operation, grad: Tensor) -> Any:
 
 
 __all__ = [
-    "AggregationMethod", "NoGradient", "NotDifferentiable", "RegisterGradient", "UnconnectedGradients", "gradients",
+    "AggregationMethod",
+    "NoGradient",
+    "NotDifferentiable",
+    "RegisterGradient",
+    "UnconnectedGradients",
+    "gradients",
     "hessians",
-]  # fmt: skip
+]

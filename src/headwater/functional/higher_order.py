@@ -26,9 +26,15 @@ def _at(elems: Any, leaves: list[Tensor], index: Tensor) -> Any:
 
 
 def map_fn(
-    fn: Function, elems: Any, dtype: Any = None, parallel_iterations: int | None = None, back_prop: bool = True,
-    swap_memory: bool = False, infer_shape: bool = True, name: str | None = None,
-) -> Any:  # fmt: skip
+    fn: Function,
+    elems: Any,
+    dtype: Any = None,
+    parallel_iterations: int | None = None,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    infer_shape: bool = True,
+    name: str | None = None,
+) -> Any:
     """``fn`` of every slice of ``elems`` along the first dimension, stacked.
 
     Args:
@@ -59,9 +65,13 @@ def map_fn(
             return index + 1, [array.write(index, value) for array, value in zip(written, values, strict=True)]
 
         done = while_loop(
-            more, turn, (0, results), parallel_iterations=parallel_iterations or 10,
-            back_prop=back_prop, swap_memory=swap_memory,
-        )[1]  # fmt: skip
+            more,
+            turn,
+            (0, results),
+            parallel_iterations=parallel_iterations or 10,
+            back_prop=back_prop,
+            swap_memory=swap_memory,
+        )[1]
         return nest.pack(pattern, [_stacked(array, leaves[0]) for array in done])
 
 
@@ -80,25 +90,41 @@ def _stacked(array: TensorArray, like: Tensor) -> Tensor:
 
 
 def foldl(
-    fn: Function, elems: Any, initializer: Any = None, parallel_iterations: int = 10, back_prop: bool = True,
-    swap_memory: bool = False, name: str | None = None,
-) -> Any:  # fmt: skip
+    fn: Function,
+    elems: Any,
+    initializer: Any = None,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    name: str | None = None,
+) -> Any:
     """``fn(… fn(fn(initializer, elems[0]), elems[1]) …)``; without initializer it begins with ``elems[0]``."""
     return _fold("foldl", fn, elems, initializer, parallel_iterations, back_prop, swap_memory, name)
 
 
 def foldr(
-    fn: Function, elems: Any, initializer: Any = None, parallel_iterations: int = 10, back_prop: bool = True,
-    swap_memory: bool = False, name: str | None = None,
-) -> Any:  # fmt: skip
+    fn: Function,
+    elems: Any,
+    initializer: Any = None,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    name: str | None = None,
+) -> Any:
     """As `foldl`, from the last slice to the first."""
     return _fold("foldr", fn, elems, initializer, parallel_iterations, back_prop, swap_memory, name)
 
 
 def _fold(
-    kind: str, fn: Function, elems: Any, initializer: Any, parallel_iterations: int, back_prop: bool, swap_memory: bool,
+    kind: str,
+    fn: Function,
+    elems: Any,
+    initializer: Any,
+    parallel_iterations: int,
+    back_prop: bool,
+    swap_memory: bool,
     name: str | None,
-) -> Any:  # fmt: skip
+) -> Any:
     if not callable(fn):
         raise TypeError("fn must be callable.")
     with name_scope(name, kind, nest.flatten(elems)):
@@ -118,15 +144,26 @@ def _fold(
             return turn + 1, fn(value, _at(elems, leaves, place(turn)))
 
         return while_loop(
-            more, step, (first, start), parallel_iterations=parallel_iterations, back_prop=back_prop,
+            more,
+            step,
+            (first, start),
+            parallel_iterations=parallel_iterations,
+            back_prop=back_prop,
             swap_memory=swap_memory,
-        )[1]  # fmt: skip
+        )[1]
 
 
 def scan(
-    fn: Function, elems: Any, initializer: Any = None, parallel_iterations: int = 10, back_prop: bool = True,
-    swap_memory: bool = False, infer_shape: bool = True, reverse: bool = False, name: str | None = None,
-) -> Any:  # fmt: skip
+    fn: Function,
+    elems: Any,
+    initializer: Any = None,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    infer_shape: bool = True,
+    reverse: bool = False,
+    name: str | None = None,
+) -> Any:
     """All the values that `foldl` goes through, stacked; from the last slice to the first with ``reverse``."""
     del infer_shape
     if not callable(fn):
@@ -154,7 +191,11 @@ def scan(
             return step + 1, value, [array.write(place(step), leaf) for array, leaf in found]
 
         done = while_loop(
-            more, turn, (first, start, results),
-            parallel_iterations=parallel_iterations, back_prop=back_prop, swap_memory=swap_memory,
-        )[2]  # fmt: skip
+            more,
+            turn,
+            (first, start, results),
+            parallel_iterations=parallel_iterations,
+            back_prop=back_prop,
+            swap_memory=swap_memory,
+        )[2]
         return nest.pack(start, [_stacked(array, leaves[0]) for array in done])

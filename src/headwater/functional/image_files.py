@@ -10,9 +10,15 @@ from headwater.graph.operation import Tensor
 
 
 def decode_jpeg(
-    contents: Any, channels: int = 0, ratio: int = 1, fancy_upscaling: bool = True,
-    try_recover_truncated: bool = False, acceptable_fraction: float = 1, dct_method: str = "", name: str | None = None,
-) -> Tensor:  # fmt: skip
+    contents: Any,
+    channels: int = 0,
+    ratio: int = 1,
+    fancy_upscaling: bool = True,
+    try_recover_truncated: bool = False,
+    acceptable_fraction: float = 1,
+    dct_method: str = "",
+    name: str | None = None,
+) -> Tensor:
     """The pixels of a JPEG image, uint8 (height, width, channels).
 
     Args:
@@ -21,22 +27,42 @@ def decode_jpeg(
       fancy_upscaling, try_recover_truncated, acceptable_fraction, dct_method: accepted for compatibility.
     """
     return one(
-        "DecodeJpeg", contents, channels=channels, ratio=ratio, fancy_upscaling=fancy_upscaling,
-        try_recover_truncated=try_recover_truncated, acceptable_fraction=float(acceptable_fraction),
-        dct_method=dct_method, name=name,
-    )  # fmt: skip
+        "DecodeJpeg",
+        contents,
+        channels=channels,
+        ratio=ratio,
+        fancy_upscaling=fancy_upscaling,
+        try_recover_truncated=try_recover_truncated,
+        acceptable_fraction=float(acceptable_fraction),
+        dct_method=dct_method,
+        name=name,
+    )
 
 
 def decode_and_crop_jpeg(
-    contents: Any, crop_window: Any, channels: int = 0, ratio: int = 1, fancy_upscaling: bool = True,
-    try_recover_truncated: bool = False, acceptable_fraction: float = 1, dct_method: str = "", name: str | None = None,
-) -> Tensor:  # fmt: skip
+    contents: Any,
+    crop_window: Any,
+    channels: int = 0,
+    ratio: int = 1,
+    fancy_upscaling: bool = True,
+    try_recover_truncated: bool = False,
+    acceptable_fraction: float = 1,
+    dct_method: str = "",
+    name: str | None = None,
+) -> Tensor:
     """A part of a JPEG image, as `decode_jpeg`; ``crop_window`` is top, left, height and width."""
     return one(
-        "DecodeAndCropJpeg", contents, crop_window, channels=channels, ratio=ratio, fancy_upscaling=fancy_upscaling,
-        try_recover_truncated=try_recover_truncated, acceptable_fraction=float(acceptable_fraction),
-        dct_method=dct_method, name=name,
-    )  # fmt: skip
+        "DecodeAndCropJpeg",
+        contents,
+        crop_window,
+        channels=channels,
+        ratio=ratio,
+        fancy_upscaling=fancy_upscaling,
+        try_recover_truncated=try_recover_truncated,
+        acceptable_fraction=float(acceptable_fraction),
+        dct_method=dct_method,
+        name=name,
+    )
 
 
 def decode_png(contents: Any, channels: int = 0, dtype: Any = uint8, name: str | None = None) -> Tensor:
@@ -55,9 +81,12 @@ def decode_gif(contents: Any, name: str | None = None) -> Tensor:
 
 
 def decode_image(
-    contents: Any, channels: int | None = None, dtype: Any = uint8, name: str | None = None,
+    contents: Any,
+    channels: int | None = None,
+    dtype: Any = uint8,
+    name: str | None = None,
     expand_animations: bool = True,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """The pixels of a JPEG, PNG, GIF or BMP image: (height, width, channels), of a GIF with its frames first.
 
     Args:
@@ -65,16 +94,28 @@ def decode_image(
       expand_animations: give all frames of a GIF, rather than the first one without a dimension for frames.
     """
     return one(
-        "DecodeImage", contents, channels=channels or 0, dtype=as_dtype(dtype), expand_animations=expand_animations,
+        "DecodeImage",
+        contents,
+        channels=channels or 0,
+        dtype=as_dtype(dtype),
+        expand_animations=expand_animations,
         name=name,
-    )  # fmt: skip
+    )
 
 
 def encode_jpeg(
-    image: Any, format: str = "", quality: int = 95, progressive: bool = False, optimize_size: bool = False,
-    chroma_downsampling: bool = True, density_unit: str = "in", x_density: int = 300, y_density: int = 300,
-    xmp_metadata: str = "", name: str | None = None,
-) -> Tensor:  # fmt: skip
+    image: Any,
+    format: str = "",
+    quality: int = 95,
+    progressive: bool = False,
+    optimize_size: bool = False,
+    chroma_downsampling: bool = True,
+    density_unit: str = "in",
+    x_density: int = 300,
+    y_density: int = 300,
+    xmp_metadata: str = "",
+    name: str | None = None,
+) -> Tensor:
     """An image, uint8 (height, width, 1 or 3), as JPEG.
 
     Args:
@@ -84,10 +125,19 @@ def encode_jpeg(
       density_unit, xmp_metadata: accepted for compatibility.
     """
     return one(
-        "EncodeJpeg", image, format=format, quality=quality, progressive=progressive, optimize_size=optimize_size,
-        chroma_downsampling=chroma_downsampling, density_unit=density_unit, x_density=x_density, y_density=y_density,
-        xmp_metadata=xmp_metadata, name=name,
-    )  # fmt: skip
+        "EncodeJpeg",
+        image,
+        format=format,
+        quality=quality,
+        progressive=progressive,
+        optimize_size=optimize_size,
+        chroma_downsampling=chroma_downsampling,
+        density_unit=density_unit,
+        x_density=x_density,
+        y_density=y_density,
+        xmp_metadata=xmp_metadata,
+        name=name,
+    )
 
 
 def encode_png(image: Any, compression: int = -1, name: str | None = None) -> Tensor:

@@ -109,8 +109,9 @@ def crop_to_bounding_box(
         tensor = _image(image)
         height, width = _sizes(tensor)
         for begin, size, whole, what in (
-            (offset_width, target_width, width, "width"), (offset_height, target_height, height, "height")
-        ):  # fmt: skip
+            (offset_width, target_width, width, "width"),
+            (offset_height, target_height, height, "height"),
+        ):
             if isinstance(begin, int) and begin < 0:
                 raise ValueError(f"offset_{what} must be >= 0.")
             if isinstance(size, int) and size <= 0:
@@ -172,9 +173,12 @@ def resize_image_with_crop_or_pad(image: Any, target_height: Any, target_width: 
         height, width = _sizes(tensor)
         more_height, more_width = target_height - height, target_width - width
         cut = crop_to_bounding_box(
-            tensor, _most(-more_height // 2, 0), _most(-more_width // 2, 0), _least(target_height, height),
+            tensor,
+            _most(-more_height // 2, 0),
+            _most(-more_width // 2, 0),
+            _least(target_height, height),
             _least(target_width, width),
-        )  # fmt: skip
+        )
         return pad_to_bounding_box(
             cut, _most(more_height // 2, 0), _most(more_width // 2, 0), target_height, target_width
         )
@@ -385,7 +389,7 @@ def grayscale_to_rgb(images: Any, name: str | None = None) -> Tensor:
 
 
 def rotate(images: Any, angles: Any, interpolation: str = "NEAREST", name: str | None = None) -> Tensor:
-    """Turned by angles in radians, against the clock; what comes from outside is 0.
+    """Turned by angles in radians, against the clock; pixels from outside are 0.
 
     Args:
       images: [height, width], [height, width, channels] or [batch, height, width, channels].

@@ -44,9 +44,18 @@ def _is_computed(value: Any) -> bool:
 
 
 def strided_slice(
-    input_: Any, begin: Any, end: Any, strides: Any = None, begin_mask: int = 0, end_mask: int = 0,
-    ellipsis_mask: int = 0, new_axis_mask: int = 0, shrink_axis_mask: int = 0, var: Any = None, name: str | None = None,
-) -> Tensor:  # fmt: skip
+    input_: Any,
+    begin: Any,
+    end: Any,
+    strides: Any = None,
+    begin_mask: int = 0,
+    end_mask: int = 0,
+    ellipsis_mask: int = 0,
+    new_axis_mask: int = 0,
+    shrink_axis_mask: int = 0,
+    var: Any = None,
+    name: str | None = None,
+) -> Tensor:
     """Python's slicing: ``input_[begin:end:strides, …]``.
 
     Bit ``i`` of a mask is about the ``i``-th elements: ``begin_mask`` and ``end_mask`` leave them out,
@@ -57,9 +66,18 @@ def strided_slice(
     if strides is None:
         strides = arrays.ones_like(begin)
     return one(
-        "StridedSlice", input_, begin, end, strides, name=name, begin_mask=begin_mask, end_mask=end_mask,
-        ellipsis_mask=ellipsis_mask, new_axis_mask=new_axis_mask, shrink_axis_mask=shrink_axis_mask,
-    )  # fmt: skip
+        "StridedSlice",
+        input_,
+        begin,
+        end,
+        strides,
+        name=name,
+        begin_mask=begin_mask,
+        end_mask=end_mask,
+        ellipsis_mask=ellipsis_mask,
+        new_axis_mask=new_axis_mask,
+        shrink_axis_mask=shrink_axis_mask,
+    )
 
 
 class _Slices:
@@ -158,9 +176,13 @@ def getitem(tensor: Tensor, key: Any) -> Tensor:
 
 
 def gather(
-    params: Any, indices: Any, validate_indices: bool | None = None, name: str | None = None, axis: Any = None,
+    params: Any,
+    indices: Any,
+    validate_indices: bool | None = None,
+    name: str | None = None,
+    axis: Any = None,
     batch_dims: int = 0,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """The slices of ``params`` along ``axis`` (the first after the batch's) that ``indices`` lists.
 
     Its gradient for the first axis is `IndexedSlices`: only the rows that were read. An index that is out of range
@@ -214,9 +236,14 @@ def tensor_scatter_sub(tensor: Any, indices: Any, updates: Any, name: str | None
 
 
 def one_hot(
-    indices: Any, depth: Any, on_value: Any = None, off_value: Any = None, axis: int | None = None, dtype: Any = None,
+    indices: Any,
+    depth: Any,
+    on_value: Any = None,
+    off_value: Any = None,
+    axis: int | None = None,
+    dtype: Any = None,
     name: str | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """``on_value`` (1) where each index says along a new dimension of ``depth``, elsewhere ``off_value`` (0).
 
     Args:
@@ -333,9 +360,14 @@ def dynamic_stitch(indices: Sequence[Any], data: Sequence[Any], name: str | None
 
 
 def reverse_sequence(
-    input: Any, seq_lengths: Any, seq_axis: int | None = None, batch_axis: int | None = None, name: str | None = None,
-    seq_dim: int | None = None, batch_dim: int | None = None,
-) -> Tensor:  # fmt: skip
+    input: Any,
+    seq_lengths: Any,
+    seq_axis: int | None = None,
+    batch_axis: int | None = None,
+    name: str | None = None,
+    seq_dim: int | None = None,
+    batch_dim: int | None = None,
+) -> Tensor:
     """The first ``seq_lengths[b]`` elements along ``seq_axis`` backwards, for each ``b`` of ``batch_axis``."""
     along = reductions.either(seq_axis, seq_dim, "seq_axis", "seq_dim")
     batch = reductions.either(batch_axis, batch_dim, "batch_axis", "batch_dim")
@@ -343,11 +375,20 @@ def reverse_sequence(
 
 
 def sparse_to_dense(
-    sparse_indices: Any, output_shape: Any, sparse_values: Any, default_value: Any = 0, validate_indices: bool = True,
+    sparse_indices: Any,
+    output_shape: Any,
+    sparse_values: Any,
+    default_value: Any = 0,
+    validate_indices: bool = True,
     name: str | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """A tensor of ``default_value`` with ``sparse_values`` at ``sparse_indices``."""
     return one(
-        "SparseToDense", sparse_indices, output_shape, sparse_values, default_value,
-        validate_indices=validate_indices, name=name,
-    )  # fmt: skip
+        "SparseToDense",
+        sparse_indices,
+        output_shape,
+        sparse_values,
+        default_value,
+        validate_indices=validate_indices,
+        name=name,
+    )

@@ -19,9 +19,16 @@ from headwater.graph.operation import Tensor
 
 
 def matmul(
-    a: Any, b: Any, transpose_a: bool = False, transpose_b: bool = False, adjoint_a: bool = False,
-    adjoint_b: bool = False, a_is_sparse: bool = False, b_is_sparse: bool = False, name: str | None = None,
-) -> Tensor:  # fmt: skip
+    a: Any,
+    b: Any,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+    adjoint_a: bool = False,
+    adjoint_b: bool = False,
+    a_is_sparse: bool = False,
+    b_is_sparse: bool = False,
+    name: str | None = None,
+) -> Tensor:
     """a b, for matrices or batches of them.
 
     Args:
@@ -44,23 +51,38 @@ def matmul(
             return one("BatchMatMulV2", a, b, adj_x=adjoint_a, adj_y=adjoint_b, name=scope)
         if any(t.dims is not None and len(t.dims) > 2 for t in (a, b)):
             return one(
-                "BatchMatMulV2", math.conj(a) if transpose_a else a, math.conj(b) if transpose_b else b,
-                adj_x=adjoint_a or transpose_a, adj_y=adjoint_b or transpose_b, name=scope,
-            )  # fmt: skip
+                "BatchMatMulV2",
+                math.conj(a) if transpose_a else a,
+                math.conj(b) if transpose_b else b,
+                adj_x=adjoint_a or transpose_a,
+                adj_y=adjoint_b or transpose_b,
+                name=scope,
+            )
         a, transpose_a = (math.conj(a), True) if adjoint_a else (a, transpose_a)
         b, transpose_b = (math.conj(b), True) if adjoint_b else (b, transpose_b)
         return one("MatMul", a, b, transpose_a=transpose_a, transpose_b=transpose_b, name=scope)
 
 
 def sparse_matmul(
-    a: Any, b: Any, transpose_a: bool = False, transpose_b: bool = False, a_is_sparse: bool = False,
-    b_is_sparse: bool = False, name: str | None = None,
-) -> Tensor:  # fmt: skip
+    a: Any,
+    b: Any,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+    a_is_sparse: bool = False,
+    b_is_sparse: bool = False,
+    name: str | None = None,
+) -> Tensor:
     """a b, of matrices that may hold many zeros; in float32."""
     return one(
-        "SparseMatMul", a, b, transpose_a=transpose_a, transpose_b=transpose_b, a_is_sparse=a_is_sparse,
-        b_is_sparse=b_is_sparse, name=name,
-    )  # fmt: skip
+        "SparseMatMul",
+        a,
+        b,
+        transpose_a=transpose_a,
+        transpose_b=transpose_b,
+        a_is_sparse=a_is_sparse,
+        b_is_sparse=b_is_sparse,
+        name=name,
+    )
 
 
 def adjoint(matrix: Any, name: str | None = None) -> Tensor:
@@ -70,9 +92,14 @@ def adjoint(matrix: Any, name: str | None = None) -> Tensor:
 
 
 def matvec(
-    a: Any, b: Any, transpose_a: bool = False, adjoint_a: bool = False, a_is_sparse: bool = False,
-    b_is_sparse: bool = False, name: str | None = None,
-) -> Tensor:  # fmt: skip
+    a: Any,
+    b: Any,
+    transpose_a: bool = False,
+    adjoint_a: bool = False,
+    a_is_sparse: bool = False,
+    b_is_sparse: bool = False,
+    name: str | None = None,
+) -> Tensor:
     """A matrix (or a batch of them) times a vector (or a batch of them)."""
     with name_scope(name, "MatVec", [a, b]):
         column = arrays.expand_dims(b, -1)
@@ -164,9 +191,12 @@ def cross(a: Any, b: Any, name: str | None = None) -> Tensor:
 
 
 def eye(
-    num_rows: Any, num_columns: Any = None, batch_shape: Any = None, dtype: Any = dtypes.float32,
+    num_rows: Any,
+    num_columns: Any = None,
+    batch_shape: Any = None,
+    dtype: Any = dtypes.float32,
     name: str | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """The identity matrix, or a batch of them; with other than ``num_rows`` columns cut or filled with zeros."""
     with name_scope(name, "eye", [num_rows, num_columns, batch_shape]):
         columns = num_rows if num_columns is None else num_columns
@@ -240,9 +270,13 @@ def trace(x: Any, name: str | None = None) -> Tensor:
 
 
 def norm(
-    tensor: Any, ord: Any = "euclidean", axis: Any = None, keepdims: bool | None = None, name: str | None = None,
+    tensor: Any,
+    ord: Any = "euclidean",
+    axis: Any = None,
+    keepdims: bool | None = None,
+    name: str | None = None,
     keep_dims: bool | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """A norm: of all elements, along a dimension, or of matrices.
 
     Args:

@@ -206,9 +206,12 @@ class _Loop:
             known = constant_value(self._maximum)
             attrs["bound"] = -1 if known is None else int(known)
         return self._graph.create_op(
-            "While" if on_host else "StatelessWhile", [*self._start, *inputs], attrs, "Exit",
+            "While" if on_host else "StatelessWhile",
+            [*self._start, *inputs],
+            attrs,
+            "Exit",
             control_inputs=list(dict.fromkeys(op for part in parts for op in part.before)),
-        )  # fmt: skip
+        )
 
 
 def _flow(leaf: Any) -> Tensor:
@@ -251,10 +254,13 @@ def _gradient(op: Operation, *grads: Tensor) -> Any:
         return [None] * len(op.inputs)
     forward = FunctionAttr("WhileScan", tuple(sorted(attrs.items())))
     inputs = [*op.inputs, _trips(op), *(g for g, has in zip(grads, given, strict=False) if has)]
-    found = iter(op.graph.create_op(
-        "Vjp", [convert_to_tensor(t) for t in inputs],
-        {"f": forward, "wanted": (*wanted, False), "given": tuple(given)},
-    ).outputs)  # fmt: skip
+    found = iter(
+        op.graph.create_op(
+            "Vjp",
+            [convert_to_tensor(t) for t in inputs],
+            {"f": forward, "wanted": (*wanted, False), "given": tuple(given)},
+        ).outputs
+    )
     return [next(found) if want else None for want in wanted]
 
 

@@ -66,9 +66,13 @@ def _cross_entropy(logits: Tensor, labels: Tensor, axis: int, scope: str) -> Ten
 
 
 def softmax_cross_entropy_with_logits(
-    _sentinel: Any = None, labels: Any = None, logits: Any = None, dim: int = -1, name: str | None = None,
+    _sentinel: Any = None,
+    labels: Any = None,
+    logits: Any = None,
+    dim: int = -1,
+    name: str | None = None,
     axis: int | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """As `softmax_cross_entropy_with_logits_v2`, with no gradient into the labels.
 
     Raises:
@@ -107,9 +111,11 @@ def sparse_softmax_cross_entropy_with_logits(
         else:
             classes = arrays.shape(wide)[-1] if dims[-1] is None else dims[-1]
             flat = one(
-                "SparseSoftmaxCrossEntropyWithLogits", arrays.reshape(wide, [-1, classes]),
-                arrays.reshape(labels, [-1]), name=scope + "SparseSoftmaxCrossEntropyWithLogits/",
-            )  # fmt: skip
+                "SparseSoftmaxCrossEntropyWithLogits",
+                arrays.reshape(wide, [-1, classes]),
+                arrays.reshape(labels, [-1]),
+                name=scope + "SparseSoftmaxCrossEntropyWithLogits/",
+            )
             cost = arrays.reshape(flat, arrays.shape(labels))
             cost.set_shape(labels.dims)
         return math.cast(cost, logits.dtype.base_dtype)
@@ -178,9 +184,13 @@ def log_poisson_loss(targets: Any, log_input: Any, compute_full_loss: bool = Fal
 
 
 def confusion_matrix(
-    labels: Any, predictions: Any, num_classes: Any = None, dtype: Any = dtypes.int32, name: str | None = None,
+    labels: Any,
+    predictions: Any,
+    num_classes: Any = None,
+    dtype: Any = dtypes.int32,
+    name: str | None = None,
     weights: Any = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """How often class i was taken for class j, or the sum of the weights of these.
 
     Args:

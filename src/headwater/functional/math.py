@@ -145,11 +145,19 @@ def approximate_equal(x: Any, y: Any, tolerance: float = 1e-5, name: str | None 
 # Division ---------------------------------------------------------------------------------------------------------
 
 _TRUEDIV_TYPES: dict[DType, DType | None] = {
-    dtypes.uint8: dtypes.float32, dtypes.int8: dtypes.float32, dtypes.uint16: dtypes.float32,
-    dtypes.int16: dtypes.float32, dtypes.int32: dtypes.float64, dtypes.int64: dtypes.float64,
-    dtypes.bfloat16: None, dtypes.float16: None, dtypes.float32: None, dtypes.float64: None,
-    dtypes.complex64: None, dtypes.complex128: None,
-}  # fmt: skip
+    dtypes.uint8: dtypes.float32,
+    dtypes.int8: dtypes.float32,
+    dtypes.uint16: dtypes.float32,
+    dtypes.int16: dtypes.float32,
+    dtypes.int32: dtypes.float64,
+    dtypes.int64: dtypes.float64,
+    dtypes.bfloat16: None,
+    dtypes.float16: None,
+    dtypes.float32: None,
+    dtypes.float64: None,
+    dtypes.complex64: None,
+    dtypes.complex128: None,
+}
 
 
 def truediv(x: Any, y: Any, name: str | None = None) -> Tensor:

@@ -133,9 +133,13 @@ def relu_layer(x: Any, weights: Any, biases: Any, name: str | None = None) -> Te
 
 
 def dropout(
-    x: Any, keep_prob: Any = None, noise_shape: Any = None, seed: int | None = None, name: str | None = None,
+    x: Any,
+    keep_prob: Any = None,
+    noise_shape: Any = None,
+    seed: int | None = None,
+    name: str | None = None,
     rate: Any = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Each element 0 with probability ``rate``, else divided by 1 - ``rate``.
 
     Args:
@@ -207,9 +211,13 @@ def l2_normalize(x: Any, axis: Any = None, epsilon: float = 1e-12, name: str | N
 
 
 def moments(
-    x: Any, axes: Any, shift: Any = None, name: str | None = None, keep_dims: bool | None = None,
+    x: Any,
+    axes: Any,
+    shift: Any = None,
+    name: str | None = None,
+    keep_dims: bool | None = None,
     keepdims: bool | None = None,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
+) -> tuple[Tensor, Tensor]:
     """The mean and the variance along ``axes``; of float16 computed in float32."""
     del shift
     keep = bool(either(keepdims, keep_dims, "keepdims", "keep_dims"))
@@ -225,9 +233,13 @@ def moments(
 
 
 def sufficient_statistics(
-    x: Any, axes: Any, shift: Any = None, keep_dims: bool | None = None, name: str | None = None,
+    x: Any,
+    axes: Any,
+    shift: Any = None,
+    keep_dims: bool | None = None,
+    name: str | None = None,
     keepdims: bool | None = None,
-) -> tuple[Tensor, Tensor, Tensor, Any]:  # fmt: skip
+) -> tuple[Tensor, Tensor, Tensor, Any]:
     """The number of elements, their sum and the sum of their squares along ``axes``, each less ``shift``, and this."""
     keep = bool(either(keepdims, keep_dims, "keepdims", "keep_dims"))
     with name_scope(name, "sufficient_statistics", [x, shift]):
@@ -257,9 +269,13 @@ def normalize_moments(
 
 
 def weighted_moments(
-    x: Any, axes: Any, frequency_weights: Any, name: str | None = None, keep_dims: bool | None = None,
+    x: Any,
+    axes: Any,
+    frequency_weights: Any,
+    name: str | None = None,
+    keep_dims: bool | None = None,
     keepdims: bool | None = None,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
+) -> tuple[Tensor, Tensor]:
     """As `moments`, with a weight for each element."""
     keep = bool(either(keepdims, keep_dims, "keepdims", "keep_dims"))
     with name_scope(name, "weighted_moments", [x, frequency_weights, axes]):
@@ -288,9 +304,16 @@ def batch_normalization(
 
 
 def fused_batch_norm(
-    x: Any, scale: Any, offset: Any, mean: Any = None, variance: Any = None, epsilon: float = 0.001,
-    data_format: str = "NHWC", is_training: bool = True, name: str | None = None,
-) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    x: Any,
+    scale: Any,
+    offset: Any,
+    mean: Any = None,
+    variance: Any = None,
+    epsilon: float = 0.001,
+    data_format: str = "NHWC",
+    is_training: bool = True,
+    name: str | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:
     """`batch_normalization` of images per channel, with the batch's own mean and variance in training.
 
     Returns:
@@ -306,9 +329,17 @@ def fused_batch_norm(
     x, scale, offset = convert_to_tensor(x), convert_to_tensor(scale), convert_to_tensor(offset)
     none = arrays.zeros([0], scale.dtype) if is_training else None
     y, found_mean, found_variance, *_ = apply(
-        "FusedBatchNormV3", x, scale, offset, none if mean is None else mean, none if variance is None else variance,
-        epsilon=max(epsilon, 1.001e-5), data_format=data_format, is_training=is_training, name=name,
-    ).outputs  # fmt: skip
+        "FusedBatchNormV3",
+        x,
+        scale,
+        offset,
+        none if mean is None else mean,
+        none if variance is None else variance,
+        epsilon=max(epsilon, 1.001e-5),
+        data_format=data_format,
+        is_training=is_training,
+        name=name,
+    ).outputs
     return y, found_mean, found_variance
 
 

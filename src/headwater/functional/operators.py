@@ -51,13 +51,28 @@ def _binary(operator: str, function: Function) -> None:
 
 
 for _name, _function in {
-    "add": _add, "sub": math.subtract, "mul": math.multiply, "div": math.div, "truediv": math.truediv,
-    "floordiv": math.floordiv, "mod": _mod, "pow": math.pow, "matmul": linalg.matmul, "and": math.logical_and,
-    "or": math.logical_or, "xor": math.logical_xor,
-}.items():  # fmt: skip
+    "add": _add,
+    "sub": math.subtract,
+    "mul": math.multiply,
+    "div": math.div,
+    "truediv": math.truediv,
+    "floordiv": math.floordiv,
+    "mod": _mod,
+    "pow": math.pow,
+    "matmul": linalg.matmul,
+    "and": math.logical_and,
+    "or": math.logical_or,
+    "xor": math.logical_xor,
+}.items():
     _binary(_name, _function)
 for _name, _function in {
-    "lt": math.less, "le": math.less_equal, "gt": math.greater, "ge": math.greater_equal, "neg": math.negative,
-    "abs": math.abs, "invert": math.logical_not, "getitem": indexing.getitem,
-}.items():  # fmt: skip
+    "lt": math.less,
+    "le": math.less_equal,
+    "gt": math.greater,
+    "ge": math.greater_equal,
+    "neg": math.negative,
+    "abs": math.abs,
+    "invert": math.logical_not,
+    "getitem": indexing.getitem,
+}.items():
     set_operator(f"__{_name}__", _function)

@@ -53,9 +53,13 @@ def reduce(
 
 def _reduction(op_type: str, doc: str) -> Function:
     def function(
-        input_tensor: Any, axis: Any = None, keepdims: bool | None = None, name: str | None = None,
-        reduction_indices: Any = None, keep_dims: bool | None = None,
-    ) -> Tensor:  # fmt: skip
+        input_tensor: Any,
+        axis: Any = None,
+        keepdims: bool | None = None,
+        name: str | None = None,
+        reduction_indices: Any = None,
+        keep_dims: bool | None = None,
+    ) -> Tensor:
         return reduce(op_type, input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
 
     function.__doc__ = doc
@@ -73,9 +77,13 @@ reduce_euclidean_norm: Function = _reduction("EuclideanNorm", "The root of the s
 
 
 def reduce_logsumexp(
-    input_tensor: Any, axis: Any = None, keepdims: bool | None = None, name: str | None = None,
-    reduction_indices: Any = None, keep_dims: bool | None = None,
-) -> Tensor:  # fmt: skip
+    input_tensor: Any,
+    axis: Any = None,
+    keepdims: bool | None = None,
+    name: str | None = None,
+    reduction_indices: Any = None,
+    keep_dims: bool | None = None,
+) -> Tensor:
     """log Σ exp(x), as m + log Σ exp(x - m) with the largest finite m."""
     axis = either(axis, reduction_indices, "axis", "reduction_indices")
     keep = bool(either(keepdims, keep_dims, "keepdims", "keep_dims"))
@@ -108,9 +116,15 @@ reduce_std: Function = _moment(True, "reduce_std", "The square root of the varia
 
 
 def count_nonzero(
-    input_tensor: Any = None, axis: Any = None, keepdims: bool | None = None, dtype: Any = dtypes.int64,
-    name: str | None = None, reduction_indices: Any = None, keep_dims: bool | None = None, input: Any = None,
-) -> Tensor:  # fmt: skip
+    input_tensor: Any = None,
+    axis: Any = None,
+    keepdims: bool | None = None,
+    dtype: Any = dtypes.int64,
+    name: str | None = None,
+    reduction_indices: Any = None,
+    keep_dims: bool | None = None,
+    input: Any = None,
+) -> Tensor:
     """How many elements are not zero (not empty, of strings)."""
     axis = either(axis, reduction_indices, "axis", "reduction_indices")
     keep = bool(either(keepdims, keep_dims, "keepdims", "keep_dims"))

@@ -38,9 +38,13 @@ def resize_nearest_neighbor(
 ) -> Tensor:
     """Resized to ``size``, [height, width]: each pixel as the one nearest to its place."""
     return one(
-        "ResizeNearestNeighbor", images, size, align_corners=align_corners, half_pixel_centers=half_pixel_centers,
+        "ResizeNearestNeighbor",
+        images,
+        size,
+        align_corners=align_corners,
+        half_pixel_centers=half_pixel_centers,
         name=name,
-    )  # fmt: skip
+    )
 
 
 def resize_bicubic(
@@ -70,9 +74,13 @@ _METHODS = {
 
 
 def resize_images(
-    images: Any, size: Any, method: Any = ResizeMethod.BILINEAR, align_corners: bool = False,
-    preserve_aspect_ratio: bool = False, name: str | None = None,
-) -> Tensor:  # fmt: skip
+    images: Any,
+    size: Any,
+    method: Any = ResizeMethod.BILINEAR,
+    align_corners: bool = False,
+    preserve_aspect_ratio: bool = False,
+    name: str | None = None,
+) -> Tensor:
     """Resized to ``size``, [height, width]; ``images`` themselves where that is known to be their size.
 
     Args:

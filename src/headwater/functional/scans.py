@@ -60,16 +60,21 @@ def scan_over(
         dims = [merge_dims(a.dims, b.dims) for a, b in zip(states, outputs, strict=False)]
         stacked = [None if t.dims is None or length is None else (*length, *t.dims) for t in outputs[count:]]
         attrs: dict[str, Any] = {
-            "body": bodies.function_of("body", turn, [*params, *inputs], key), "states": count,
-            "sequences": len(sequences), "Tout": tuple(t.dtype.base_dtype for t in outputs),
+            "body": bodies.function_of("body", turn, [*params, *inputs], key),
+            "states": count,
+            "sequences": len(sequences),
+            "Tout": tuple(t.dtype.base_dtype for t in outputs),
             "output_shapes": tuple(TensorShape(d) for d in (*dims, *stacked)),
-        }  # fmt: skip
+        }
         if on_host:
             attrs["refs"] = tuple(len(params) + i for i, tensor in enumerate(captured) if tensor in turn.changed)
         op = graph.create_op(
-            "Scan" if on_host else "StatelessScan", [*states, *sequences, *inputs], attrs, "Exit",
+            "Scan" if on_host else "StatelessScan",
+            [*states, *sequences, *inputs],
+            attrs,
+            "Exit",
             control_inputs=list(turn.before),
-        )  # fmt: skip
+        )
         return list(op.outputs[:count]), list(op.outputs[count:])
 
 

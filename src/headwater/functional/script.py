@@ -48,9 +48,13 @@ def numpy_function(func: Callable[..., Any], inp: Sequence[Any], Tout: Any, name
 
 
 def Print(
-    input_: Any, data: Sequence[Any], message: str | None = None, first_n: int | None = None,
-    summarize: int | None = None, name: str | None = None,
-) -> Tensor:  # fmt: skip
+    input_: Any,
+    data: Sequence[Any],
+    message: str | None = None,
+    first_n: int | None = None,
+    summarize: int | None = None,
+    name: str | None = None,
+) -> Tensor:
     """``input_``; each step that needs it prints ``data`` to standard error, on the task where it runs.
 
     Args:
@@ -59,9 +63,14 @@ def Print(
       summarize: how many elements of each tensor to print; 3 when None, all when negative.
     """
     return one(
-        "Print", input_, list(data), message=message or "", first_n=-1 if first_n is None else first_n,
-        summarize=3 if summarize is None else summarize, name=name,
-    )  # fmt: skip
+        "Print",
+        input_,
+        list(data),
+        message=message or "",
+        first_n=-1 if first_n is None else first_n,
+        summarize=3 if summarize is None else summarize,
+        name=name,
+    )
 
 
 class _Hole:

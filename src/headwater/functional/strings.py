@@ -34,22 +34,33 @@ def encode_base64(input: Any, pad: bool = False, name: str | None = None) -> Ten
 
 
 def as_string(
-    input: Any, precision: int = -1, scientific: bool = False, shortest: bool = False, width: int = -1, fill: str = "",
+    input: Any,
+    precision: int = -1,
+    scientific: bool = False,
+    shortest: bool = False,
+    width: int = -1,
+    fill: str = "",
     name: str | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Numbers as text.
 
     Args:
       precision: digits behind the point; -1 for the usual six.
       scientific: with an exponent.
       shortest: the shorter of both forms.
-      width: at least so many characters.
+      width: minimum number of characters.
       fill: what goes before them: a blank, ``0``, ``+`` or ``-`` (which aligns to the left).
     """
     return one(
-        "AsString", input, precision=precision, scientific=scientific, shortest=shortest, width=width, fill=fill,
+        "AsString",
+        input,
+        precision=precision,
+        scientific=scientific,
+        shortest=shortest,
+        width=width,
+        fill=fill,
         name=name,
-    )  # fmt: skip
+    )
 
 
 def string_to_number(
@@ -104,9 +115,14 @@ def string_join(inputs: Sequence[Any], separator: str = "", name: str | None = N
 
 
 def reduce_join(
-    inputs: Any, axis: Any = None, keep_dims: bool | None = None, separator: str = "", name: str | None = None,
-    reduction_indices: Any = None, keepdims: bool | None = None,
-) -> Tensor:  # fmt: skip
+    inputs: Any,
+    axis: Any = None,
+    keep_dims: bool | None = None,
+    separator: str = "",
+    name: str | None = None,
+    reduction_indices: Any = None,
+    keepdims: bool | None = None,
+) -> Tensor:
     """The texts along dimensions joined: first along the first of ``axis``, the results along the next, and so on.
 
     Args:
@@ -123,9 +139,13 @@ def reduce_join(
 
 
 def string_split(
-    source: Any, sep: str | None = None, skip_empty: bool = True, delimiter: str | None = None,
-    result_type: str = "SparseTensor", name: str | None = None,
-) -> SparseTensor:  # fmt: skip
+    source: Any,
+    sep: str | None = None,
+    skip_empty: bool = True,
+    delimiter: str | None = None,
+    result_type: str = "SparseTensor",
+    name: str | None = None,
+) -> SparseTensor:
     """A vector of texts split at any of the characters of ``sep`` (blanks when None; everywhere when empty).
 
     Returns:
@@ -143,9 +163,13 @@ def string_split(
 
 
 def string_split_v2(
-    input: Any = None, sep: str | None = None, maxsplit: int = -1, result_type: str = "SparseTensor",
-    source: Any = None, name: str | None = None,
-) -> SparseTensor:  # fmt: skip
+    input: Any = None,
+    sep: str | None = None,
+    maxsplit: int = -1,
+    result_type: str = "SparseTensor",
+    source: Any = None,
+    name: str | None = None,
+) -> SparseTensor:
     """A vector of texts split as Python's ``str.split`` does. See `string_split`."""
     _require_sparse(result_type)
     with name_scope(name, "StringSplit", [input]):
@@ -162,9 +186,12 @@ def _require_sparse(result_type: str) -> None:
 
 
 def decode_raw(
-    input_bytes: Any = None, out_type: Any = None, little_endian: bool = True, name: str | None = None,
+    input_bytes: Any = None,
+    out_type: Any = None,
+    little_endian: bool = True,
+    name: str | None = None,
     bytes: Any = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """The bytes of each text as numbers of ``out_type``, along a further dimension."""
     text = either(input_bytes, bytes, "input_bytes", "bytes")
     return one("DecodeRaw", text, out_type=as_dtype(out_type), little_endian=little_endian, name=name)

@@ -74,9 +74,13 @@ def image(
 
 
 def audio(
-    name: str, tensor: Any, sample_rate: Any, max_outputs: int = 3, collections: Sequence[Any] | None = None,
+    name: str,
+    tensor: Any,
+    sample_rate: Any,
+    max_outputs: int = 3,
+    collections: Sequence[Any] | None = None,
     family: str | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """The first ``max_outputs`` sounds of a batch [sounds, frames(, channels)] of numbers from -1 to 1.
 
     Args:
@@ -89,9 +93,14 @@ def audio(
 
 
 def tensor_summary(
-    name: str, tensor: Any, summary_description: Any = None, collections: Sequence[Any] | None = None,
-    summary_metadata: Any = None, family: str | None = None, display_name: str | None = None,
-) -> Tensor:  # fmt: skip
+    name: str,
+    tensor: Any,
+    summary_description: Any = None,
+    collections: Sequence[Any] | None = None,
+    summary_metadata: Any = None,
+    family: str | None = None,
+    display_name: str | None = None,
+) -> Tensor:
     """A whole tensor, for a plugin of TensorBoard.
 
     Args:

@@ -79,7 +79,7 @@ class TextFileInitializer(_Typed):
     Args:
       filename: its path.
       key_index, value_index: columns, or one of `TextFileIndex`.
-      vocab_size: take so many lines.
+      vocab_size: number of lines to take.
       delimiter: between columns.
 
     Raises:
@@ -87,9 +87,16 @@ class TextFileInitializer(_Typed):
     """
 
     def __init__(
-        self, filename: Any, key_dtype: Any, key_index: int, value_dtype: Any, value_index: int,
-        vocab_size: int | None = None, delimiter: str = "\t", name: str | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        filename: Any,
+        key_dtype: Any,
+        key_index: int,
+        value_dtype: Any,
+        value_index: int,
+        vocab_size: int | None = None,
+        delimiter: str = "\t",
+        name: str | None = None,
+    ) -> None:
         if not isinstance(filename, Tensor) and not filename:
             raise ValueError("Filename required")
         for index, kind, what in (
@@ -107,9 +114,13 @@ class TextFileInitializer(_Typed):
         self._filename = filename
         super().__init__(as_dtype(key_dtype), as_dtype(value_dtype))
         self._attrs = {
-            "key_index": key_index, "value_index": value_index, "vocab_size": vocab_size or -1, "delimiter": delimiter,
-            "key_dtype": self._key_dtype, "value_dtype": self._value_dtype,
-        }  # fmt: skip
+            "key_index": key_index,
+            "value_index": value_index,
+            "vocab_size": vocab_size or -1,
+            "delimiter": delimiter,
+            "key_dtype": self._key_dtype,
+            "value_dtype": self._value_dtype,
+        }
         self._name = name
 
     def initialize(self, table: Any) -> Operation:
@@ -129,10 +140,14 @@ class TextFileStringTableInitializer(TextFileInitializer):
     """Text by its number: the lines of a file."""
 
     def __init__(
-        self, filename: Any, key_column_index: int = TextFileIndex.LINE_NUMBER,
-        value_column_index: int = TextFileIndex.WHOLE_LINE, vocab_size: int | None = None, delimiter: str = "\t",
+        self,
+        filename: Any,
+        key_column_index: int = TextFileIndex.LINE_NUMBER,
+        value_column_index: int = TextFileIndex.WHOLE_LINE,
+        vocab_size: int | None = None,
+        delimiter: str = "\t",
         name: str | None = "text_file_string_table_init",
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(
             filename, dtypes.int64, key_column_index, dtypes.string, value_column_index, vocab_size, delimiter, name
         )
@@ -142,10 +157,15 @@ class TextFileIdTableInitializer(TextFileInitializer):
     """Numbers by text: of the lines of a file."""
 
     def __init__(
-        self, filename: Any, key_column_index: int = TextFileIndex.WHOLE_LINE,
-        value_column_index: int = TextFileIndex.LINE_NUMBER, vocab_size: int | None = None, delimiter: str = "\t",
-        name: str | None = "text_file_id_table_init", key_dtype: Any = dtypes.string,
-    ) -> None:  # fmt: skip
+        self,
+        filename: Any,
+        key_column_index: int = TextFileIndex.WHOLE_LINE,
+        value_column_index: int = TextFileIndex.LINE_NUMBER,
+        vocab_size: int | None = None,
+        delimiter: str = "\t",
+        name: str | None = "text_file_id_table_init",
+        key_dtype: Any = dtypes.string,
+    ) -> None:
         super().__init__(
             filename, key_dtype, key_column_index, dtypes.int64, value_column_index, vocab_size, delimiter, name
         )
@@ -232,9 +252,13 @@ class StaticHashTable(_ResourceTable):
         self, initializer: Any, default_value: Any, shared_name: str | None = None, name: str | None = None
     ) -> None:
         super().__init__(
-            "HashTableV2", initializer.key_dtype, initializer.value_dtype, default_value, shared_name,
+            "HashTableV2",
+            initializer.key_dtype,
+            initializer.value_dtype,
+            default_value,
+            shared_name,
             name or "hash_table",
-        )  # fmt: skip
+        )
         self._initializer: Operation = initializer.initialize(self)
         get_default_graph().add_to_collection(GraphKeys.TABLE_INITIALIZERS, self._initializer)
 
@@ -256,9 +280,14 @@ class MutableHashTable(_ResourceTable):
     """
 
     def __init__(
-        self, key_dtype: Any, value_dtype: Any, default_value: Any, shared_name: str | None = None,
-        name: str = "MutableHashTable", checkpoint: bool = True,
-    ) -> None:  # fmt: skip
+        self,
+        key_dtype: Any,
+        value_dtype: Any,
+        default_value: Any,
+        shared_name: str | None = None,
+        name: str = "MutableHashTable",
+        checkpoint: bool = True,
+    ) -> None:
         del checkpoint
         super().__init__(
             "MutableHashTableV2", as_dtype(key_dtype), as_dtype(value_dtype), default_value, shared_name, name
@@ -293,9 +322,13 @@ class IdTableWithHashBuckets(_Typed):
     """
 
     def __init__(
-        self, table: Any, num_oov_buckets: int, hasher_spec: Any = None, name: str | None = None,
+        self,
+        table: Any,
+        num_oov_buckets: int,
+        hasher_spec: Any = None,
+        name: str | None = None,
         key_dtype: Any = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         del hasher_spec
         if table is None and num_oov_buckets <= 0:
             raise ValueError("oov_buckets must be > 0 if no table is supplied.")
@@ -347,14 +380,19 @@ class StaticVocabularyTable(IdTableWithHashBuckets):
 
 
 def index_table_from_tensor(
-    mapping: Any = None, num_oov_buckets: int = 0, default_value: int = -1, hasher_spec: Any = None,
-    dtype: Any = dtypes.string, name: str | None = None, vocabulary_list: Any = None,
-) -> Any:  # fmt: skip
+    mapping: Any = None,
+    num_oov_buckets: int = 0,
+    default_value: int = -1,
+    hasher_spec: Any = None,
+    dtype: Any = dtypes.string,
+    name: str | None = None,
+    vocabulary_list: Any = None,
+) -> Any:
     """A table that gives each element of a vector its place in it.
 
     Args:
       mapping: the elements.
-      num_oov_buckets: so many further numbers for other keys; when 0 these get ``default_value``.
+      num_oov_buckets: number of further numbers for other keys; when 0 these get ``default_value``.
       dtype: of keys.
 
     Raises:
@@ -380,11 +418,17 @@ def index_table_from_tensor(
 
 
 def index_table_from_file(
-    vocabulary_file: Any = None, num_oov_buckets: int = 0, vocab_size: int | None = None, default_value: int = -1,
-    hasher_spec: Any = None, key_dtype: Any = dtypes.string, name: str | None = None,
-    key_column_index: int = TextFileIndex.WHOLE_LINE, value_column_index: int = TextFileIndex.LINE_NUMBER,
+    vocabulary_file: Any = None,
+    num_oov_buckets: int = 0,
+    vocab_size: int | None = None,
+    default_value: int = -1,
+    hasher_spec: Any = None,
+    key_dtype: Any = dtypes.string,
+    name: str | None = None,
+    key_column_index: int = TextFileIndex.WHOLE_LINE,
+    value_column_index: int = TextFileIndex.LINE_NUMBER,
     delimiter: str = "\t",
-) -> Any:  # fmt: skip
+) -> Any:
     """A table that gives each line of a file its number. See `index_table_from_tensor`.
 
     Raises:
@@ -402,9 +446,14 @@ def index_table_from_file(
         raise TypeError("Only integer and string keys are supported.")
     with name_scope(name, "string_to_index", []):
         entries = TextFileIdTableInitializer(
-            vocabulary_file, key_column_index, value_column_index, vocab_size, delimiter, "table_init",
+            vocabulary_file,
+            key_column_index,
+            value_column_index,
+            vocab_size,
+            delimiter,
+            "table_init",
             dtypes.int64 if key_dtype.is_integer else key_dtype,
-        )  # fmt: skip
+        )
         table = StaticHashTable(entries, default_value)
         return IdTableWithHashBuckets(table, num_oov_buckets) if num_oov_buckets else table
 
@@ -423,10 +472,14 @@ def index_to_string_table_from_tensor(
 
 
 def index_to_string_table_from_file(
-    vocabulary_file: Any, vocab_size: int | None = None, default_value: str = "UNK", name: str | None = None,
-    key_column_index: int = TextFileIndex.LINE_NUMBER, value_column_index: int = TextFileIndex.WHOLE_LINE,
+    vocabulary_file: Any,
+    vocab_size: int | None = None,
+    default_value: str = "UNK",
+    name: str | None = None,
+    key_column_index: int = TextFileIndex.LINE_NUMBER,
+    value_column_index: int = TextFileIndex.WHOLE_LINE,
     delimiter: str = "\t",
-) -> StaticHashTable:  # fmt: skip
+) -> StaticHashTable:
     """A table that gives each number the line of a file with that number."""
     with name_scope(name, "index_to_string", []):
         entries = TextFileStringTableInitializer(

@@ -37,9 +37,13 @@ class Reduction:
     def all(cls) -> tuple[str, ...]:
         """All of them."""
         return (
-            cls.NONE, cls.SUM, cls.MEAN, cls.SUM_OVER_BATCH_SIZE, cls.SUM_OVER_NONZERO_WEIGHTS,
+            cls.NONE,
+            cls.SUM,
+            cls.MEAN,
+            cls.SUM_OVER_BATCH_SIZE,
+            cls.SUM_OVER_NONZERO_WEIGHTS,
             cls.SUM_BY_NONZERO_WEIGHTS,
-        )  # fmt: skip
+        )
 
     @classmethod
     def validate(cls, key: str) -> None:
@@ -52,9 +56,12 @@ _DEFAULT = Reduction.SUM_BY_NONZERO_WEIGHTS
 
 
 def compute_weighted_loss(
-    losses: Any, weights: Any = 1.0, scope: str | None = None, loss_collection: Any = GraphKeys.LOSSES,
+    losses: Any,
+    weights: Any = 1.0,
+    scope: str | None = None,
+    loss_collection: Any = GraphKeys.LOSSES,
     reduction: str = _DEFAULT,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """The losses of elements, weighted and reduced.
 
     Raises:
@@ -116,9 +123,13 @@ def _floats(labels: Any, predictions: Any) -> tuple[Tensor, Tensor]:
 
 
 def absolute_difference(
-    labels: Any, predictions: Any, weights: Any = 1.0, scope: str | None = None,
-    loss_collection: Any = GraphKeys.LOSSES, reduction: str = _DEFAULT,
-) -> Tensor:  # fmt: skip
+    labels: Any,
+    predictions: Any,
+    weights: Any = 1.0,
+    scope: str | None = None,
+    loss_collection: Any = GraphKeys.LOSSES,
+    reduction: str = _DEFAULT,
+) -> Tensor:
     """|predictions - labels|."""
     _both(labels, predictions, ("labels", "predictions"))
     with name_scope(scope, "absolute_difference", [predictions, labels, weights]) as scope:
@@ -128,9 +139,15 @@ def absolute_difference(
 
 
 def cosine_distance(
-    labels: Any, predictions: Any, axis: int | None = None, weights: Any = 1.0, scope: str | None = None,
-    loss_collection: Any = GraphKeys.LOSSES, reduction: str = _DEFAULT, dim: int | None = None,
-) -> Tensor:  # fmt: skip
+    labels: Any,
+    predictions: Any,
+    axis: int | None = None,
+    weights: Any = 1.0,
+    scope: str | None = None,
+    loss_collection: Any = GraphKeys.LOSSES,
+    reduction: str = _DEFAULT,
+    dim: int | None = None,
+) -> Tensor:
     """1 - Σ predictions labels along ``axis``, for vectors of length 1.
 
     Raises:
@@ -147,9 +164,13 @@ def cosine_distance(
 
 
 def hinge_loss(
-    labels: Any, logits: Any, weights: Any = 1.0, scope: str | None = None, loss_collection: Any = GraphKeys.LOSSES,
+    labels: Any,
+    logits: Any,
+    weights: Any = 1.0,
+    scope: str | None = None,
+    loss_collection: Any = GraphKeys.LOSSES,
     reduction: str = _DEFAULT,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """max(0, 1 - (2 labels - 1) logits) for labels of 0 and 1."""
     _both(labels, logits, ("labels", "logits"))
     with name_scope(scope, "hinge_loss", [logits, labels, weights]) as scope:
@@ -161,9 +182,14 @@ def hinge_loss(
 
 
 def huber_loss(
-    labels: Any, predictions: Any, weights: Any = 1.0, delta: float = 1.0, scope: str | None = None,
-    loss_collection: Any = GraphKeys.LOSSES, reduction: str = _DEFAULT,
-) -> Tensor:  # fmt: skip
+    labels: Any,
+    predictions: Any,
+    weights: Any = 1.0,
+    delta: float = 1.0,
+    scope: str | None = None,
+    loss_collection: Any = GraphKeys.LOSSES,
+    reduction: str = _DEFAULT,
+) -> Tensor:
     """Half the squared error up to ``delta``, and from there on linear: delta |error| - delta² / 2."""
     _both(labels, predictions, ("labels", "predictions"))
     with name_scope(scope, "huber_loss", [predictions, labels, weights]) as scope:
@@ -178,9 +204,14 @@ def huber_loss(
 
 
 def log_loss(
-    labels: Any, predictions: Any, weights: Any = 1.0, epsilon: float = 1e-7, scope: str | None = None,
-    loss_collection: Any = GraphKeys.LOSSES, reduction: str = _DEFAULT,
-) -> Tensor:  # fmt: skip
+    labels: Any,
+    predictions: Any,
+    weights: Any = 1.0,
+    epsilon: float = 1e-7,
+    scope: str | None = None,
+    loss_collection: Any = GraphKeys.LOSSES,
+    reduction: str = _DEFAULT,
+) -> Tensor:
     """-labels log(predictions + epsilon) - (1 - labels) log(1 - predictions + epsilon)."""
     _both(labels, predictions, ("labels", "predictions"))
     with name_scope(scope, "log_loss", [predictions, labels, weights]) as scope:
@@ -191,9 +222,12 @@ def log_loss(
 
 
 def mean_pairwise_squared_error(
-    labels: Any, predictions: Any, weights: Any = 1.0, scope: str | None = None,
+    labels: Any,
+    predictions: Any,
+    weights: Any = 1.0,
+    scope: str | None = None,
     loss_collection: Any = GraphKeys.LOSSES,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """The mean of the squares of ((aᵢ - aⱼ) - (bᵢ - bⱼ)) over pairs of elements of each example.
 
     Args:
@@ -220,9 +254,13 @@ def mean_pairwise_squared_error(
 
 
 def mean_squared_error(
-    labels: Any, predictions: Any, weights: Any = 1.0, scope: str | None = None,
-    loss_collection: Any = GraphKeys.LOSSES, reduction: str = _DEFAULT,
-) -> Tensor:  # fmt: skip
+    labels: Any,
+    predictions: Any,
+    weights: Any = 1.0,
+    scope: str | None = None,
+    loss_collection: Any = GraphKeys.LOSSES,
+    reduction: str = _DEFAULT,
+) -> Tensor:
     """(predictions - labels)²."""
     _both(labels, predictions, ("labels", "predictions"))
     with name_scope(scope, "mean_squared_error", [predictions, labels, weights]) as scope:
@@ -232,9 +270,14 @@ def mean_squared_error(
 
 
 def sigmoid_cross_entropy(
-    multi_class_labels: Any, logits: Any, weights: Any = 1.0, label_smoothing: Any = 0, scope: str | None = None,
-    loss_collection: Any = GraphKeys.LOSSES, reduction: str = _DEFAULT,
-) -> Tensor:  # fmt: skip
+    multi_class_labels: Any,
+    logits: Any,
+    weights: Any = 1.0,
+    label_smoothing: Any = 0,
+    scope: str | None = None,
+    loss_collection: Any = GraphKeys.LOSSES,
+    reduction: str = _DEFAULT,
+) -> Tensor:
     """The cross entropy of every label, 0 or 1, with the sigmoid of its logit.
 
     Args:
@@ -252,9 +295,14 @@ def sigmoid_cross_entropy(
 
 
 def softmax_cross_entropy(
-    onehot_labels: Any, logits: Any, weights: Any = 1.0, label_smoothing: Any = 0, scope: str | None = None,
-    loss_collection: Any = GraphKeys.LOSSES, reduction: str = _DEFAULT,
-) -> Tensor:  # fmt: skip
+    onehot_labels: Any,
+    logits: Any,
+    weights: Any = 1.0,
+    label_smoothing: Any = 0,
+    scope: str | None = None,
+    loss_collection: Any = GraphKeys.LOSSES,
+    reduction: str = _DEFAULT,
+) -> Tensor:
     """The cross entropy of rows of probabilities with the softmax of the logits.
 
     Args:
@@ -274,9 +322,13 @@ def softmax_cross_entropy(
 
 
 def sparse_softmax_cross_entropy(
-    labels: Any, logits: Any, weights: Any = 1.0, scope: str | None = None, loss_collection: Any = GraphKeys.LOSSES,
+    labels: Any,
+    logits: Any,
+    weights: Any = 1.0,
+    scope: str | None = None,
+    loss_collection: Any = GraphKeys.LOSSES,
     reduction: str = _DEFAULT,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """The cross entropy of class numbers with the softmax of the logits."""
     _both(labels, logits, ("labels", "logits"))
     with name_scope(scope, "sparse_softmax_cross_entropy_loss", [logits, labels, weights]) as scope:

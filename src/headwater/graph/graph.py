@@ -181,8 +181,10 @@ class Graph:
             if op is None:
                 raise KeyError(f"The name {name!r} refers to a Tensor which does not exist: no operation {op_name!r}.")
             if int(index) >= len(op.outputs):
-                raise KeyError(f"The name {name!r} refers to a Tensor which does not exist: {op_name!r} has "
-                               f"{len(op.outputs)} outputs.")  # fmt: skip
+                raise KeyError(
+                    f"The name {name!r} refers to a Tensor which does not exist: {op_name!r} has "
+                    f"{len(op.outputs)} outputs."
+                )
             return op.outputs[int(index)]
         if colon:
             raise ValueError(f"The name {name!r} appears to refer to a Tensor, not a {wanted}.")

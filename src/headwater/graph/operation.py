@@ -33,9 +33,19 @@ class Operation:
     """
 
     __slots__ = (
-        "__weakref__", "_attrs", "_control_inputs", "_definition", "_device", "_graph", "_id", "_inputs", "_name",
-        "_outputs", "_source", "_type",
-    )  # fmt: skip
+        "__weakref__",
+        "_attrs",
+        "_control_inputs",
+        "_definition",
+        "_device",
+        "_graph",
+        "_id",
+        "_inputs",
+        "_name",
+        "_outputs",
+        "_source",
+        "_type",
+    )
 
     def __init__(
         self,

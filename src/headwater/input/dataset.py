@@ -200,9 +200,11 @@ def get_single_element(dataset: Dataset) -> Any:
     """The only element of a dataset, as tensors; steps end in InvalidArgumentError where it has none or several."""
     spec = dataset.element_spec
     op = get_default_graph().create_op(
-        "DatasetToSingleElement", [dataset_tensor(dataset.node)], element_attrs(nest.flatten(spec)),
         "DatasetToSingleElement",
-    )  # fmt: skip
+        [dataset_tensor(dataset.node)],
+        element_attrs(nest.flatten(spec)),
+        "DatasetToSingleElement",
+    )
     return nest.pack(spec, list(op.outputs))
 
 

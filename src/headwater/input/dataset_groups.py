@@ -20,14 +20,16 @@ Transformation = Callable[[Dataset], Any]
 
 
 def group_by_window(
-    key_func: Callable[..., Any], reduce_func: Callable[[Any, Any], Any], window_size: Any = None,
+    key_func: Callable[..., Any],
+    reduce_func: Callable[[Any, Any], Any],
+    window_size: Any = None,
     window_size_func: Callable[[Any], Any] | None = None,
-) -> Transformation:  # fmt: skip
+) -> Transformation:
     """Gathers consecutive elements with the same key into windows, and gives what a function makes of each.
 
     Args:
       key_func: of an element; gives its key, an int64 scalar.
-      reduce_func: of a key and a dataset of at most so many elements with it; gives a dataset.
+      reduce_func: of a key and a dataset of at most ``window_size`` elements with it; gives a dataset.
       window_size: elements of a window; or
       window_size_func: of a key; gives that.
 
@@ -59,10 +61,15 @@ def group_by_window(
 
 
 def bucket_by_sequence_length(
-    element_length_func: Callable[..., Any], bucket_boundaries: Sequence[int], bucket_batch_sizes: Sequence[int],
-    padded_shapes: Any = None, padding_values: Any = None, pad_to_bucket_boundary: bool = False,
-    no_padding: bool = False, drop_remainder: bool = False,
-) -> Transformation:  # fmt: skip
+    element_length_func: Callable[..., Any],
+    bucket_boundaries: Sequence[int],
+    bucket_batch_sizes: Sequence[int],
+    padded_shapes: Any = None,
+    padding_values: Any = None,
+    pad_to_bucket_boundary: bool = False,
+    no_padding: bool = False,
+    drop_remainder: bool = False,
+) -> Transformation:
     """Batches of elements of similar lengths, padded to the longest of each batch.
 
     Args:

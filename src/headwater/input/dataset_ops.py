@@ -28,9 +28,13 @@ class TracedFunction(Function):
     """
 
     def __init__(
-        self, name: str, attr: FunctionAttr, inputs: tuple[TensorSpec, ...], captured: Sequence[Tensor],
+        self,
+        name: str,
+        attr: FunctionAttr,
+        inputs: tuple[TensorSpec, ...],
+        captured: Sequence[Tensor],
         specs: tuple[TensorSpec, ...],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.name = name
         self.attr = attr
         self.captured: list[Tensor] = list(captured)
@@ -70,7 +74,7 @@ class TracedFunction(Function):
 
     @property
     def quiet(self) -> bool:
-        """Whether nobody notices that it is called."""
+        """Whether the call has no effect that a program could see."""
         return getattr(self.runner, "quiet", False)
 
     def __call__(self, context: Context, element: Element) -> Element:

@@ -17,9 +17,14 @@ class Dataset(new.Dataset):
         return Dataset
 
     def map(  # pyright: ignore[reportIncompatibleMethodOverride]
-        self, map_func: Callable[..., Any], num_threads: Any = None, output_buffer_size: Any = None,
-        num_parallel_calls: Any = None, deterministic: bool | None = None, name: str | None = None,
-    ) -> Any:  # fmt: skip
+        self,
+        map_func: Callable[..., Any],
+        num_threads: Any = None,
+        output_buffer_size: Any = None,
+        num_parallel_calls: Any = None,
+        deterministic: bool | None = None,
+        name: str | None = None,
+    ) -> Any:
         """What ``map_func`` gives for each element, in order.
 
         Args:

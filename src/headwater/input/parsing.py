@@ -178,7 +178,7 @@ def _merged(feature: SparseFeature, found: Mapping[str, Any]) -> SparseTensor:
     inputs = (ids.indices, ids.values, values.values)
     size = int(np.ravel(feature.size)[0])
     merged = apply("SparseFeature", *inputs, name="SparseMerge", size=size, already_sorted=feature.already_sorted)
-    # The last size is known now, and so to whoever asks for the static shape.
+    # The last size is known now, so the static shape has it.
     shape = arrays.concat([ids.dense_shape[:-1], make_const(np.array([size], np.int64))], 0)
     return SparseTensor(merged.outputs[0], merged.outputs[1], shape)
 
@@ -206,10 +206,13 @@ def parse_single_example(
     with get_default_graph().name_scope(name or "ParseSingleExample"):
         inputs = [convert_to_tensor(serialized, string, name="serialized"), *raw.defaults()]
         attrs: dict[str, Any] = {
-            "num_sparse": len(raw.sparse), "sparse_keys": tuple(raw.sparse), "dense_keys": tuple(raw.dense),
-            "sparse_types": tuple(raw.sparse.values()), "Tdense": tuple(dtype for dtype, _, _ in raw.dense.values()),
+            "num_sparse": len(raw.sparse),
+            "sparse_keys": tuple(raw.sparse),
+            "dense_keys": tuple(raw.dense),
+            "sparse_types": tuple(raw.sparse.values()),
+            "Tdense": tuple(dtype for dtype, _, _ in raw.dense.values()),
             "dense_shapes": tuple(shape for _, shape, _ in raw.dense.values()),
-        }  # fmt: skip
+        }
         outputs = get_default_graph().create_op("ParseSingleExample", inputs, attrs, "ParseSingleExample").outputs
     return _result(features, raw, outputs)
 
@@ -230,10 +233,12 @@ def parse_example(
         keys = [convert_to_tensor(key, string, name="keys") for key in (*raw.sparse, *raw.dense)]
         inputs = [convert_to_tensor(serialized, string, name="serialized"), names, *keys, *raw.defaults()]
         attrs: dict[str, Any] = {
-            "Nsparse": len(raw.sparse), "Ndense": len(raw.dense), "sparse_types": tuple(raw.sparse.values()),
+            "Nsparse": len(raw.sparse),
+            "Ndense": len(raw.dense),
+            "sparse_types": tuple(raw.sparse.values()),
             "Tdense": tuple(dtype for dtype, _, _ in raw.dense.values()),
             "dense_shapes": tuple(shape for _, shape, _ in raw.dense.values()),
-        }  # fmt: skip
+        }
         outputs = get_default_graph().create_op("ParseExample", inputs, attrs, "ParseExample").outputs
     return _result(features, raw, outputs)
 
@@ -242,9 +247,14 @@ _CSV_TYPES = (float32, float64, int32, int64, string)
 
 
 def decode_csv(
-    records: Any, record_defaults: Sequence[Any], field_delim: str = ",", use_quote_delim: bool = True,
-    name: str | None = None, na_value: str = "", select_cols: Sequence[int] | None = None,
-) -> list[Tensor]:  # fmt: skip
+    records: Any,
+    record_defaults: Sequence[Any],
+    field_delim: str = ",",
+    use_quote_delim: bool = True,
+    name: str | None = None,
+    na_value: str = "",
+    select_cols: Sequence[int] | None = None,
+) -> list[Tensor]:
     """The columns of lines of separated values.
 
     Args:
@@ -275,9 +285,15 @@ def decode_csv(
         if default.dtype.base_dtype not in _CSV_TYPES:
             raise TypeError(f"record_defaults cannot be of type {default.dtype.name}")
     return apply(
-        "DecodeCSV", records, defaults, name=name, field_delim=field_delim, use_quote_delim=use_quote_delim,
-        na_value=na_value, select_cols=tuple(columns),
-    ).outputs  # fmt: skip
+        "DecodeCSV",
+        records,
+        defaults,
+        name=name,
+        field_delim=field_delim,
+        use_quote_delim=use_quote_delim,
+        na_value=na_value,
+        select_cols=tuple(columns),
+    ).outputs
 
 
 def parse_tensor(serialized: Any, out_type: Any, name: str | None = None) -> Tensor:

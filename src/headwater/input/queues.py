@@ -175,9 +175,12 @@ def _make(
     if fixed and op_type != "PaddingFIFOQueueV2" and not all(shape.is_fully_defined() for shape in fixed):
         raise ValueError(f"All shapes must be fully defined: {fixed}")
     attrs = {
-        "component_types": tuple(types), "shapes": tuple(fixed or ()), "capacity": capacity,
-        "shared_name": shared_name or "", **more,
-    }  # fmt: skip
+        "component_types": tuple(types),
+        "shapes": tuple(fixed or ()),
+        "capacity": capacity,
+        "shared_name": shared_name or "",
+        **more,
+    }
     listed = [names] if isinstance(names, str) else names
     return types, fixed, listed, get_default_graph().create_op(op_type, [], attrs, name).outputs[0]
 
@@ -196,7 +199,7 @@ class FIFOQueue(QueueBase):
     """A queue that gives elements in the order in which they came.
 
     Args:
-      capacity: at most so many elements.
+      capacity: maximum number of elements.
       dtypes: element type of each component.
       shapes: static shape of each component; needed for `dequeue_many`.
       names: of the components; elements are then dictionaries.
@@ -204,9 +207,14 @@ class FIFOQueue(QueueBase):
     """
 
     def __init__(
-        self, capacity: int, dtypes: Any, shapes: Any = None, names: Any = None, shared_name: str | None = None,
+        self,
+        capacity: int,
+        dtypes: Any,
+        shapes: Any = None,
+        names: Any = None,
+        shared_name: str | None = None,
         name: str = "fifo_queue",
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(*_make("FIFOQueueV2", capacity, dtypes, shapes, names, shared_name, name))
 
 
@@ -214,15 +222,22 @@ class RandomShuffleQueue(QueueBase):
     """A queue that gives elements in random order.
 
     Args:
-      capacity: at most so many elements.
-      min_after_dequeue: so many elements stay in it while it is open; more make the order more random.
+      capacity: maximum number of elements.
+      min_after_dequeue: minimum number of elements that stay in it while it is open; more make the order more random.
       seed: of the order.
     """
 
     def __init__(
-        self, capacity: int, min_after_dequeue: int, dtypes: Any, shapes: Any = None, names: Any = None,
-        seed: int | None = None, shared_name: str | None = None, name: str = "random_shuffle_queue",
-    ) -> None:  # fmt: skip
+        self,
+        capacity: int,
+        min_after_dequeue: int,
+        dtypes: Any,
+        shapes: Any = None,
+        names: Any = None,
+        seed: int | None = None,
+        shared_name: str | None = None,
+        name: str = "random_shuffle_queue",
+    ) -> None:
         first, second = seeds(get_default_graph(), seed)
         more = {"min_after_dequeue": min_after_dequeue, "seed": first or 0, "seed2": second or 0}
         super().__init__(*_make("RandomShuffleQueueV2", capacity, dtypes, shapes, names, shared_name, name, **more))
@@ -236,9 +251,14 @@ class PaddingFIFOQueue(QueueBase):
     """
 
     def __init__(
-        self, capacity: int, dtypes: Any, shapes: Any, names: Any = None, shared_name: str | None = None,
+        self,
+        capacity: int,
+        dtypes: Any,
+        shapes: Any,
+        names: Any = None,
+        shared_name: str | None = None,
         name: str = "padding_fifo_queue",
-    ) -> None:  # fmt: skip
+    ) -> None:
         made = _make("PaddingFIFOQueueV2", capacity, dtypes, shapes, names, shared_name, name)
         if made[1] is None or any(shape.ndims is None for shape in made[1]):
             raise ValueError("Queue shapes must have known ranks, one for every component")
@@ -249,8 +269,13 @@ class PriorityQueue(QueueBase):
     """A queue that gives the element with the smallest int64 first: the first component of every element."""
 
     def __init__(
-        self, capacity: int, types: Any, shapes: Any = None, names: Any = None, shared_name: str | None = None,
+        self,
+        capacity: int,
+        types: Any,
+        shapes: Any = None,
+        names: Any = None,
+        shared_name: str | None = None,
         name: str = "priority_queue",
-    ) -> None:  # fmt: skip
+    ) -> None:
         dtypes, fixed, listed, ref = _make("PriorityQueueV2", capacity, types, shapes, names, shared_name, name)
         super().__init__([int64, *dtypes], None if fixed is None else [as_shape([]), *fixed], listed, ref)

@@ -61,7 +61,7 @@ class ReaderBase:
 
         Args:
           queue: as for `read`.
-          num_records: at most so many; a file's end may give fewer.
+          num_records: maximum number; a file's end may give fewer.
         """
         with get_default_graph().name_scope(name or "ReaderReadUpToV2") as scope:
             count = convert_to_tensor(num_records, int64, name="num_records")
@@ -134,13 +134,21 @@ class FixedLengthRecordReader(ReaderBase):
     """
 
     def __init__(
-        self, record_bytes: int, header_bytes: int | None = None, footer_bytes: int | None = None,
-        hop_bytes: int | None = None, name: str | None = None, encoding: str | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        record_bytes: int,
+        header_bytes: int | None = None,
+        footer_bytes: int | None = None,
+        hop_bytes: int | None = None,
+        name: str | None = None,
+        encoding: str | None = None,
+    ) -> None:
         attrs = {
-            "record_bytes": record_bytes, "header_bytes": header_bytes or 0, "footer_bytes": footer_bytes or 0,
-            "hop_bytes": hop_bytes or 0, "encoding": encoding or "",
-        }  # fmt: skip
+            "record_bytes": record_bytes,
+            "header_bytes": header_bytes or 0,
+            "footer_bytes": footer_bytes or 0,
+            "hop_bytes": hop_bytes or 0,
+            "encoding": encoding or "",
+        }
         super().__init__(_make("FixedLengthRecordReaderV2", name, **attrs))
 
 
@@ -152,7 +160,7 @@ class WholeFileReader(ReaderBase):
 
 
 class IdentityReader(ReaderBase):
-    """Gives what comes from the queue, as key and value."""
+    """Gives the queue's elements, as key and value."""
 
     def __init__(self, name: str | None = None) -> None:
         super().__init__(_make("IdentityReaderV2", name), supports_serialize=True)

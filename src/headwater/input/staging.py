@@ -22,7 +22,7 @@ class StagingArea:
       shapes: static shape of each component.
       names: of the components; elements are then dictionaries.
       shared_name: share it between sessions under this name.
-      capacity: at most so many elements, for which `put` waits; 0 for any number.
+      capacity: maximum number of elements, for which `put` waits; 0 for any number.
       memory_limit: accepted.
 
     Raises:
@@ -30,9 +30,14 @@ class StagingArea:
     """
 
     def __init__(
-        self, dtypes: Any, shapes: Any = None, names: Any = None, shared_name: str | None = None, capacity: int = 0,
+        self,
+        dtypes: Any,
+        shapes: Any = None,
+        names: Any = None,
+        shared_name: str | None = None,
+        capacity: int = 0,
         memory_limit: int = 0,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._dtypes = [as_dtype(dtype) for dtype in dtypes]
         if shapes is not None and len(shapes) != len(self._dtypes):
             raise ValueError("StagingArea shapes must be the same length as dtypes")

@@ -94,9 +94,14 @@ def read_attr(proto: Any) -> Any:
 
 def _read_list(proto: Any) -> tuple[Any, ...]:
     for field, convert in (
-        ("s", _text), ("i", int), ("f", float), ("b", bool), ("type", as_dtype), ("shape", TensorShape),
+        ("s", _text),
+        ("i", int),
+        ("f", float),
+        ("b", bool),
+        ("type", as_dtype),
+        ("shape", TensorShape),
         ("tensor", make_ndarray),
-    ):  # fmt: skip
+    ):
         values = getattr(proto, field)
         if values:
             return tuple(convert(value) for value in values)  # pyright: ignore[reportUnknownArgumentType]

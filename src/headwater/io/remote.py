@@ -48,9 +48,11 @@ def _system(url: str) -> Any:
         system = module.filesystem(protocol)
     except ImportError as error:
         raise UnimplementedError(
-            None, None, f"{url}: {protocol}:// needs a package that is not installed ({error}); install "
+            None,
+            None,
+            f"{url}: {protocol}:// needs a package that is not installed ({error}); install "
             "headwater[urls] and fsspec's driver for it, e.g. s3fs, gcsfs",
-        ) from error  # fmt: skip
+        ) from error
     except ValueError as error:
         raise UnimplementedError(None, None, f"{url}: fsspec knows no {protocol}:// ({error})") from error
     system.invalidate_cache()

@@ -57,10 +57,11 @@ def find_file(data_set: str, name: str, folder: str | None = None, source_url: s
         except (OSError, ValueError) as error:
             tried.append(f"{source_url} cannot be reached: {error}")
     raise NotFoundError(
-        None, None,
+        None,
+        None,
         f"{name} of the data set {data_set} was not found: {'; '.join(tried)}. Put it into a folder {data_set} and "
         f"say in {DATA_VARIABLE} what that is in",
-    )  # fmt: skip
+    )
 
 
 def _folders(data_set: str, folder: str | None) -> list[Path]:

@@ -31,7 +31,7 @@ _UNCOMPRESSED: Final = 0
 _BLOCK_BYTES: Final = 256 << 10
 """A block is ended once it is this large."""
 _RESTART_INTERVAL: Final = 16
-"""Every so many entries, a key is written in full."""
+"""Interval, in entries, at which a key is written in full."""
 
 
 def read_table(path: Path) -> list[tuple[bytes, bytes]]:

@@ -13,8 +13,18 @@ from headwater.errors import InvalidArgumentError
 
 _FULL: Final = -1
 _HEADER_OF_LENGTH: Final = (
-    0, 0x8000, 0xC000, 0xE000, 0xF000, 0xF800, 0xFC00, 0xFE00, 0xFF00, 0xFF80, 0xFFC0,
-)  # fmt: skip
+    0,
+    0x8000,
+    0xC000,
+    0xE000,
+    0xF000,
+    0xF800,
+    0xFC00,
+    0xFE00,
+    0xFF00,
+    0xFF80,
+    0xFFC0,
+)
 """What is written over the first two bytes of an ordered signed number, by its length in bytes."""
 
 

@@ -31,7 +31,7 @@ _HEADER: Final = struct.Struct("<QI")
 _CRC: Final = struct.Struct("<I")
 _ITERATED_BLOCK: Final = 256
 _PIECE_BYTES: Final = 16 << 20
-"""At most so many bytes are asked of the file at once."""
+"""Maximum number of bytes that are asked of the file at once."""
 _LARGE_BYTES: Final = 64 << 10
 """Records from this size on are written without a copy."""
 _KNOWN_LENGTHS: Final = 4096
@@ -255,7 +255,7 @@ class TFRecordReader:
         )
 
     def _read(self, parts: list[bytes], have: int, needed: int, at_least: int) -> int:
-        """Appends what comes next of the file to ``parts``, until they are ``needed`` bytes; how many they are."""
+        """Appends the next bytes of the file to ``parts``, until they are ``needed`` bytes; how many they are."""
         with translated(self._path):
             while have < needed:
                 # Piece by piece: what a file says about its lengths allocates nothing before the bytes are there.

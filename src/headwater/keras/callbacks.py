@@ -28,7 +28,7 @@ _DESCRIPTION = "headwater"
 
 
 class ModelCheckpoint(_checkpoint):
-    """Saves the model, or its weights, every epoch or every so many batches.
+    """Saves the model, or its weights, every epoch or at an interval of batches.
 
     The file appears whole or not at all. Its path may have any ending or none: a whole model is a ``.keras`` archive
     (HDF5 for ``.h5``), weights are HDF5. `headwater.keras.saving.load_model` reads it, whatever its name; the

@@ -27,7 +27,7 @@ _PLUGINS = ("jax_cuda12_plugin", "jax_cuda13_plugin")
 def local_devices() -> dict[str, Any]:
     """JAX's devices of this process by our names, e.g. ``{"CPU:0": ..., "GPU:0": ...}``.
 
-    With the environment variable ``HEADWATER_VIRTUAL_GPUS`` the CPU stands in for so many GPUs.
+    With the environment variable ``HEADWATER_VIRTUAL_GPUS`` the CPU stands in for that number of GPUs.
     """
     stand_ins = virtual_gpus()
     make_stand_ins()

@@ -35,9 +35,13 @@ _keras: Any = keras
 
 
 def model_to_estimator(
-    keras_model: Any = None, keras_model_path: str | None = None, custom_objects: Mapping[str, Any] | None = None,
-    model_dir: str | None = None, config: Any = None, checkpoint_format: str = "saver",
-) -> KerasEstimator:  # fmt: skip
+    keras_model: Any = None,
+    keras_model_path: str | None = None,
+    custom_objects: Mapping[str, Any] | None = None,
+    model_dir: str | None = None,
+    config: Any = None,
+    checkpoint_format: str = "saver",
+) -> KerasEstimator:
     """An estimator that trains a copy of a compiled Keras model, from the weights that it has now.
 
     Args:
@@ -94,9 +98,13 @@ class KerasEstimator(Estimator):
         self._totals: list[Any] | None = None
 
     def train(
-        self, input_fn: Callable[..., Any], hooks: Any = None, steps: int | None = None, max_steps: int | None = None,
+        self,
+        input_fn: Callable[..., Any],
+        hooks: Any = None,
+        steps: int | None = None,
+        max_steps: int | None = None,
         saving_listeners: Any = None,
-    ) -> Estimator:  # fmt: skip
+    ) -> Estimator:
         listeners: list[Any] = list(saving_listeners or ())
         saves = self._config.save_checkpoints_secs or self._config.save_checkpoints_steps
         if saves or any(isinstance(hook, CheckpointSaverHook) for hook in hooks or ()):
@@ -244,9 +252,7 @@ def _named(model: Any) -> list[tuple[str, Any]]:
     names = short if len(set(short)) == len(short) else full
     known = {id(weight) for weight in weights}
     others = [*model.optimizer.variables, *(each for each in model.variables if id(each) not in known)]
-    return [
-        *zip(names, weights, strict=True), *((f"training/{variable.path}", variable) for variable in others)
-    ]  # fmt: skip
+    return [*zip(names, weights, strict=True), *((f"training/{variable.path}", variable) for variable in others)]
 
 
 def _variable(name: str, value: Any) -> Variable:

@@ -1,7 +1,7 @@
 """``keras.backend.set_learning_phase``: what layers that are called directly take ``training`` to be.
 
 Keras 3 has the argument ``training`` only: ``fit`` says that it trains, ``evaluate`` and ``predict`` that they do not.
-A phase set here stands for the argument wherever a layer or model is called on values and nobody gives it.
+A phase set here stands for the argument wherever a layer or model is called on values without it.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ _watched = False
 
 
 def watch_models(active: Callable[[], _Adopts | None]) -> None:
-    """From now on, whoever ``active`` gives adopts each model that is made or compiled; a second call changes nothing.
+    """From now on, the strategy that ``active`` gives adopts each model that is made or compiled.
 
     Every model of Keras's passes through these two methods: constructors of all kinds of models call the first, and a
     model that is loaded calls the second. Outside of scopes they do what they did.

@@ -14,7 +14,7 @@ class MirroredStrategy(mirrored.MirroredStrategy):
 
     Args:
       devices: their names; or
-      num_gpus, num_gpus_per_worker: so many GPUs; with none of the three all that there are, or the CPU.
+      num_gpus, num_gpus_per_worker: number of GPUs; with none of the three all that there are, or the CPU.
       cross_device_ops, auto_shard_dataset, cross_tower_ops: not used: XLA exchanges between the devices.
 
     Raises:
@@ -23,9 +23,14 @@ class MirroredStrategy(mirrored.MirroredStrategy):
     """
 
     def __init__(
-        self, devices: Sequence[str] | None = None, num_gpus: int | None = None, num_gpus_per_worker: int | None = None,
-        cross_device_ops: Any = None, auto_shard_dataset: bool = False, cross_tower_ops: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        devices: Sequence[str] | None = None,
+        num_gpus: int | None = None,
+        num_gpus_per_worker: int | None = None,
+        cross_device_ops: Any = None,
+        auto_shard_dataset: bool = False,
+        cross_tower_ops: Any = None,
+    ) -> None:
         del cross_device_ops, auto_shard_dataset, cross_tower_ops
         if num_gpus is not None and num_gpus_per_worker is not None:
             raise ValueError("You cannot specify both `num_gpus` and `num_gpus_per_worker`.")

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Protocol
 
-#: What a process ends with that whoever started it shall start again (EX_TEMPFAIL).
+#: Exit code of a process that its launcher shall start again (EX_TEMPFAIL).
 RESTART_EXIT_CODE = 75
 
 

@@ -49,6 +49,6 @@ class ReportsProgress(_base):
 
 
 def progress_callbacks(*, shared: bool) -> list[Any]:
-    """The callback that reports `fit`'s progress, where anybody listens."""
+    """The callback that reports `fit`'s progress to the launcher."""
     reporter = progress_reporter()
     return [ReportsProgress(reporter, shared=shared)] if reporter.listening else []

@@ -26,11 +26,11 @@ class TensorBoard(_base):
 
     Args:
       log_dir: the folder; it gets ``train`` and ``validation``.
-      histogram_freq: write histograms of all weights every so many epochs; 0 for never.
+      histogram_freq: interval in epochs at which histograms of all weights are written; 0 for never.
       write_graph: whether to write the model's layers, for TensorBoard's graph view.
       write_images: not used.
       write_steps_per_second: whether to write how fast steps and epochs are.
-      update_freq: ``"epoch"``, ``"batch"``, or write the logs every so many batches.
+      update_freq: ``"epoch"``, ``"batch"``, or an interval in batches at which the logs are written.
       profile_batch: not used: ``jax.profiler`` does that.
       embeddings_freq: not used.
       embeddings_metadata: not used.

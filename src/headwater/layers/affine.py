@@ -20,9 +20,17 @@ class AffineLayer(Layer):
     """
 
     def __init__(
-        self, activation: Any, use_bias: bool, kernel_initializer: Any, bias_initializer: Any,
-        kernel_regularizer: Any, bias_regularizer: Any, kernel_constraint: Any, bias_constraint: Any, **kwargs: Any,
-    ) -> None:  # fmt: skip
+        self,
+        activation: Any,
+        use_bias: bool,
+        kernel_initializer: Any,
+        bias_initializer: Any,
+        kernel_regularizer: Any,
+        bias_regularizer: Any,
+        kernel_constraint: Any,
+        bias_constraint: Any,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.activation = activation
         self.use_bias = use_bias

@@ -238,10 +238,20 @@ class Layer:
         raise NotImplementedError(f"{type(self).__name__} does not say the shape of its output")
 
     def add_weight(
-        self, name: str, shape: Any = None, dtype: Any = None, initializer: Any = None, regularizer: Any = None,
-        trainable: bool | None = None, constraint: Any = None, use_resource: bool | None = None,
-        synchronization: Any = None, aggregation: Any = None, partitioner: Any = None, **kwargs: Any,
-    ) -> Any:  # fmt: skip
+        self,
+        name: str,
+        shape: Any = None,
+        dtype: Any = None,
+        initializer: Any = None,
+        regularizer: Any = None,
+        trainable: bool | None = None,
+        constraint: Any = None,
+        use_resource: bool | None = None,
+        synchronization: Any = None,
+        aggregation: Any = None,
+        partitioner: Any = None,
+        **kwargs: Any,
+    ) -> Any:
         """Makes the variable ``name`` of this layer, or finds it. See `get_variable`."""
         more = {"synchronization": synchronization, "aggregation": aggregation}
         more = {key: value for key, value in more.items() if value is not None}
@@ -253,10 +263,17 @@ class Layer:
         with scope as current, name_scope(current.original_name_scope):
             self._current_scope = current
             variable = get_variable(
-                name, shape=() if shape is None else shape, dtype=kind, initializer=initializer,
-                trainable=wanted and self.trainable, constraint=constraint, partitioner=partitioner,
-                use_resource=use_resource, **more, **kwargs,
-            )  # fmt: skip
+                name,
+                shape=() if shape is None else shape,
+                dtype=kind,
+                initializer=initializer,
+                trainable=wanted and self.trainable,
+                constraint=constraint,
+                partitioner=partitioner,
+                use_resource=use_resource,
+                **more,
+                **kwargs,
+            )
             if regularizer is not None and variable not in existing:
                 with name_scope(f"{name}/Regularizer"):
                     loss = regularizer(variable)

@@ -48,17 +48,40 @@ class Convolution(AffineLayer):
     rank: ClassVar[int] = 0
 
     def __init__(
-        self, filters: int, kernel_size: Any, strides: Any = 1, padding: str = "valid",
-        data_format: str = "channels_last", dilation_rate: Any = 1, activation: Any = None, use_bias: bool = True,
-        kernel_initializer: Any = None, bias_initializer: Any = ZEROS, kernel_regularizer: Any = None,
-        bias_regularizer: Any = None, activity_regularizer: Any = None, kernel_constraint: Any = None,
-        bias_constraint: Any = None, trainable: bool = True, name: Any = None, **kwargs: Any,
-    ) -> None:  # fmt: skip
+        self,
+        filters: int,
+        kernel_size: Any,
+        strides: Any = 1,
+        padding: str = "valid",
+        data_format: str = "channels_last",
+        dilation_rate: Any = 1,
+        activation: Any = None,
+        use_bias: bool = True,
+        kernel_initializer: Any = None,
+        bias_initializer: Any = ZEROS,
+        kernel_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        activity_regularizer: Any = None,
+        kernel_constraint: Any = None,
+        bias_constraint: Any = None,
+        trainable: bool = True,
+        name: Any = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(
-            activation, use_bias, kernel_initializer, bias_initializer, kernel_regularizer, bias_regularizer,
-            kernel_constraint, bias_constraint, activity_regularizer=activity_regularizer, trainable=trainable,
-            name=name, **kwargs,
-        )  # fmt: skip
+            activation,
+            use_bias,
+            kernel_initializer,
+            bias_initializer,
+            kernel_regularizer,
+            bias_regularizer,
+            kernel_constraint,
+            bias_constraint,
+            activity_regularizer=activity_regularizer,
+            trainable=trainable,
+            name=name,
+            **kwargs,
+        )
         self.filters = filters
         self.kernel_size: tuple[int, ...] = per_dimension(kernel_size, self.rank, "kernel_size")
         self.strides: tuple[int, ...] = per_dimension(strides, self.rank, "strides")
@@ -71,9 +94,13 @@ class Convolution(AffineLayer):
     def build(self, input_shape: Any) -> None:
         channels = self._note_channels(input_shape)
         self.kernel = self.add_weight(
-            "kernel", self._kernel_shape(channels), initializer=self.kernel_initializer,
-            regularizer=self.kernel_regularizer, constraint=self.kernel_constraint, trainable=True,
-        )  # fmt: skip
+            "kernel",
+            self._kernel_shape(channels),
+            initializer=self.kernel_initializer,
+            regularizer=self.kernel_regularizer,
+            constraint=self.kernel_constraint,
+            trainable=True,
+        )
         self._build_bias()
         self.built = True
 
@@ -88,9 +115,13 @@ class Convolution(AffineLayer):
     def _build_bias(self) -> None:
         if self.use_bias:
             self.bias = self.add_weight(
-                "bias", [self.filters], initializer=self.bias_initializer, regularizer=self.bias_regularizer,
-                constraint=self.bias_constraint, trainable=True,
-            )  # fmt: skip
+                "bias",
+                [self.filters],
+                initializer=self.bias_initializer,
+                regularizer=self.bias_regularizer,
+                constraint=self.bias_constraint,
+                trainable=True,
+            )
 
     def call(self, inputs: Any) -> Tensor:
         padding = self.padding
@@ -146,17 +177,45 @@ class _Transposed(Convolution):
     """The transpose of a convolution: what its gradient computes for its input."""
 
     def __init__(
-        self, filters: int, kernel_size: Any, strides: Any = 1, padding: str = "valid",
-        data_format: str = "channels_last", activation: Any = None, use_bias: bool = True,
-        kernel_initializer: Any = None, bias_initializer: Any = ZEROS, kernel_regularizer: Any = None,
-        bias_regularizer: Any = None, activity_regularizer: Any = None, kernel_constraint: Any = None,
-        bias_constraint: Any = None, trainable: bool = True, name: Any = None, **kwargs: Any,
-    ) -> None:  # fmt: skip
+        self,
+        filters: int,
+        kernel_size: Any,
+        strides: Any = 1,
+        padding: str = "valid",
+        data_format: str = "channels_last",
+        activation: Any = None,
+        use_bias: bool = True,
+        kernel_initializer: Any = None,
+        bias_initializer: Any = ZEROS,
+        kernel_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        activity_regularizer: Any = None,
+        kernel_constraint: Any = None,
+        bias_constraint: Any = None,
+        trainable: bool = True,
+        name: Any = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(
-            filters, kernel_size, strides, padding, data_format, 1, activation, use_bias, kernel_initializer,
-            bias_initializer, kernel_regularizer, bias_regularizer, activity_regularizer, kernel_constraint,
-            bias_constraint, trainable, name, **kwargs,
-        )  # fmt: skip
+            filters,
+            kernel_size,
+            strides,
+            padding,
+            data_format,
+            1,
+            activation,
+            use_bias,
+            kernel_initializer,
+            bias_initializer,
+            kernel_regularizer,
+            bias_regularizer,
+            activity_regularizer,
+            kernel_constraint,
+            bias_constraint,
+            trainable,
+            name,
+            **kwargs,
+        )
 
     def _kernel_shape(self, channels: int) -> list[int]:
         return [*self.kernel_size, self.filters, channels]
@@ -217,29 +276,58 @@ class SeparableConvolution(Convolution):
     """
 
     def __init__(
-        self, filters: int, kernel_size: Any, strides: Any = 1, padding: str = "valid",
-        data_format: str = "channels_last", dilation_rate: Any = 1, depth_multiplier: int = 1, activation: Any = None,
-        use_bias: bool = True, depthwise_initializer: Any = None, pointwise_initializer: Any = None,
-        bias_initializer: Any = ZEROS, depthwise_regularizer: Any = None, pointwise_regularizer: Any = None,
-        bias_regularizer: Any = None, activity_regularizer: Any = None, depthwise_constraint: Any = None,
-        pointwise_constraint: Any = None, bias_constraint: Any = None, trainable: bool = True, name: Any = None,
+        self,
+        filters: int,
+        kernel_size: Any,
+        strides: Any = 1,
+        padding: str = "valid",
+        data_format: str = "channels_last",
+        dilation_rate: Any = 1,
+        depth_multiplier: int = 1,
+        activation: Any = None,
+        use_bias: bool = True,
+        depthwise_initializer: Any = None,
+        pointwise_initializer: Any = None,
+        bias_initializer: Any = ZEROS,
+        depthwise_regularizer: Any = None,
+        pointwise_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        activity_regularizer: Any = None,
+        depthwise_constraint: Any = None,
+        pointwise_constraint: Any = None,
+        bias_constraint: Any = None,
+        trainable: bool = True,
+        name: Any = None,
         **kwargs: Any,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(
-            filters, kernel_size, strides, padding, data_format, dilation_rate, activation, use_bias,
-            bias_initializer=bias_initializer, bias_regularizer=bias_regularizer,
-            activity_regularizer=activity_regularizer, bias_constraint=bias_constraint, trainable=trainable, name=name,
+            filters,
+            kernel_size,
+            strides,
+            padding,
+            data_format,
+            dilation_rate,
+            activation,
+            use_bias,
+            bias_initializer=bias_initializer,
+            bias_regularizer=bias_regularizer,
+            activity_regularizer=activity_regularizer,
+            bias_constraint=bias_constraint,
+            trainable=trainable,
+            name=name,
             **kwargs,
-        )  # fmt: skip
+        )
         self.depth_multiplier = depth_multiplier
         self._depthwise = {
-            "initializer": depthwise_initializer, "regularizer": depthwise_regularizer,
+            "initializer": depthwise_initializer,
+            "regularizer": depthwise_regularizer,
             "constraint": depthwise_constraint,
-        }  # fmt: skip
+        }
         self._pointwise = {
-            "initializer": pointwise_initializer, "regularizer": pointwise_regularizer,
+            "initializer": pointwise_initializer,
+            "regularizer": pointwise_regularizer,
             "constraint": pointwise_constraint,
-        }  # fmt: skip
+        }
         self.depthwise_kernel: Any = None
         self.pointwise_kernel: Any = None
 
@@ -249,9 +337,11 @@ class SeparableConvolution(Convolution):
             "depthwise_kernel", [*self.kernel_size, channels, self.depth_multiplier], trainable=True, **self._depthwise
         )
         self.pointwise_kernel = self.add_weight(
-            "pointwise_kernel", [*[1] * self.rank, self.depth_multiplier * channels, self.filters], trainable=True,
+            "pointwise_kernel",
+            [*[1] * self.rank, self.depth_multiplier * channels, self.filters],
+            trainable=True,
             **self._pointwise,
-        )  # fmt: skip
+        )
         self._build_bias()
         self.built = True
 
@@ -263,9 +353,14 @@ class SeparableConvolution(Convolution):
             image = arrays.expand_dims(image, axis)
             depthwise, pointwise = arrays.expand_dims(depthwise, 0), arrays.expand_dims(pointwise, 0)
         outputs = convolution.separable_conv2d(
-            image, depthwise, pointwise, self._in_plane(self.strides), self.padding.upper(),
-            self._in_plane(self.dilation_rate), data_format=format_of(2, self._first),
-        )  # fmt: skip
+            image,
+            depthwise,
+            pointwise,
+            self._in_plane(self.strides),
+            self.padding.upper(),
+            self._in_plane(self.dilation_rate),
+            data_format=format_of(2, self._first),
+        )
         if axis is None:
             return self._finished(outputs)
         if self.use_bias:

@@ -29,16 +29,35 @@ class Dense(AffineLayer):
     """
 
     def __init__(
-        self, units: int, activation: Any = None, use_bias: bool = True, kernel_initializer: Any = None,
-        bias_initializer: Any = ZEROS, kernel_regularizer: Any = None, bias_regularizer: Any = None,
-        activity_regularizer: Any = None, kernel_constraint: Any = None, bias_constraint: Any = None,
-        trainable: bool = True, name: Any = None, **kwargs: Any,
-    ) -> None:  # fmt: skip
+        self,
+        units: int,
+        activation: Any = None,
+        use_bias: bool = True,
+        kernel_initializer: Any = None,
+        bias_initializer: Any = ZEROS,
+        kernel_regularizer: Any = None,
+        bias_regularizer: Any = None,
+        activity_regularizer: Any = None,
+        kernel_constraint: Any = None,
+        bias_constraint: Any = None,
+        trainable: bool = True,
+        name: Any = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(
-            activation, use_bias, kernel_initializer, bias_initializer, kernel_regularizer, bias_regularizer,
-            kernel_constraint, bias_constraint, activity_regularizer=activity_regularizer, trainable=trainable,
-            name=name, **kwargs,
-        )  # fmt: skip
+            activation,
+            use_bias,
+            kernel_initializer,
+            bias_initializer,
+            kernel_regularizer,
+            bias_regularizer,
+            kernel_constraint,
+            bias_constraint,
+            activity_regularizer=activity_regularizer,
+            trainable=trainable,
+            name=name,
+            **kwargs,
+        )
         self.units: int = int(units)
         self.input_spec = InputSpec(min_ndim=2)
 
@@ -50,14 +69,22 @@ class Dense(AffineLayer):
             raise ValueError("The last dimension of the inputs to `Dense` should be defined. Found `None`.")
         self.input_spec = InputSpec(min_ndim=2, axes={-1: size})
         self.kernel = self.add_weight(
-            "kernel", [size, self.units], initializer=self.kernel_initializer, regularizer=self.kernel_regularizer,
-            constraint=self.kernel_constraint, trainable=True,
-        )  # fmt: skip
+            "kernel",
+            [size, self.units],
+            initializer=self.kernel_initializer,
+            regularizer=self.kernel_regularizer,
+            constraint=self.kernel_constraint,
+            trainable=True,
+        )
         if self.use_bias:
             self.bias = self.add_weight(
-                "bias", [self.units], initializer=self.bias_initializer, regularizer=self.bias_regularizer,
-                constraint=self.bias_constraint, trainable=True,
-            )  # fmt: skip
+                "bias",
+                [self.units],
+                initializer=self.bias_initializer,
+                regularizer=self.bias_regularizer,
+                constraint=self.bias_constraint,
+                trainable=True,
+            )
         self.built = True
 
     def call(self, inputs: Any) -> Tensor:

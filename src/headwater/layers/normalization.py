@@ -39,13 +39,30 @@ class BatchNormalization(Layer):
     """
 
     def __init__(
-        self, axis: Any = -1, momentum: Any = 0.99, epsilon: float = 1e-3, center: bool = True, scale: bool = True,
-        beta_initializer: Any = ZEROS, gamma_initializer: Any = ONES, moving_mean_initializer: Any = ZEROS,
-        moving_variance_initializer: Any = ONES, beta_regularizer: Any = None, gamma_regularizer: Any = None,
-        beta_constraint: Any = None, gamma_constraint: Any = None, renorm: bool = False, renorm_clipping: Any = None,
-        renorm_momentum: float = 0.99, fused: bool | None = None, trainable: bool = True,
-        virtual_batch_size: int | None = None, adjustment: Any = None, name: Any = None, **kwargs: Any,
-    ) -> None:  # fmt: skip
+        self,
+        axis: Any = -1,
+        momentum: Any = 0.99,
+        epsilon: float = 1e-3,
+        center: bool = True,
+        scale: bool = True,
+        beta_initializer: Any = ZEROS,
+        gamma_initializer: Any = ONES,
+        moving_mean_initializer: Any = ZEROS,
+        moving_variance_initializer: Any = ONES,
+        beta_regularizer: Any = None,
+        gamma_regularizer: Any = None,
+        beta_constraint: Any = None,
+        gamma_constraint: Any = None,
+        renorm: bool = False,
+        renorm_clipping: Any = None,
+        renorm_momentum: float = 0.99,
+        fused: bool | None = None,
+        trainable: bool = True,
+        virtual_batch_size: int | None = None,
+        adjustment: Any = None,
+        name: Any = None,
+        **kwargs: Any,
+    ) -> None:
         self._beta_first = bool(kwargs.pop("_beta_first", False))
         super().__init__(trainable=trainable, name=name, **kwargs)
         if renorm or virtual_batch_size is not None or adjustment is not None:
@@ -59,8 +76,10 @@ class BatchNormalization(Layer):
         self.fused = fused
         self._beta = {"initializer": beta_initializer, "regularizer": beta_regularizer, "constraint": beta_constraint}
         self._gamma = {
-            "initializer": gamma_initializer, "regularizer": gamma_regularizer, "constraint": gamma_constraint
-        }  # fmt: skip
+            "initializer": gamma_initializer,
+            "regularizer": gamma_regularizer,
+            "constraint": gamma_constraint,
+        }
         self.moving_mean_initializer = moving_mean_initializer
         self.moving_variance_initializer = moving_variance_initializer
         self.beta: Any = None
@@ -109,9 +128,11 @@ class BatchNormalization(Layer):
         outputs.set_shape(inputs.shape)
         known = smart_constant_value(training)
         if known is not False and self.trainable:
-            momentum = constant(self.momentum) if known else smart_cond(
-                training, lambda: convert_to_tensor(self.momentum), lambda: constant(1.0)
-            )  # fmt: skip
+            momentum = (
+                constant(self.momentum)
+                if known
+                else smart_cond(training, lambda: convert_to_tensor(self.momentum), lambda: constant(1.0))
+            )
             self.add_update(_moved(self.moving_mean, mean, momentum), inputs=inputs)
             self.add_update(_moved(self.moving_variance, variance, momentum), inputs=inputs)
         return outputs
@@ -170,6 +191,8 @@ def _moved(variable: Any, value: Tensor, momentum: Any) -> Tensor:
 
 
 batch_normalization = functional(
-    BatchNormalization, "One call of a `BatchNormalization` layer; ``training`` may be a tensor.", call=["training"],
+    BatchNormalization,
+    "One call of a `BatchNormalization` layer; ``training`` may be a tensor.",
+    call=["training"],
     before="trainable",
-)  # fmt: skip
+)

@@ -35,9 +35,14 @@ class Pooling(Layer):
     compute: ClassVar[Callable[..., Tensor]]
 
     def __init__(
-        self, pool_size: Any, strides: Any, padding: str = "valid", data_format: str = "channels_last",
-        name: Any = None, **kwargs: Any,
-    ) -> None:  # fmt: skip
+        self,
+        pool_size: Any,
+        strides: Any,
+        padding: str = "valid",
+        data_format: str = "channels_last",
+        name: Any = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(name=name, **kwargs)
         self.pool_size: tuple[int, ...] = per_dimension(pool_size, self.rank, "pool_size")
         self.strides: tuple[int, ...] = per_dimension(pool_size if strides is None else strides, self.rank, "strides")

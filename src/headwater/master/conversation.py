@@ -107,8 +107,11 @@ class ChannelConversation:
                     say_at = now + (now - began)
                     _log.warning(
                         "Step %d waits for %s since %.0f s; the log of that task, and `headwater status` with its "
-                        "address, say for what", self._step.number, self._task, now - began,
-                    )  # fmt: skip
+                        "address, say for what",
+                        self._step.number,
+                        self._task,
+                        now - began,
+                    )
                 for other in self._others.values():
                     if other is not self:
                         other.look()

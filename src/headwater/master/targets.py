@@ -85,6 +85,12 @@ def local_master(target: str, device_counts: Mapping[str, int] | None = None) ->
 
 
 __all__ = [
-    "LocalMaster", "Master", "OpenSession", "PreparedStep", "Runnable", "forget_master", "local_master",
+    "LocalMaster",
+    "Master",
+    "OpenSession",
+    "PreparedStep",
+    "Runnable",
+    "forget_master",
+    "local_master",
     "register_master",
-]  # fmt: skip
+]

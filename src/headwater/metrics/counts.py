@@ -14,9 +14,14 @@ from headwater.variables.variable_scope import variable_scope
 
 
 def _count(
-    labels: Any, predictions: Any, weights: Any, of: tuple[bool, bool], collections: tuple[Any, Any],
-    name: str | None, default: str,
-) -> Metric:  # fmt: skip
+    labels: Any,
+    predictions: Any,
+    weights: Any,
+    of: tuple[bool, bool],
+    collections: tuple[Any, Any],
+    name: str | None,
+    default: str,
+) -> Metric:
     """How many examples have the label ``of[0]`` and the prediction ``of[1]``."""
     with variable_scope(name, default, (predictions, labels, weights)):
         labels, predictions, weights = same_shape(
@@ -32,36 +37,52 @@ def _count(
 
 
 def true_positives(
-    labels: Any, predictions: Any, weights: Any = None, metrics_collections: Any = None,
-    updates_collections: Any = None, name: str | None = None,
-) -> Metric:  # fmt: skip
+    labels: Any,
+    predictions: Any,
+    weights: Any = None,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: str | None = None,
+) -> Metric:
     """How many examples are predicted and true."""
     both = (metrics_collections, updates_collections)
     return _count(labels, predictions, weights, (True, True), both, name, "true_positives")
 
 
 def true_negatives(
-    labels: Any, predictions: Any, weights: Any = None, metrics_collections: Any = None,
-    updates_collections: Any = None, name: str | None = None,
-) -> Metric:  # fmt: skip
+    labels: Any,
+    predictions: Any,
+    weights: Any = None,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: str | None = None,
+) -> Metric:
     """How many examples are neither predicted nor true."""
     both = (metrics_collections, updates_collections)
     return _count(labels, predictions, weights, (False, False), both, name, "true_negatives")
 
 
 def false_positives(
-    labels: Any, predictions: Any, weights: Any = None, metrics_collections: Any = None,
-    updates_collections: Any = None, name: str | None = None,
-) -> Metric:  # fmt: skip
+    labels: Any,
+    predictions: Any,
+    weights: Any = None,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: str | None = None,
+) -> Metric:
     """How many examples are predicted and not true."""
     both = (metrics_collections, updates_collections)
     return _count(labels, predictions, weights, (False, True), both, name, "false_positives")
 
 
 def false_negatives(
-    labels: Any, predictions: Any, weights: Any = None, metrics_collections: Any = None,
-    updates_collections: Any = None, name: str | None = None,
-) -> Metric:  # fmt: skip
+    labels: Any,
+    predictions: Any,
+    weights: Any = None,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: str | None = None,
+) -> Metric:
     """How many examples are true and not predicted."""
     both = (metrics_collections, updates_collections)
     return _count(labels, predictions, weights, (True, False), both, name, "false_negatives")
@@ -72,9 +93,13 @@ def _share(part: Any, rest: Any, name: str) -> Tensor:
 
 
 def precision(
-    labels: Any, predictions: Any, weights: Any = None, metrics_collections: Any = None,
-    updates_collections: Any = None, name: str | None = None,
-) -> Metric:  # fmt: skip
+    labels: Any,
+    predictions: Any,
+    weights: Any = None,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: str | None = None,
+) -> Metric:
     """True positives / (true + false positives)."""
     with variable_scope(name, "precision", (predictions, labels, weights)):
         right, more_right = true_positives(labels, predictions, weights)
@@ -83,9 +108,13 @@ def precision(
 
 
 def recall(
-    labels: Any, predictions: Any, weights: Any = None, metrics_collections: Any = None,
-    updates_collections: Any = None, name: str | None = None,
-) -> Metric:  # fmt: skip
+    labels: Any,
+    predictions: Any,
+    weights: Any = None,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: str | None = None,
+) -> Metric:
     """True positives / (true positives + false negatives)."""
     with variable_scope(name, "recall", (predictions, labels, weights)):
         right, more_right = true_positives(labels, predictions, weights)

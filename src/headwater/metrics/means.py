@@ -16,9 +16,12 @@ from headwater.variables.variable_scope import variable_scope
 
 
 def mean(
-    values: Any, weights: Any = None, metrics_collections: Any = None, updates_collections: Any = None,
+    values: Any,
+    weights: Any = None,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
     name: str | None = None,
-) -> Metric:  # fmt: skip
+) -> Metric:
     """The mean of ``values``: Σ weight value / Σ weight."""
     with variable_scope(name, "mean", (values, weights)):
         values = math.cast(values, dtypes.float32)
@@ -36,9 +39,12 @@ def _ratio(total: Any, count: Any, name: str) -> Tensor:
 
 
 def mean_tensor(
-    values: Any, weights: Any = None, metrics_collections: Any = None, updates_collections: Any = None,
+    values: Any,
+    weights: Any = None,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
     name: str | None = None,
-) -> Metric:  # fmt: skip
+) -> Metric:
     """The mean of each element over the batches."""
     with variable_scope(name, "mean", (values, weights)):
         values = math.cast(values, dtypes.float32)
@@ -55,9 +61,13 @@ def mean_tensor(
 
 
 def accuracy(
-    labels: Any, predictions: Any, weights: Any = None, metrics_collections: Any = None,
-    updates_collections: Any = None, name: str | None = None,
-) -> Metric:  # fmt: skip
+    labels: Any,
+    predictions: Any,
+    weights: Any = None,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: str | None = None,
+) -> Metric:
     """The share of predictions that equal their labels."""
     labels, predictions, weights = same_shape(labels, predictions, weights)
     if labels.dtype.base_dtype != predictions.dtype.base_dtype:
@@ -71,9 +81,13 @@ def _floats(labels: Any, predictions: Any, weights: Any) -> tuple[Tensor, Tensor
 
 
 def mean_absolute_error(
-    labels: Any, predictions: Any, weights: Any = None, metrics_collections: Any = None,
-    updates_collections: Any = None, name: str | None = None,
-) -> Metric:  # fmt: skip
+    labels: Any,
+    predictions: Any,
+    weights: Any = None,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: str | None = None,
+) -> Metric:
     """The mean of |predictions - labels|."""
     labels, predictions, weights = _floats(labels, predictions, weights)
     error = math.abs(predictions - labels)
@@ -81,9 +95,13 @@ def mean_absolute_error(
 
 
 def mean_squared_error(
-    labels: Any, predictions: Any, weights: Any = None, metrics_collections: Any = None,
-    updates_collections: Any = None, name: str | None = None,
-) -> Metric:  # fmt: skip
+    labels: Any,
+    predictions: Any,
+    weights: Any = None,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: str | None = None,
+) -> Metric:
     """The mean of (predictions - labels)²."""
     labels, predictions, weights = _floats(labels, predictions, weights)
     error = math.squared_difference(labels, predictions)
@@ -91,18 +109,27 @@ def mean_squared_error(
 
 
 def root_mean_squared_error(
-    labels: Any, predictions: Any, weights: Any = None, metrics_collections: Any = None,
-    updates_collections: Any = None, name: str | None = None,
-) -> Metric:  # fmt: skip
+    labels: Any,
+    predictions: Any,
+    weights: Any = None,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: str | None = None,
+) -> Metric:
     """The root of `mean_squared_error`."""
     value, update = mean_squared_error(labels, predictions, weights, None, None, name or "root_mean_squared_error")
     return collected(math.sqrt(value), math.sqrt(update), metrics_collections, updates_collections)
 
 
 def mean_relative_error(
-    labels: Any, predictions: Any, normalizer: Any, weights: Any = None, metrics_collections: Any = None,
-    updates_collections: Any = None, name: str | None = None,
-) -> Metric:  # fmt: skip
+    labels: Any,
+    predictions: Any,
+    normalizer: Any,
+    weights: Any = None,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: str | None = None,
+) -> Metric:
     """The mean of |labels - predictions| / ``normalizer``, 0 where that is 0."""
     labels, predictions, weights = _floats(labels, predictions, weights)
     _, normalizer, _ = same_shape(predictions, normalizer, None)
@@ -113,9 +140,14 @@ def mean_relative_error(
 
 
 def mean_cosine_distance(
-    labels: Any, predictions: Any, dim: int, weights: Any = None, metrics_collections: Any = None,
-    updates_collections: Any = None, name: str | None = None,
-) -> Metric:  # fmt: skip
+    labels: Any,
+    predictions: Any,
+    dim: int,
+    weights: Any = None,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: str | None = None,
+) -> Metric:
     """1 - the mean of Σ predictions labels along ``dim``, for vectors of length 1."""
     labels, predictions, weights = _floats(labels, predictions, weights)
     products = reductions.reduce_sum(math.multiply(predictions, labels), axis=[dim], keepdims=True)
@@ -124,9 +156,13 @@ def mean_cosine_distance(
 
 
 def percentage_below(
-    values: Any, threshold: Any, weights: Any = None, metrics_collections: Any = None,
-    updates_collections: Any = None, name: str | None = None,
-) -> Metric:  # fmt: skip
+    values: Any,
+    threshold: Any,
+    weights: Any = None,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: str | None = None,
+) -> Metric:
     """The share of ``values`` below ``threshold``."""
     below = math.to_float(math.less(convert_to_tensor(values), threshold))
     return mean(below, weights, metrics_collections, updates_collections, name or "percentage_below_threshold")
@@ -136,9 +172,14 @@ def percentage_below(
 
 
 def mean_per_class_accuracy(
-    labels: Any, predictions: Any, num_classes: Any, weights: Any = None, metrics_collections: Any = None,
-    updates_collections: Any = None, name: str | None = None,
-) -> Metric:  # fmt: skip
+    labels: Any,
+    predictions: Any,
+    num_classes: Any,
+    weights: Any = None,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: str | None = None,
+) -> Metric:
     """The mean over the classes of the share of each class's examples that are predicted right.
 
     Returns:
@@ -164,9 +205,14 @@ def _flat(value: Tensor) -> Tensor:
 
 
 def mean_iou(
-    labels: Any, predictions: Any, num_classes: Any, weights: Any = None, metrics_collections: Any = None,
-    updates_collections: Any = None, name: str | None = None,
-) -> Metric:  # fmt: skip
+    labels: Any,
+    predictions: Any,
+    num_classes: Any,
+    weights: Any = None,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: str | None = None,
+) -> Metric:
     """The mean over the classes of intersection over union: right / (truth + predicted - right).
 
     Returns:

@@ -61,9 +61,15 @@ def _name(base: str, k: Any, class_id: Any) -> str:
 
 
 def precision_at_top_k(
-    labels: Any, predictions_idx: Any, k: Any = None, class_id: Any = None, weights: Any = None,
-    metrics_collections: Any = None, updates_collections: Any = None, name: str | None = None,
-) -> Metric:  # fmt: skip
+    labels: Any,
+    predictions_idx: Any,
+    k: Any = None,
+    class_id: Any = None,
+    weights: Any = None,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: str | None = None,
+) -> Metric:
     """The share of the chosen classes that are labels.
 
     Args:
@@ -81,9 +87,15 @@ def precision_at_top_k(
 
 
 def recall_at_top_k(
-    labels: Any, predictions_idx: Any, k: Any = None, class_id: Any = None, weights: Any = None,
-    metrics_collections: Any = None, updates_collections: Any = None, name: str | None = None,
-) -> Metric:  # fmt: skip
+    labels: Any,
+    predictions_idx: Any,
+    k: Any = None,
+    class_id: Any = None,
+    weights: Any = None,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: str | None = None,
+) -> Metric:
     """The share of the labels that are among the chosen classes. See `precision_at_top_k`."""
     with name_scope(name, _name("recall", k, class_id), [predictions_idx, labels, weights]) as scope:
         right, _, missed = _hits(labels, predictions_idx, class_id)
@@ -94,9 +106,15 @@ def recall_at_top_k(
 
 
 def precision_at_k(
-    labels: Any, predictions: Any, k: int, class_id: Any = None, weights: Any = None, metrics_collections: Any = None,
-    updates_collections: Any = None, name: str | None = None,
-) -> Metric:  # fmt: skip
+    labels: Any,
+    predictions: Any,
+    k: int,
+    class_id: Any = None,
+    weights: Any = None,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: str | None = None,
+) -> Metric:
     """`precision_at_top_k` of the ``k`` classes with the highest ``predictions``."""
     with name_scope(name, _name("precision", k, class_id), [predictions, labels, weights]) as scope:
         _, best = nn.top_k(predictions, k)
@@ -106,9 +124,15 @@ def precision_at_k(
 
 
 def recall_at_k(
-    labels: Any, predictions: Any, k: int, class_id: Any = None, weights: Any = None, metrics_collections: Any = None,
-    updates_collections: Any = None, name: str | None = None,
-) -> Metric:  # fmt: skip
+    labels: Any,
+    predictions: Any,
+    k: int,
+    class_id: Any = None,
+    weights: Any = None,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: str | None = None,
+) -> Metric:
     """`recall_at_top_k` of the ``k`` classes with the highest ``predictions``."""
     with name_scope(name, _name("recall", k, class_id), [predictions, labels, weights]) as scope:
         _, best = nn.top_k(predictions, k)

@@ -22,9 +22,12 @@ def metric_variable(
 ) -> Any:
     """A local variable that begins with zeros, in the collection ``METRIC_VARIABLES`` too."""
     return Variable(
-        lambda: arrays.zeros(shape, dtype), trainable=False, name=name, validate_shape=validate_shape,
+        lambda: arrays.zeros(shape, dtype),
+        trainable=False,
+        name=name,
+        validate_shape=validate_shape,
         collections=[GraphKeys.LOCAL_VARIABLES, GraphKeys.METRIC_VARIABLES],
-    )  # fmt: skip
+    )
 
 
 def collected(value: Any, update: Any, metrics_collections: Any, updates_collections: Any) -> Metric:
@@ -60,9 +63,12 @@ def weighted(values: Any, weights: Any) -> tuple[Tensor, Tensor | None]:
 
 
 def of_both(
-    compute: Callable[..., Any], states: Sequence[Any], updates: Sequence[Any], metrics_collections: Any,
+    compute: Callable[..., Any],
+    states: Sequence[Any],
+    updates: Sequence[Any],
+    metrics_collections: Any,
     updates_collections: Any,
-) -> Metric:  # fmt: skip
+) -> Metric:
     """``compute(*states, name)`` of the state as it is, and of what the updates make of it."""
     value = compute(*states, "value")
     return collected(value, compute(*updates, "update_op"), metrics_collections, updates_collections)

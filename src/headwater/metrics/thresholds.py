@@ -15,9 +15,7 @@ from headwater.variables.state import assign_add
 from headwater.variables.variable_scope import variable_scope
 
 _CONDITIONS = ("tp", "fn", "tn", "fp")
-_NAMES = {
-    "tp": "true_positives", "fn": "false_negatives", "tn": "true_negatives", "fp": "false_positives"
-}  # fmt: skip
+_NAMES = {"tp": "true_positives", "fn": "false_negatives", "tn": "true_negatives", "fp": "false_positives"}
 _MARGIN = 1e-7
 """How far beyond 0 and 1 the outermost thresholds lie, so that every prediction is between them."""
 _EPSILON = 1e-6
@@ -61,10 +59,17 @@ def _spread(count: int) -> list[float]:
 
 
 def auc(
-    labels: Any, predictions: Any, weights: Any = None, num_thresholds: int = 200, metrics_collections: Any = None,
-    updates_collections: Any = None, curve: str = "ROC", name: str | None = None,
-    summation_method: str = "trapezoidal", thresholds: Any = None,
-) -> Metric:  # fmt: skip
+    labels: Any,
+    predictions: Any,
+    weights: Any = None,
+    num_thresholds: int = 200,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    curve: str = "ROC",
+    name: str | None = None,
+    summation_method: str = "trapezoidal",
+    thresholds: Any = None,
+) -> Metric:
     """The area under a curve of predictions in [0, 1], from its values at several thresholds.
 
     Args:
@@ -127,9 +132,14 @@ def _at_thresholds(
     wanted: Sequence[str], default: str, compute: Callable[..., Any] | None, doc: str
 ) -> Callable[..., Metric]:
     def metric(
-        labels: Any, predictions: Any, thresholds: Sequence[float], weights: Any = None,
-        metrics_collections: Any = None, updates_collections: Any = None, name: str | None = None,
-    ) -> Metric:  # fmt: skip
+        labels: Any,
+        predictions: Any,
+        thresholds: Sequence[float],
+        weights: Any = None,
+        metrics_collections: Any = None,
+        updates_collections: Any = None,
+        name: str | None = None,
+    ) -> Metric:
         with variable_scope(name, default, (predictions, labels, weights)):
             states, updates = _confusion(labels, predictions, list(thresholds), weights, wanted)
             if compute is None:
@@ -166,15 +176,23 @@ precision_at_thresholds: Callable[..., Metric] = _at_thresholds(
     "True positives / (true + false positives) at each threshold.",
 )
 recall_at_thresholds: Callable[..., Metric] = _at_thresholds(
-    ["tp", "fn"], "recall_at_thresholds", _share("recall"),
+    ["tp", "fn"],
+    "recall_at_thresholds",
+    _share("recall"),
     "True positives / (true positives + false negatives) at each threshold.",
-)  # fmt: skip
+)
 
 
 def sensitivity_at_specificity(
-    labels: Any, predictions: Any, specificity: float, weights: Any = None, num_thresholds: int = 200,
-    metrics_collections: Any = None, updates_collections: Any = None, name: str | None = None,
-) -> Metric:  # fmt: skip
+    labels: Any,
+    predictions: Any,
+    specificity: float,
+    weights: Any = None,
+    num_thresholds: int = 200,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: str | None = None,
+) -> Metric:
     """tp / (tp + fn) at the threshold where tn / (tn + fp) is nearest to ``specificity``.
 
     Raises:
@@ -195,9 +213,15 @@ def sensitivity_at_specificity(
 
 
 def specificity_at_sensitivity(
-    labels: Any, predictions: Any, sensitivity: float, weights: Any = None, num_thresholds: int = 200,
-    metrics_collections: Any = None, updates_collections: Any = None, name: str | None = None,
-) -> Metric:  # fmt: skip
+    labels: Any,
+    predictions: Any,
+    sensitivity: float,
+    weights: Any = None,
+    num_thresholds: int = 200,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: str | None = None,
+) -> Metric:
     """tn / (tn + fp) at the threshold where tp / (tp + fn) is nearest to ``sensitivity``.
 
     Raises:

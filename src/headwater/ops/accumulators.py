@@ -17,9 +17,14 @@ from headwater.shapes import as_shape
 
 @host("ResourceConditionalAccumulator", infer=fixed(resource, ()))
 def dense(
-    context: Any, *, dtype: Any, shape: Any = None, container: str = "", shared_name: str = "",
+    context: Any,
+    *,
+    dtype: Any,
+    shape: Any = None,
+    container: str = "",
+    shared_name: str = "",
     reduction_type: str = "MEAN",
-) -> Any:  # fmt: skip
+) -> Any:
     del dtype
     sums, mean = [DenseSum(as_shape(shape).as_dims)], reduction_type == "MEAN"
     make = lambda: Accumulator(context.op_name, sums, mean=mean)  # noqa: E731 - it is one
@@ -28,9 +33,14 @@ def dense(
 
 @host("SparseConditionalAccumulator", infer=fixed(resource, ()))
 def sparse(
-    context: Any, *, dtype: Any, shape: Any = None, container: str = "", shared_name: str = "",
+    context: Any,
+    *,
+    dtype: Any,
+    shape: Any = None,
+    container: str = "",
+    shared_name: str = "",
     reduction_type: str = "MEAN",
-) -> Any:  # fmt: skip
+) -> Any:
     del dtype
     sums, mean = [RowSum(context.op_name, as_shape(shape).as_dims)], reduction_type == "MEAN"
     make = lambda: Accumulator(context.op_name, sums, mean=mean)  # noqa: E731 - it is one
@@ -45,9 +55,16 @@ def apply_dense(context: Any, handle: Any, local_step: Any, gradient: Any, *, dt
 
 @host("SparseAccumulatorApplyGradient", infer=no_outputs)
 def apply_sparse(
-    context: Any, handle: Any, local_step: Any, indices: Any, values: Any, shape: Any, *, dtype: Any,
+    context: Any,
+    handle: Any,
+    local_step: Any,
+    indices: Any,
+    values: Any,
+    shape: Any,
+    *,
+    dtype: Any,
     has_known_shape: bool = False,
-) -> None:  # fmt: skip
+) -> None:
     del context, dtype, has_known_shape  # a shape that is not known is empty
     handle.item().apply([(indices, values, shape)], int(local_step))
 
@@ -136,7 +153,7 @@ def _repeat_take(
 
 @host("GatherTake", infer=_means, blocking=True, repeat=_repeat_take)
 def take(context: Any, num_required: Any, *, shared_name: str, shapes: Any, rows: Any, dtypes: Any) -> Any:
-    """Waits for so many gradients; gives the step that begins, and the mean gradient of every variable."""
+    """Waits for this number of gradients; gives the step that begins, and the mean gradient of every variable."""
     del dtypes
     accumulator = _gathered(context, shared_name, shapes, rows)
     gradients, step = accumulator.take(context.step, int(num_required), context.step.session)

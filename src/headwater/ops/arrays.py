@@ -17,7 +17,7 @@ from headwater.ops.common import (
     normal_axis,
     output,
     product,
-)  # fmt: skip
+)
 from headwater.ops.define import pure, unary
 from headwater.registry import Inference, Spec
 from headwater.shapes import TensorShape, broadcast_dims
@@ -97,8 +97,9 @@ def _reshape_spec(inference: Inference) -> Sequence[Spec]:
             raise ValueError(f"Dimension size must be evenly divisible by {known} but is {count}")
         dims[open_places[0]] = count // known if known else 0
     elif count is not None and None not in dims and known != count and literal:
-        raise ValueError(f"Cannot reshape a tensor with {count} elements to shape {TensorShape(dims)} "
-                         f"({known} elements)")  # fmt: skip
+        raise ValueError(
+            f"Cannot reshape a tensor with {count} elements to shape {TensorShape(dims)} ({known} elements)"
+        )
     return output(inference, tuple(dims))
 
 
@@ -254,8 +255,9 @@ def fill(dims: Any, value: Any) -> Any:
     return array_module(value).full(as_ints(dims), value, dtype=value.dtype)
 
 
-@pure("ZerosLike", inputs="x:T", infer=unary, differentiable=False,
-      string_lower=lambda x: np.full(x.shape, b"", object))  # fmt: skip
+@pure(
+    "ZerosLike", inputs="x:T", infer=unary, differentiable=False, string_lower=lambda x: np.full(x.shape, b"", object)
+)
 def zeros_like(x: Any) -> Any:
     """Zeros in the shape of x."""
     return array_module(x).zeros(x.shape, x.dtype)
@@ -296,8 +298,13 @@ def _range(start: Any, limit: Any, delta: Any) -> Any:
     return whole.astype(np.asarray(start).dtype)
 
 
-@pure("Range", inputs="start:Tidx|real=int32, limit:Tidx, delta:Tidx", static=(0, 1, 2), infer=_range_spec,
-      differentiable=False)  # fmt: skip
+@pure(
+    "Range",
+    inputs="start:Tidx|real=int32, limit:Tidx, delta:Tidx",
+    static=(0, 1, 2),
+    infer=_range_spec,
+    differentiable=False,
+)
 def range_(start: Any, limit: Any, delta: Any) -> Any:
     """start, start + delta, … up to, without, limit."""
     return _range(start, limit, delta)
@@ -307,8 +314,13 @@ def _lin_space_spec(inference: Inference) -> Sequence[Spec]:
     return output(inference, (constant_int(inference, 2),))
 
 
-@pure("LinSpace", inputs="start:T|floating, stop:T, num:Tidx|index=int32", static=(2,), infer=_lin_space_spec,
-      differentiable=False)  # fmt: skip
+@pure(
+    "LinSpace",
+    inputs="start:T|floating, stop:T, num:Tidx|index=int32",
+    static=(2,),
+    infer=_lin_space_spec,
+    differentiable=False,
+)
 def lin_space(start: Any, stop: Any, num: Any) -> Any:
     """``num`` numbers from start to stop, both included."""
     return array_module(start, stop).linspace(start, stop, int(num), dtype=start.dtype)

@@ -92,8 +92,13 @@ def _vectors(inference: Inference) -> Sequence[Spec]:
     return [Spec(spec.dtype.base_dtype, spec.dims) for spec in inference.inputs[1:]]
 
 
-@pure("ConcatOffset", inputs="concat_dim:int32, shape:int32*", static_of=lambda attrs, count: frozenset(range(count)),
-      infer=_vectors, differentiable=False)  # fmt: skip
+@pure(
+    "ConcatOffset",
+    inputs="concat_dim:int32, shape:int32*",
+    static_of=lambda attrs, count: frozenset(range(count)),
+    infer=_vectors,
+    differentiable=False,
+)
 def concat_offset(concat_dim: Any, *shape: Any) -> Any:
     """Where each of several tensors begins in their concatenation."""
     axis = int(concat_dim)
@@ -108,23 +113,45 @@ def _sized_by_first(inference: Inference) -> Sequence[Spec]:
     return output(inference, inference.partial(0), len(inference.inputs) - 1)
 
 
-@pure("StridedSliceGrad", inputs="shape:Index|index, begin:Index, end:Index, strides:Index, dy:T", static=(0, 1, 2, 3),
-      infer=_sized_by_first)  # fmt: skip
+@pure(
+    "StridedSliceGrad",
+    inputs="shape:Index|index, begin:Index, end:Index, strides:Index, dy:T",
+    static=(0, 1, 2, 3),
+    infer=_sized_by_first,
+)
 def strided_slice_grad(
-    shape: Any, begin: Any, end: Any, strides: Any, dy: Any, *, begin_mask: int = 0, end_mask: int = 0,
-    ellipsis_mask: int = 0, new_axis_mask: int = 0, shrink_axis_mask: int = 0,
-) -> Any:  # fmt: skip
+    shape: Any,
+    begin: Any,
+    end: Any,
+    strides: Any,
+    dy: Any,
+    *,
+    begin_mask: int = 0,
+    end_mask: int = 0,
+    ellipsis_mask: int = 0,
+    new_axis_mask: int = 0,
+    shrink_axis_mask: int = 0,
+) -> Any:
     """Zeros of a shape with ``dy`` where a strided slice would take it from."""
     masks = {
-        "begin_mask": begin_mask, "end_mask": end_mask, "ellipsis_mask": ellipsis_mask, "new_axis_mask": new_axis_mask,
+        "begin_mask": begin_mask,
+        "end_mask": end_mask,
+        "ellipsis_mask": ellipsis_mask,
+        "new_axis_mask": new_axis_mask,
         "shrink_axis_mask": shrink_axis_mask,
-    }  # fmt: skip
+    }
     take = lookup("StridedSlice").lower
     return _pulled(lambda x: take(x, begin, end, strides, **masks), jnp.zeros(as_ints(shape), dy.dtype), dy)
 
 
-@pure("MirrorPadGrad", inputs="input:T, paddings:Tpaddings|index=int32", static=(1,), infer=lambda inference: output(
-      inference, None if inference.inputs[0].dims is None else (None,) * len(inference.inputs[0].dims)))  # fmt: skip
+@pure(
+    "MirrorPadGrad",
+    inputs="input:T, paddings:Tpaddings|index=int32",
+    static=(1,),
+    infer=lambda inference: output(
+        inference, None if inference.inputs[0].dims is None else (None,) * len(inference.inputs[0].dims)
+    ),
+)
 def mirror_pad_grad(input: Any, paddings: Any, *, mode: str) -> Any:
     """The gradient of MirrorPad."""
     pads = np.asarray(paddings)
@@ -151,9 +178,15 @@ def bias_add_grad(out_backprop: Any, *, data_format: str = "NHWC") -> Any:
 
 @pure("LRNGrad", inputs="input_grads:T|floating=float32, input_image:T, output_image:T", infer=_like(1))
 def lrn_grad(
-    input_grads: Any, input_image: Any, output_image: Any, *, depth_radius: int = 5, bias: float = 1.0,
-    alpha: float = 1.0, beta: float = 0.5,
-) -> Any:  # fmt: skip
+    input_grads: Any,
+    input_image: Any,
+    output_image: Any,
+    *,
+    depth_radius: int = 5,
+    bias: float = 1.0,
+    alpha: float = 1.0,
+    beta: float = 0.5,
+) -> Any:
     """The gradient of LRN."""
     del output_image
     forward = lookup("LRN").lower
@@ -195,9 +228,15 @@ def _sized_by(position: int) -> Callable[[Inference], Sequence[Spec]]:
 
 def _convolution_grads(op_type: str, for_input: str, for_filter: str) -> None:
     def input_grad(
-        input_sizes: Any, filter: Any, out_backprop: Any, *, strides: Sequence[int], padding: str, data_format: str,
+        input_sizes: Any,
+        filter: Any,
+        out_backprop: Any,
+        *,
+        strides: Sequence[int],
+        padding: str,
+        data_format: str,
         dilations: Sequence[int] = (),
-    ) -> Any:  # fmt: skip
+    ) -> Any:
         """The gradient of a convolution for its input."""
         settings = {"strides": strides, "padding": padding, "data_format": data_format, "dilations": dilations}
         forward = lookup(op_type).lower
@@ -205,9 +244,15 @@ def _convolution_grads(op_type: str, for_input: str, for_filter: str) -> None:
         return _pulled(lambda x: forward(x, filter, **settings), zeros, out_backprop)
 
     def filter_grad(
-        input: Any, filter_sizes: Any, out_backprop: Any, *, strides: Sequence[int], padding: str, data_format: str,
+        input: Any,
+        filter_sizes: Any,
+        out_backprop: Any,
+        *,
+        strides: Sequence[int],
+        padding: str,
+        data_format: str,
         dilations: Sequence[int] = (),
-    ) -> Any:  # fmt: skip
+    ) -> Any:
         """The gradient of a convolution for its filter."""
         settings = {"strides": strides, "padding": padding, "data_format": data_format, "dilations": dilations}
         forward = lookup(op_type).lower
@@ -234,10 +279,17 @@ def _norm_specs(inference: Inference) -> Sequence[Spec]:
 
 
 def _batch_norm_grad(
-    y_backprop: Any, x: Any, scale: Any, reserve_space_1: Any, reserve_space_2: Any, *unused: Any,
-    epsilon: float = 1e-4, data_format: str = "NHWC", is_training: bool = True,
-) -> Any:  # fmt: skip
-    """The gradients of FusedBatchNorm for x, scale and offset, and two outputs that nobody reads."""
+    y_backprop: Any,
+    x: Any,
+    scale: Any,
+    reserve_space_1: Any,
+    reserve_space_2: Any,
+    *unused: Any,
+    epsilon: float = 1e-4,
+    data_format: str = "NHWC",
+    is_training: bool = True,
+) -> Any:
+    """The gradients of FusedBatchNorm for x, scale and offset, and two outputs that are not read."""
     del unused
     forward = lookup("FusedBatchNorm").lower
     settings = {"epsilon": epsilon, "data_format": data_format, "is_training": is_training}
@@ -257,6 +309,7 @@ for _type, _scale, _more in (
 ):
     _kind = "T" if _type == "FusedBatchNormGrad" else "U"
     pure(
-        _type, infer=_norm_specs, inputs=f"y_backprop:T|floating, x:T, scale:{_scale}, reserve_space_1:{_kind}, "
-        f"reserve_space_2:{_kind}{_more}",
-    )(_batch_norm_grad)  # fmt: skip
+        _type,
+        infer=_norm_specs,
+        inputs=f"y_backprop:T|floating, x:T, scale:{_scale}, reserve_space_1:{_kind}, reserve_space_2:{_kind}{_more}",
+    )(_batch_norm_grad)

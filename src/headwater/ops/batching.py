@@ -64,11 +64,12 @@ def _store(context: Any, container: str, shared_name: str) -> SparseStore:
     )
 
 
-@host("AddSparseToTensorsMap", infer=fixed(int64, ()), inputs="sparse_indices:int64, sparse_values:T, "
-      "sparse_shape:int64")  # fmt: skip
+@host(
+    "AddSparseToTensorsMap", infer=fixed(int64, ()), inputs="sparse_indices:int64, sparse_values:T, sparse_shape:int64"
+)
 def add_sparse(
     context: Any, indices: Any, values: Any, shape: Any, *, container: str = "", shared_name: str = ""
-) -> Any:  # fmt: skip
+) -> Any:
     return np.int64(_store(context, container, shared_name).add(indices, values, shape))
 
 
@@ -80,7 +81,7 @@ def _per_row(inference: Inference) -> Sequence[Spec]:
 @host("AddManySparseToTensorsMap", infer=_per_row, inputs="sparse_indices:int64, sparse_values:T, sparse_shape:int64")
 def add_many_sparse(
     context: Any, indices: Any, values: Any, shape: Any, *, container: str = "", shared_name: str = ""
-) -> Any:  # fmt: skip
+) -> Any:
     """A number for every row of a sparse tensor."""
     store = _store(context, container, shared_name)
     rows = [indices[:, 0] == row for row in range(int(shape[0]))]
@@ -96,7 +97,7 @@ def _taken(inference: Inference) -> Sequence[Spec]:
 @host("TakeManySparseFromTensorsMap", infer=_taken, inputs="sparse_handles:int64")
 def take_many_sparse(
     context: Any, handles: Any, *, dtype: DType, rank: int = -1, container: str = "", shared_name: str = ""
-) -> Any:  # fmt: skip
+) -> Any:
     """The sparse tensors with these numbers as the rows of one, as large as the largest of them."""
     del rank
     store = _store(context, container, shared_name)

@@ -77,8 +77,12 @@ def _batched_spec(inference: Inference) -> Sequence[Spec]:
     return output(inference, (batch, *sizes, *dims[1 + len(block) :]))
 
 
-@pure("SpaceToBatchND", inputs="input:T, block_shape:Tblock_shape|index=int32, paddings:Tpaddings|index=int32",
-      static=(1, 2), infer=_batched_spec)  # fmt: skip
+@pure(
+    "SpaceToBatchND",
+    inputs="input:T, block_shape:Tblock_shape|index=int32, paddings:Tpaddings|index=int32",
+    static=(1, 2),
+    infer=_batched_spec,
+)
 def space_to_batch(input: Any, block_shape: Any, paddings: Any) -> Any:
     """The dimensions behind the first, after padding, cut into blocks, whose places become part of the batch."""
     block = as_ints(block_shape)
@@ -91,8 +95,12 @@ def space_to_batch(input: Any, block_shape: Any, paddings: Any) -> Any:
     return split.transpose(order).reshape(batch * math.prod(block), *sizes, *rest)
 
 
-@pure("BatchToSpaceND", inputs="input:T, block_shape:Tblock_shape|index=int32, crops:Tcrops|index=int32",
-      static=(1, 2), infer=_batched_spec)  # fmt: skip
+@pure(
+    "BatchToSpaceND",
+    inputs="input:T, block_shape:Tblock_shape|index=int32, crops:Tcrops|index=int32",
+    static=(1, 2),
+    infer=_batched_spec,
+)
 def batch_to_space(input: Any, block_shape: Any, crops: Any) -> Any:
     """The reverse of SpaceToBatchND: what it padded is cropped."""
     block = as_ints(block_shape)

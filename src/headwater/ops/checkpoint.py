@@ -24,9 +24,10 @@ def _texts(value: Any) -> list[str]:
 
 
 @host(
-    "SaveV2", infer=no_outputs,
+    "SaveV2",
+    infer=no_outputs,
     inputs="prefix:string, tensor_names:string, shape_and_slices:string, tensors:dtypes**",
-)  # fmt: skip
+)
 def save(context: Any, prefix: Any, tensor_names: Any, shape_and_slices: Any, *tensors: Any) -> None:
     """Writes one checkpoint.
 
@@ -93,8 +94,10 @@ def _check(reader: BundleReader, name: str, dtype: DType) -> None:
 def _check_shape(reader: BundleReader, name: str, shape: Sequence[int]) -> None:
     found = reader.shapes.get(name)
     if found is not None and tuple(found) != tuple(shape):
-        raise ValueError(f"tensor_name = {name}; shape in shape_and_slice spec {list(shape)} does not match the shape "
-                         f"stored in checkpoint: {list(found)}")  # fmt: skip
+        raise ValueError(
+            f"tensor_name = {name}; shape in shape_and_slice spec {list(shape)} does not match the shape "
+            f"stored in checkpoint: {list(found)}"
+        )
 
 
 @host("MergeV2Checkpoints", infer=no_outputs, inputs="checkpoint_prefixes:string, destination_prefix:string")

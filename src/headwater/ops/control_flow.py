@@ -53,9 +53,14 @@ def _if_static(attrs: Attrs, count: int) -> frozenset[int]:
 
 @pure("StatelessIf", infer=_declared, static_of=_if_static, types={"Tcond": 0})
 def stateless_if(
-    predicate: Any, *inputs: Any, then_branch: FunctionAttr, else_branch: FunctionAttr, shapes_differ: bool = False,
-    Tout: Sequence[DType] = (), output_shapes: Sequence[TensorShape] = (),
-) -> Any:  # fmt: skip
+    predicate: Any,
+    *inputs: Any,
+    then_branch: FunctionAttr,
+    else_branch: FunctionAttr,
+    shapes_differ: bool = False,
+    Tout: Sequence[DType] = (),
+    output_shapes: Sequence[TensorShape] = (),
+) -> Any:
     """Outputs of one of two bodies, both of which take ``inputs``.
 
     Args:
@@ -98,9 +103,15 @@ def _grow(value: Any, shape: tuple[int, ...]) -> Any:
 
 @host("If", infer=_declared, ref_attr="refs", types={"Tcond": 0}, blocking=True)
 def run_if(
-    context: Any, predicate: Any, *inputs: Any, then_branch: FunctionAttr, else_branch: FunctionAttr,
-    Tout: Sequence[DType] = (), output_shapes: Sequence[TensorShape] = (), refs: Sequence[int] = (),
-) -> Any:  # fmt: skip
+    context: Any,
+    predicate: Any,
+    *inputs: Any,
+    then_branch: FunctionAttr,
+    else_branch: FunctionAttr,
+    Tout: Sequence[DType] = (),
+    output_shapes: Sequence[TensorShape] = (),
+    refs: Sequence[int] = (),
+) -> Any:
     """As `stateless_if`, on the host."""
     del Tout, output_shapes, refs
     return interpret(decode_body(then_branch if predicate else else_branch), context, inputs)
@@ -134,9 +145,11 @@ def _start(inputs: Sequence[Any], body: Body, types: Sequence[DType]) -> list[An
     for index, (value, shape) in enumerate(zip(values, shapes, strict=True)):
         if value.shape != shape:
             raise InvalidArgumentError(
-                None, None, f"loop variable {index} has shape {list(value.shape)} before a turn of the loop and "
+                None,
+                None,
+                f"loop variable {index} has shape {list(value.shape)} before a turn of the loop and "
                 f"{list(shape)} after it; give its changing dimension as None in shape_invariants",
-            )  # fmt: skip
+            )
     return values
 
 
@@ -170,9 +183,13 @@ class _Loop:
 
 @pure("StatelessWhile", infer=_declared, static_of=_while_static, types={})
 def stateless_while(
-    *inputs: Any, cond: FunctionAttr, body: FunctionAttr, bound: int = -1, Tout: Sequence[DType] = (),
+    *inputs: Any,
+    cond: FunctionAttr,
+    body: FunctionAttr,
+    bound: int = -1,
+    Tout: Sequence[DType] = (),
     output_shapes: Sequence[TensorShape] = (),
-) -> Any:  # fmt: skip
+) -> Any:
     """The loop's values when ``cond`` does not hold any more, and how many turns that took.
 
     Args:
@@ -264,9 +281,13 @@ def _scan_static(attrs: Attrs, count: int) -> frozenset[int]:
 
 @pure("WhileScan", infer=_scan_specs, static_of=_scan_static, types={})
 def while_scan(
-    *inputs: Any, cond: FunctionAttr, body: FunctionAttr, bound: int = -1, Tout: Sequence[DType] = (),
+    *inputs: Any,
+    cond: FunctionAttr,
+    body: FunctionAttr,
+    bound: int = -1,
+    Tout: Sequence[DType] = (),
     output_shapes: Sequence[TensorShape] = (),
-) -> Any:  # fmt: skip
+) -> Any:
     """The loop's values as `stateless_while` gives them, by a form that has a gradient.
 
     Args:
@@ -328,9 +349,14 @@ def _rounded(turns: Any) -> Any:
 
 @host("While", infer=_declared, ref_attr="refs", types={}, blocking=True)
 def run_while(
-    context: Any, *inputs: Any, cond: FunctionAttr, body: FunctionAttr, Tout: Sequence[DType] = (),
-    output_shapes: Sequence[TensorShape] = (), refs: Sequence[int] = (),
-) -> Any:  # fmt: skip
+    context: Any,
+    *inputs: Any,
+    cond: FunctionAttr,
+    body: FunctionAttr,
+    Tout: Sequence[DType] = (),
+    output_shapes: Sequence[TensorShape] = (),
+    refs: Sequence[int] = (),
+) -> Any:
     """As `stateless_while`, on the host."""
     del Tout, output_shapes, refs
     cond_body, loop_body = decode_body(cond), decode_body(body)

@@ -21,7 +21,7 @@ from headwater.ops.define import pure
 from headwater.registry import Inference, Spec
 
 _MAX_SLICES = 16
-"""Up to so many elements of a window a maximum of slices is used, whose gradient is much faster on CPUs."""
+"""Up to this number of elements of a window a maximum of slices is used, whose gradient is much faster on CPUs."""
 
 
 def _space(data_format: str) -> tuple[int, ...]:
@@ -89,9 +89,15 @@ def _conv_spec(inference: Inference) -> Sequence[Spec]:
 
 
 def _convolve(
-    input: Any, filter: Any, strides: Sequence[int], padding: str, explicit: Sequence[int], data_format: str,
-    dilations: Sequence[int], groups: int,
-) -> Any:  # fmt: skip
+    input: Any,
+    filter: Any,
+    strides: Sequence[int],
+    padding: str,
+    explicit: Sequence[int],
+    data_format: str,
+    dilations: Sequence[int],
+    groups: int,
+) -> Any:
     space = _space(data_format)
     steps = [strides[axis] for axis in space]
     spread = [dilations[axis] if dilations else 1 for axis in space]
@@ -99,16 +105,28 @@ def _convolve(
     given = [explicit[2 * axis + side] for axis in space for side in (0, 1)] if explicit else ()
     letters = "DHW"[3 - len(space) :]
     return lax.conv_general_dilated(
-        input, filter, steps, _pads([input.shape[axis] for axis in space], reach, steps, padding, given),
-        rhs_dilation=spread, dimension_numbers=(data_format, f"{letters}IO", data_format), feature_group_count=groups,
-    )  # fmt: skip
+        input,
+        filter,
+        steps,
+        _pads([input.shape[axis] for axis in space], reach, steps, padding, given),
+        rhs_dilation=spread,
+        dimension_numbers=(data_format, f"{letters}IO", data_format),
+        feature_group_count=groups,
+    )
 
 
 @pure("Conv2D", inputs="input:T|floating, filter:T", infer=_conv_spec)
 def conv2d(
-    input: Any, filter: Any, *, strides: Sequence[int], padding: str, explicit_paddings: Sequence[int] = (),
-    data_format: str = "NHWC", dilations: Sequence[int] = (1, 1, 1, 1), use_cudnn_on_gpu: bool = True,
-) -> Any:  # fmt: skip
+    input: Any,
+    filter: Any,
+    *,
+    strides: Sequence[int],
+    padding: str,
+    explicit_paddings: Sequence[int] = (),
+    data_format: str = "NHWC",
+    dilations: Sequence[int] = (1, 1, 1, 1),
+    use_cudnn_on_gpu: bool = True,
+) -> Any:
     """Cross-correlation with a filter of shape [height, width, channels in, channels out]."""
     del use_cudnn_on_gpu
     groups = input.shape[data_format.index("C")] // filter.shape[2]
@@ -117,9 +135,14 @@ def conv2d(
 
 @pure("Conv3D", inputs="input:T|floating, filter:T", infer=_conv_spec)
 def conv3d(
-    input: Any, filter: Any, *, strides: Sequence[int], padding: str, data_format: str = "NDHWC",
+    input: Any,
+    filter: Any,
+    *,
+    strides: Sequence[int],
+    padding: str,
+    data_format: str = "NDHWC",
     dilations: Sequence[int] = (1, 1, 1, 1, 1),
-) -> Any:  # fmt: skip
+) -> Any:
     """Cross-correlation with a filter of shape [depth, height, width, channels in, channels out]."""
     groups = input.shape[data_format.index("C")] // filter.shape[3]
     return _convolve(input, filter, strides, padding, (), data_format, dilations, groups)
@@ -127,9 +150,14 @@ def conv3d(
 
 @pure("DepthwiseConv2dNative", inputs="input:T|floating, filter:T", infer=_conv_spec)
 def depthwise_conv2d(
-    input: Any, filter: Any, *, strides: Sequence[int], padding: str, data_format: str = "NHWC",
+    input: Any,
+    filter: Any,
+    *,
+    strides: Sequence[int],
+    padding: str,
+    data_format: str = "NHWC",
     dilations: Sequence[int] = (1, 1, 1, 1),
-) -> Any:  # fmt: skip
+) -> Any:
     """A convolution of each channel with its own filters; filter's shape is [height, width, channels, multiplier]."""
     height, width, channels, multiplier = filter.shape
     split = jnp.reshape(filter, (height, width, 1, channels * multiplier))
@@ -145,13 +173,24 @@ def _sized_by(position: int) -> Any:
     return infer
 
 
-@pure("Conv2DBackpropInput", inputs="input_sizes:int32, filter:T|floating, out_backprop:T", static=(0,),
-      infer=_sized_by(0))  # fmt: skip
+@pure(
+    "Conv2DBackpropInput",
+    inputs="input_sizes:int32, filter:T|floating, out_backprop:T",
+    static=(0,),
+    infer=_sized_by(0),
+)
 def conv2d_backprop_input(
-    input_sizes: Any, filter: Any, out_backprop: Any, *, strides: Sequence[int], padding: str,
-    explicit_paddings: Sequence[int] = (), data_format: str = "NHWC", dilations: Sequence[int] = (1, 1, 1, 1),
+    input_sizes: Any,
+    filter: Any,
+    out_backprop: Any,
+    *,
+    strides: Sequence[int],
+    padding: str,
+    explicit_paddings: Sequence[int] = (),
+    data_format: str = "NHWC",
+    dilations: Sequence[int] = (1, 1, 1, 1),
     use_cudnn_on_gpu: bool = True,
-) -> Any:  # fmt: skip
+) -> Any:
     """The gradient of `conv2d` for its input; also the transposed convolution."""
     del use_cudnn_on_gpu
     sizes = as_ints(input_sizes)
@@ -159,29 +198,50 @@ def conv2d_backprop_input(
 
     def forward(image: Any) -> Any:
         return conv2d(
-            image, filter, strides=strides, padding=padding, explicit_paddings=explicit_paddings,
-            data_format=data_format, dilations=dilations,
-        )  # fmt: skip
+            image,
+            filter,
+            strides=strides,
+            padding=padding,
+            explicit_paddings=explicit_paddings,
+            data_format=data_format,
+            dilations=dilations,
+        )
 
     _, pull = jax.vjp(forward, jnp.zeros(sizes, filter.dtype))
     return pull(jnp.asarray(out_backprop))[0]
 
 
-@pure("Conv2DBackpropFilter", inputs="input:T|floating, filter_sizes:int32, out_backprop:T", static=(1,),
-      infer=_sized_by(1))  # fmt: skip
+@pure(
+    "Conv2DBackpropFilter",
+    inputs="input:T|floating, filter_sizes:int32, out_backprop:T",
+    static=(1,),
+    infer=_sized_by(1),
+)
 def conv2d_backprop_filter(
-    input: Any, filter_sizes: Any, out_backprop: Any, *, strides: Sequence[int], padding: str,
-    explicit_paddings: Sequence[int] = (), data_format: str = "NHWC", dilations: Sequence[int] = (1, 1, 1, 1),
+    input: Any,
+    filter_sizes: Any,
+    out_backprop: Any,
+    *,
+    strides: Sequence[int],
+    padding: str,
+    explicit_paddings: Sequence[int] = (),
+    data_format: str = "NHWC",
+    dilations: Sequence[int] = (1, 1, 1, 1),
     use_cudnn_on_gpu: bool = True,
-) -> Any:  # fmt: skip
+) -> Any:
     """The gradient of `conv2d` for its filter."""
     del use_cudnn_on_gpu
 
     def forward(filter: Any) -> Any:
         return conv2d(
-            input, filter, strides=strides, padding=padding, explicit_paddings=explicit_paddings,
-            data_format=data_format, dilations=dilations,
-        )  # fmt: skip
+            input,
+            filter,
+            strides=strides,
+            padding=padding,
+            explicit_paddings=explicit_paddings,
+            data_format=data_format,
+            dilations=dilations,
+        )
 
     _, pull = jax.vjp(forward, jnp.zeros(as_ints(filter_sizes), input.dtype))
     return pull(jnp.asarray(out_backprop))[0]
@@ -239,10 +299,13 @@ def _avg_pool(
         return total / jnp.asarray(np.prod(ksize), value.dtype)
     shape = [size if axis_window > 1 else 1 for size, axis_window in zip(value.shape, ksize, strict=True)]
     counts = lax.reduce_window(
-        jnp.ones(shape, value.dtype), zero, lax.add, window,
+        jnp.ones(shape, value.dtype),
+        zero,
+        lax.add,
+        window,
         [step if size > 1 else 1 for step, size in zip(steps, shape, strict=True)],
         [pad if size > 1 else (0, 0) for pad, size in zip(pads, shape, strict=True)],
-    )  # fmt: skip
+    )
     return total / counts
 
 

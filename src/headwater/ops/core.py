@@ -41,8 +41,13 @@ def _default_spec(inference: Inference) -> Sequence[Spec]:
     return [Spec(inference.inputs[0].dtype.base_dtype, shape)]
 
 
-@pure("PlaceholderWithDefault", inputs="input:dtype", infer=_default_spec, gradient=lambda op, grad: [grad],
-      string_lower=lambda value, shape=None: value)  # fmt: skip
+@pure(
+    "PlaceholderWithDefault",
+    inputs="input:dtype",
+    infer=_default_spec,
+    gradient=lambda op, grad: [grad],
+    string_lower=lambda value, shape=None: value,
+)
 def placeholder_with_default(value: Any, *, shape: Any) -> Any:
     del shape
     return value
@@ -57,8 +62,13 @@ def _identity_n_specs(inference: Inference) -> Sequence[Spec]:
     return [Spec(spec.dtype.base_dtype, spec.dims) for spec in inference.inputs]
 
 
-@pure("IdentityN", inputs="input:T**", infer=_identity_n_specs, gradient=lambda op, *grads: list(grads),
-      string_lower=lambda *values: values)  # fmt: skip
+@pure(
+    "IdentityN",
+    inputs="input:T**",
+    infer=_identity_n_specs,
+    gradient=lambda op, *grads: list(grads),
+    string_lower=lambda *values: values,
+)
 def identity_n(*values: Any) -> Any:
     return values
 

@@ -58,7 +58,7 @@ class BodyFunction(Function):
     """A body as a function of elements.
 
     Attributes:
-      quiet: whether nobody notices that it is called.
+      quiet: whether the call has no effect that a program could see.
 
     Args:
       name: for messages.
@@ -69,9 +69,13 @@ class BodyFunction(Function):
     """
 
     def __init__(
-        self, name: str, function: FunctionAttr, inputs: Sequence[TensorSpec], captured: Sequence[Any],
+        self,
+        name: str,
+        function: FunctionAttr,
+        inputs: Sequence[TensorSpec],
+        captured: Sequence[Any],
         specs: tuple[TensorSpec, ...],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.name = name
         self._specs = specs
         plan = _planned(function, tuple(inputs), _Captured(captured))
@@ -231,9 +235,10 @@ class _Planner:
     def _place(self, node: BodyNode) -> None:
         if node.definition.kind is Kind.STATEFUL:
             raise UnimplementedError(
-                None, None, f"{node.definition.name} {node.name!r} changes a variable, which a function of a dataset "
-                "cannot do",
-            )  # fmt: skip
+                None,
+                None,
+                f"{node.definition.name} {node.name!r} changes a variable, which a function of a dataset cannot do",
+            )
         texts = self._of_text(node)
         if node.definition.kind is Kind.HOST or texts:
             if any(name.rpartition(":")[0] in self._made for name in node.inputs):

@@ -77,9 +77,15 @@ def specs_of(types: Sequence[Any], shapes: Sequence[Any]) -> tuple[TensorSpec, .
 
 def _lowering(op_type: str, kind: type[Node]) -> Callable[..., Any]:
     def lower(
-        context: Any, *inputs: Any, output_types: Sequence[Any], output_shapes: Sequence[Any],
-        sizes: Sequence[int] = (), settings: Sequence[int] = (), f: FunctionAttr | None = None, token: str = "",
-    ) -> Any:  # fmt: skip
+        context: Any,
+        *inputs: Any,
+        output_types: Sequence[Any],
+        output_shapes: Sequence[Any],
+        sizes: Sequence[int] = (),
+        settings: Sequence[int] = (),
+        f: FunctionAttr | None = None,
+        token: str = "",
+    ) -> Any:
         rest = iter(inputs)
         counts = iter(sizes)
         given: dict[str, Any] = {}
@@ -122,9 +128,11 @@ def _generator(context: Any, token: str) -> Callable[..., Iterator[Element]]:
     make = python_function(token)
     if make is None:
         raise InvalidArgumentError(
-            None, None, f"the generator of {context.op_name!r} is a Python function of another process, or its graph "
+            None,
+            None,
+            f"the generator of {context.op_name!r} is a Python function of another process, or its graph "
             "is gone; from_generator works where the session is",
-        )  # fmt: skip
+        )
     return make
 
 
@@ -157,9 +165,14 @@ def make_iterator(context: Any, dataset: Any, iterator: Any) -> None:
 
 @host("OneShotIterator", infer=fixed(resource, ()))
 def one_shot_iterator(
-    context: Any, *, dataset_factory: FunctionAttr, output_types: Any = (), output_shapes: Any = (),
-    container: str = "", shared_name: str = "",
-) -> Any:  # fmt: skip
+    context: Any,
+    *,
+    dataset_factory: FunctionAttr,
+    output_types: Any = (),
+    output_shapes: Any = (),
+    container: str = "",
+    shared_name: str = "",
+) -> Any:
     state = context.resource(container, shared_name, IteratorState, lambda: IteratorState(context.op_name))
     state.start_once(lambda: interpret(decode_body(dataset_factory), context, ())[0].item(), context)
     return as_handle(state)
@@ -179,10 +192,11 @@ def _checked(element: Element, types: Sequence[Any], shapes: Sequence[Any]) -> t
         array = np.asarray(part)
         if dtype.base_dtype != variant and not TensorSpec(shape, dtype).accepts(array):
             raise InvalidArgumentError(
-                None, None,
+                None,
+                None,
                 f"component {index} of the element has type {array.dtype} and shape {array.shape}, where type "
                 f"{dtype.name} and shape {as_shape(shape)} were promised",
-            )  # fmt: skip
+            )
         found.append(array)
     return tuple(found)
 

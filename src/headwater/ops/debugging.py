@@ -17,7 +17,7 @@ from headwater.errors import (
     ResourceExhaustedError,
     UnimplementedError,
     UnknownError,
-)  # fmt: skip
+)
 from headwater.ops.common import output
 from headwater.ops.define import fixed, host, no_outputs
 from headwater.ops.formatting import both_ends, first_elements
@@ -60,9 +60,7 @@ class _Count:
 
 
 @host("Print", inputs="input:T, data:U**", infer=_like_first)
-def print_(
-    context: Any, input: Any, *data: Any, message: str = "", first_n: int = -1, summarize: int = 3
-) -> Any:  # fmt: skip
+def print_(context: Any, input: Any, *data: Any, message: str = "", first_n: int = -1, summarize: int = 3) -> Any:
     """``input``; prints the first elements of ``data`` to standard error, in the first ``first_n`` steps only."""
     count = context.resource("", "", _Count, _Count)
     if first_n < 0 or count.printed < first_n:
@@ -73,9 +71,7 @@ def print_(
 
 
 @host("StringFormat", inputs="inputs:T**", infer=fixed(string, ()))
-def string_format(
-    context: Any, *inputs: Any, template: str = "%s", placeholder: str = "%s", summarize: int = 3
-) -> Any:  # fmt: skip
+def string_format(context: Any, *inputs: Any, template: str = "%s", placeholder: str = "%s", summarize: int = 3) -> Any:
     """``template`` with each placeholder replaced by a tensor."""
     del context
     pieces = template.split(placeholder)
@@ -115,9 +111,12 @@ def _function_specs(inference: Inference) -> Sequence[Spec]:
 
 
 _CODES = {
-    TypeError: InvalidArgumentError, ValueError: InvalidArgumentError, StopIteration: OutOfRangeError,
-    MemoryError: ResourceExhaustedError, NotImplementedError: UnimplementedError,
-}  # fmt: skip
+    TypeError: InvalidArgumentError,
+    ValueError: InvalidArgumentError,
+    StopIteration: OutOfRangeError,
+    MemoryError: ResourceExhaustedError,
+    NotImplementedError: UnimplementedError,
+}
 
 
 def _call(context: Any, *input: Any, token: str, Tout: Sequence[DType]) -> Any:

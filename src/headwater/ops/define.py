@@ -79,9 +79,13 @@ def pure(
 
 
 def random(
-    name: str, *, infer: Infer, static: Sequence[int] = (0,), inputs: str = "shape:T=int32",
+    name: str,
+    *,
+    infer: Infer,
+    static: Sequence[int] = (0,),
+    inputs: str = "shape:T=int32",
     string_lower: Callable[..., Any] | None = None,
-) -> Callable[[F], F]:  # fmt: skip
+) -> Callable[[F], F]:
     """Registers a function of a key, arrays and attributes: ``f(key, *inputs, **attrs)``.
 
     ``string_lower`` is its twin for tensors of strings, with a generator of NumPy in place of the key.
@@ -92,20 +96,32 @@ def random(
         arguments = parse_arguments(inputs)
         register(
             OpDef(
-                name=name, kind=Kind.RANDOM, lower=function, infer=infer, attrs=attrs, defaults=defaults,
-                static=tuple(static), differentiable=False, types=_types(None, inputs, arguments), arguments=arguments,
+                name=name,
+                kind=Kind.RANDOM,
+                lower=function,
+                infer=infer,
+                attrs=attrs,
+                defaults=defaults,
+                static=tuple(static),
+                differentiable=False,
+                types=_types(None, inputs, arguments),
+                arguments=arguments,
                 string_lower=string_lower,
             )
-        )  # fmt: skip
+        )
         return function
 
     return define
 
 
 def stateful(
-    name: str, *, refs: Sequence[int], updates: Sequence[int], reads: Sequence[int] | None = None,
+    name: str,
+    *,
+    refs: Sequence[int],
+    updates: Sequence[int],
+    reads: Sequence[int] | None = None,
     infer: Infer | None = None,
-) -> Callable[[F], F]:  # fmt: skip
+) -> Callable[[F], F]:
     """Registers an update of variables: ``f(*inputs, **attrs)`` gives the tuple of new values of ``updates``.
 
     Inputs in ``refs`` arrive as the variables' values (None for one that is not in ``reads`` and has none). The
@@ -116,22 +132,38 @@ def stateful(
         attrs, defaults = _attributes(function)
         register(
             OpDef(
-                name=name, kind=Kind.STATEFUL, lower=function, infer=infer or same_as(updates[0]), attrs=attrs,
-                defaults=defaults, refs=tuple(refs), reads=tuple(refs if reads is None else reads),
-                updates=tuple(updates), differentiable=False, types={"T": refs[0]},
+                name=name,
+                kind=Kind.STATEFUL,
+                lower=function,
+                infer=infer or same_as(updates[0]),
+                attrs=attrs,
+                defaults=defaults,
+                refs=tuple(refs),
+                reads=tuple(refs if reads is None else reads),
+                updates=tuple(updates),
+                differentiable=False,
+                types={"T": refs[0]},
             )
-        )  # fmt: skip
+        )
         return function
 
     return define
 
 
 def host(
-    name: str, *, infer: Infer, refs: Sequence[int] = (), ref_attr: str = "", blocking: bool = False,
-    announces: bool = False, repeat: Callable[..., None] | None = None,
-    gradient: Callable[..., Sequence[Any]] | None = None, traced: Callable[..., Any] | None = None,
-    types: Mapping[str, int] | None = None, inputs: str | None = None,
-) -> Callable[[F], F]:  # fmt: skip
+    name: str,
+    *,
+    infer: Infer,
+    refs: Sequence[int] = (),
+    ref_attr: str = "",
+    blocking: bool = False,
+    announces: bool = False,
+    repeat: Callable[..., None] | None = None,
+    gradient: Callable[..., Sequence[Any]] | None = None,
+    traced: Callable[..., Any] | None = None,
+    types: Mapping[str, int] | None = None,
+    inputs: str | None = None,
+) -> Callable[[F], F]:
     """Registers a Python function of NumPy arrays: ``f(context, *inputs, **attrs)`` gives an array, a tuple, or None.
 
     ``context`` is the runtime's `HostContext`. Inputs in ``refs`` arrive as the variables' cells.
@@ -142,12 +174,24 @@ def host(
         arguments = parse_arguments(inputs or "")
         register(
             OpDef(
-                name=name, kind=Kind.HOST, lower=function, infer=infer, attrs=attrs, defaults=defaults,
-                refs=tuple(refs), ref_attr=ref_attr, blocking=blocking, announces=announces, repeat=repeat,
-                gradient=gradient, differentiable=gradient is not None, traced=traced,
-                types=_types(types or {}, inputs, arguments), arguments=arguments,
+                name=name,
+                kind=Kind.HOST,
+                lower=function,
+                infer=infer,
+                attrs=attrs,
+                defaults=defaults,
+                refs=tuple(refs),
+                ref_attr=ref_attr,
+                blocking=blocking,
+                announces=announces,
+                repeat=repeat,
+                gradient=gradient,
+                differentiable=gradient is not None,
+                traced=traced,
+                types=_types(types or {}, inputs, arguments),
+                arguments=arguments,
             )
-        )  # fmt: skip
+        )
         return function
 
     return define

@@ -66,16 +66,38 @@ _unary("Square", "square", "numeric")
 _unary("Sign", _sign, "numeric")
 _unary("Conj", "conj", "complex", "input")
 for _type, _function in {
-    "Exp": jnp.exp, "Expm1": jnp.expm1, "Log": jnp.log, "Log1p": jnp.log1p, "Sqrt": jnp.sqrt, "Rsqrt": lax.rsqrt,
-    "Reciprocal": jnp.reciprocal, "Inv": jnp.reciprocal, "Sin": jnp.sin, "Cos": jnp.cos, "Tan": jnp.tan,
-    "Asin": jnp.arcsin, "Acos": jnp.arccos, "Atan": jnp.arctan, "Sinh": jnp.sinh, "Cosh": jnp.cosh, "Tanh": jnp.tanh,
-    "Asinh": jnp.arcsinh, "Acosh": jnp.arccosh, "Atanh": jnp.arctanh, "Sigmoid": jax.nn.sigmoid,
-}.items():  # fmt: skip
+    "Exp": jnp.exp,
+    "Expm1": jnp.expm1,
+    "Log": jnp.log,
+    "Log1p": jnp.log1p,
+    "Sqrt": jnp.sqrt,
+    "Rsqrt": lax.rsqrt,
+    "Reciprocal": jnp.reciprocal,
+    "Inv": jnp.reciprocal,
+    "Sin": jnp.sin,
+    "Cos": jnp.cos,
+    "Tan": jnp.tan,
+    "Asin": jnp.arcsin,
+    "Acos": jnp.arccos,
+    "Atan": jnp.arctan,
+    "Sinh": jnp.sinh,
+    "Cosh": jnp.cosh,
+    "Tanh": jnp.tanh,
+    "Asinh": jnp.arcsinh,
+    "Acosh": jnp.arccosh,
+    "Atanh": jnp.arctanh,
+    "Sigmoid": jax.nn.sigmoid,
+}.items():
     _unary(_type, _function, "inexact")
 for _type, _function in {
-    "Lgamma": special.gammaln, "Digamma": special.digamma, "Erf": special.erf, "Erfc": special.erfc,
-    "BesselI0e": special.i0e, "BesselI1e": special.i1e, "Ndtri": special.ndtri,
-}.items():  # fmt: skip
+    "Lgamma": special.gammaln,
+    "Digamma": special.digamma,
+    "Erf": special.erf,
+    "Erfc": special.erfc,
+    "BesselI0e": special.i0e,
+    "BesselI1e": special.i1e,
+    "Ndtri": special.ndtri,
+}.items():
     _unary(_type, _function, "floating")
 for _type, _name in {"Floor": "floor", "Ceil": "ceil", "Rint": "rint"}.items():
     _unary(_type, _name, "floating", differentiable=False)
@@ -215,13 +237,19 @@ _binary("Igammac", special.gammaincc, "floating", inputs="a:T|floating, x:T")
 _binary("Zeta", special.zeta, "floating", inputs="x:T|floating, q:T", constants=(0,))
 _binary("Polygamma", lax.polygamma, "floating", inputs="a:T|floating, x:T", constants=(0,))
 for _type, _name in {
-    "BitwiseAnd": "bitwise_and", "BitwiseOr": "bitwise_or", "BitwiseXor": "bitwise_xor", "LeftShift": "left_shift",
+    "BitwiseAnd": "bitwise_and",
+    "BitwiseOr": "bitwise_or",
+    "BitwiseXor": "bitwise_xor",
+    "LeftShift": "left_shift",
     "RightShift": "right_shift",
-}.items():  # fmt: skip
+}.items():
     _binary(_type, _name, "integer", differentiable=False)
 for _type, _name in {
-    "Less": "less", "LessEqual": "less_equal", "Greater": "greater", "GreaterEqual": "greater_equal",
-}.items():  # fmt: skip
+    "Less": "less",
+    "LessEqual": "less_equal",
+    "Greater": "greater",
+    "GreaterEqual": "greater_equal",
+}.items():
     _binary(_type, _name, "real", infer=comparison, differentiable=False)
 for _type, _name in {"LogicalAnd": "logical_and", "LogicalOr": "logical_or"}.items():
     _binary(_type, _name, "any", inputs="x:bool, y:bool", infer=comparison, differentiable=False)

@@ -127,6 +127,6 @@ def concatenated(first: int, second: int) -> int:
 
 
 def keyed(text: bytes, key: tuple[int, int]) -> int:
-    """A number below 2⁶⁴ that nobody can aim at who does not know ``key``."""
+    """A number below 2⁶⁴ that cannot be aimed at without ``key``."""
     secret = struct.pack("<2Q", *(part & _MASK for part in key))
     return int.from_bytes(hashlib.blake2b(text, digest_size=8, key=secret).digest(), "little")

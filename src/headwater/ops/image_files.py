@@ -66,9 +66,16 @@ def _check_channels(channels: int, allowed: Sequence[int]) -> None:
 
 @host("DecodeJpeg", infer=_image_spec, inputs="contents:string")
 def decode_jpeg(
-    context: Any, contents: Any, *, channels: int = 0, ratio: int = 1, fancy_upscaling: bool = True,
-    try_recover_truncated: bool = False, acceptable_fraction: float = 1.0, dct_method: str = "",
-) -> Any:  # fmt: skip
+    context: Any,
+    contents: Any,
+    *,
+    channels: int = 0,
+    ratio: int = 1,
+    fancy_upscaling: bool = True,
+    try_recover_truncated: bool = False,
+    acceptable_fraction: float = 1.0,
+    dct_method: str = "",
+) -> Any:
     del context, fancy_upscaling, try_recover_truncated, acceptable_fraction, dct_method
     _check_channels(channels, (0, 1, 3))
     image = _open(contents.item(), ("JPEG", "PNG", "GIF", "BMP"))
@@ -79,9 +86,17 @@ def decode_jpeg(
 
 @host("DecodeAndCropJpeg", infer=_image_spec, inputs="contents:string, crop_window:int32")
 def decode_and_crop_jpeg(
-    context: Any, contents: Any, crop_window: Any, *, channels: int = 0, ratio: int = 1, fancy_upscaling: bool = True,
-    try_recover_truncated: bool = False, acceptable_fraction: float = 1.0, dct_method: str = "",
-) -> Any:  # fmt: skip
+    context: Any,
+    contents: Any,
+    crop_window: Any,
+    *,
+    channels: int = 0,
+    ratio: int = 1,
+    fancy_upscaling: bool = True,
+    try_recover_truncated: bool = False,
+    acceptable_fraction: float = 1.0,
+    dct_method: str = "",
+) -> Any:
     del fancy_upscaling, try_recover_truncated, acceptable_fraction, dct_method
     whole = decode_jpeg(context, contents, channels=channels, ratio=ratio)
     top, left, height, width = (int(value) for value in crop_window)
@@ -121,7 +136,7 @@ def _any_image_spec(inference: Inference) -> Sequence[Spec]:
 @host("DecodeImage", infer=_any_image_spec, inputs="contents:string")
 def decode_image(
     context: Any, contents: Any, *, channels: int = 0, dtype: DType = uint8, expand_animations: bool = True
-) -> Any:  # fmt: skip
+) -> Any:
     """An image of any format: (height, width, channels), or of a GIF all frames, with one dimension more.
 
     Pixels of a floating type are between 0 and 1.
@@ -158,18 +173,32 @@ def _as_image(pixels: np.ndarray[Any, Any], allowed: Sequence[int]) -> Any:
 
 @host("EncodeJpeg", infer=fixed(string, ()), inputs="image:uint8")
 def encode_jpeg(
-    context: Any, image: Any, *, format: str = "", quality: int = 95, progressive: bool = False,
-    optimize_size: bool = False, chroma_downsampling: bool = True, density_unit: str = "in", x_density: int = 300,
-    y_density: int = 300, xmp_metadata: str = "",
-) -> Any:  # fmt: skip
+    context: Any,
+    image: Any,
+    *,
+    format: str = "",
+    quality: int = 95,
+    progressive: bool = False,
+    optimize_size: bool = False,
+    chroma_downsampling: bool = True,
+    density_unit: str = "in",
+    x_density: int = 300,
+    y_density: int = 300,
+    xmp_metadata: str = "",
+) -> Any:
     del context, density_unit, xmp_metadata
     wanted = {"": (1, 3), "grayscale": (1,), "rgb": (3,)}.get(format)
     if wanted is None:
         raise InvalidArgumentError(None, None, f"format must be '', grayscale or rgb, got {format}")
     return _encoded(
-        _as_image(image, wanted), "JPEG", quality=quality, progressive=progressive, optimize=optimize_size,
-        subsampling=2 if chroma_downsampling else 0, dpi=(x_density, y_density),
-    )  # fmt: skip
+        _as_image(image, wanted),
+        "JPEG",
+        quality=quality,
+        progressive=progressive,
+        optimize=optimize_size,
+        subsampling=2 if chroma_downsampling else 0,
+        dpi=(x_density, y_density),
+    )
 
 
 @host("EncodePng", infer=fixed(string, ()), inputs="image:T")

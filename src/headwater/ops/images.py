@@ -31,9 +31,10 @@ def rgb_to_hsv(images: Any) -> Any:
     saturation = jnp.where(value > 0, spread / jnp.where(value > 0, value, 1), 0)
     norm = 1 / (6 * jnp.where(spread > 0, spread, 1))
     hue = jnp.where(
-        red == value, norm * (green - blue),
+        red == value,
+        norm * (green - blue),
         jnp.where(green == value, norm * (blue - red) + 2 / 6, norm * (red - green) + 4 / 6),
-    )  # fmt: skip
+    )
     hue = jnp.where(spread > 0, hue, 0)
     return jnp.stack([jnp.where(hue < 0, hue + 1, hue), saturation, value], -1)
 

@@ -83,8 +83,13 @@ def gather(params: Any, indices: Any, *, validate_indices: bool = True) -> Any:
     return _take(params, indices, 0)
 
 
-@pure("GatherV2", inputs="params:Tparams, indices:Tindices|index, axis:Taxis|index", static=(2,), infer=_gather_spec,
-      strings=True)  # fmt: skip
+@pure(
+    "GatherV2",
+    inputs="params:Tparams, indices:Tindices|index, axis:Taxis|index",
+    static=(2,),
+    infer=_gather_spec,
+    strings=True,
+)
 def gather_v2(params: Any, indices: Any, axis: Any, *, batch_dims: int = 0) -> Any:
     """Slices of ``params`` along ``axis``; the first ``batch_dims`` dimensions are common to both inputs."""
     where = normal_axis(int(axis), params.ndim)
@@ -163,8 +168,13 @@ def _one_hot_spec(inference: Inference) -> Sequence[Spec]:
     return output(inference, (*dims[:axis], depth, *dims[axis:]), 2)
 
 
-@pure("OneHot", inputs="indices:TI|index=int64, depth:int32, on_value:T, off_value:T", static=(1,), infer=_one_hot_spec,
-      differentiable=False)  # fmt: skip
+@pure(
+    "OneHot",
+    inputs="indices:TI|index=int64, depth:int32, on_value:T, off_value:T",
+    static=(1,),
+    infer=_one_hot_spec,
+    differentiable=False,
+)
 def one_hot(indices: Any, depth: Any, on_value: Any, off_value: Any, *, axis: int = -1) -> Any:
     """``on_value`` at the place that ``indices`` says along a new dimension, ``off_value`` elsewhere."""
     axis = indices.ndim if axis == -1 else axis
@@ -240,8 +250,13 @@ def _to_dense_spec(inference: Inference) -> Sequence[Spec]:
     return output(inference, inference.partial(1), 2)
 
 
-@pure("SparseToDense", inputs="sparse_indices:Tindices|index, output_shape:Tindices, sparse_values:T, default_value:T",
-      static=(1,), infer=_to_dense_spec, strings=True)  # fmt: skip
+@pure(
+    "SparseToDense",
+    inputs="sparse_indices:Tindices|index, output_shape:Tindices, sparse_values:T, default_value:T",
+    static=(1,),
+    infer=_to_dense_spec,
+    strings=True,
+)
 def sparse_to_dense(
     sparse_indices: Any, output_shape: Any, sparse_values: Any, default_value: Any, *, validate_indices: bool = True
 ) -> Any:

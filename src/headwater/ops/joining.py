@@ -146,8 +146,13 @@ def _sizes(sizes: Sequence[int], total: int | None) -> list[int | None]:
     return [(None if total is None else total - known) if size == -1 else size for size in sizes]
 
 
-@pure("SplitV", inputs="value:T, size_splits:Tlen|index, split_dim:int32", static=(1, 2), infer=_split_v_spec,
-      strings=True)  # fmt: skip
+@pure(
+    "SplitV",
+    inputs="value:T, size_splits:Tlen|index, split_dim:int32",
+    static=(1, 2),
+    infer=_split_v_spec,
+    strings=True,
+)
 def split_v(value: Any, size_splits: Any, split_dim: Any, *, num_split: int) -> Any:
     """Parts of the given sizes along one dimension; one size may be -1, for what is left."""
     del num_split

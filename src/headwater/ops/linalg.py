@@ -195,9 +195,11 @@ def _matrix_diag(diagonal: Any, k: Any, num_rows: Any, num_cols: Any, padding_va
 
 
 pure(
-    "MatrixDiagV2", inputs="diagonal:T, k:int32, num_rows:int32, num_cols:int32, padding_value:T", static=(1, 2, 3),
+    "MatrixDiagV2",
+    inputs="diagonal:T, k:int32, num_rows:int32, num_cols:int32, padding_value:T",
+    static=(1, 2, 3),
     infer=by_evaluation(_matrix_diag, (1, 2, 3)),
-)(_matrix_diag)  # fmt: skip
+)(_matrix_diag)
 
 
 def _old_matrix_diag_spec(inference: Inference) -> Sequence[Spec]:
@@ -225,9 +227,11 @@ def _matrix_diag_part(input: Any, k: Any, padding_value: Any) -> Any:
 
 
 pure(
-    "MatrixDiagPartV2", inputs="input:T, k:int32, padding_value:T", static=(1,),
+    "MatrixDiagPartV2",
+    inputs="input:T, k:int32, padding_value:T",
+    static=(1,),
     infer=by_evaluation(_matrix_diag_part, (1,)),
-)(_matrix_diag_part)  # fmt: skip
+)(_matrix_diag_part)
 
 
 def _main_diagonal_spec(inference: Inference) -> Sequence[Spec]:

@@ -118,8 +118,11 @@ def _sparse_cross_entropy_spec(inference: Inference) -> Sequence[Spec]:
     return [Spec(dtype, rows), Spec(dtype, (rows[0], dims[1]))]
 
 
-@pure("SparseSoftmaxCrossEntropyWithLogits", inputs="features:T|floating, labels:Tlabels|index=int64",
-      infer=_sparse_cross_entropy_spec)  # fmt: skip
+@pure(
+    "SparseSoftmaxCrossEntropyWithLogits",
+    inputs="features:T|floating, labels:Tlabels|index=int64",
+    infer=_sparse_cross_entropy_spec,
+)
 def sparse_softmax_cross_entropy(features: Any, labels: Any) -> Any:
     """-log softmax(features)[label] of each row, and its gradient; NaN for a label that is no class."""
     log_p = jax.nn.log_softmax(features, axis=-1)
@@ -232,8 +235,12 @@ def top_k(input: Any, *, k: int, sorted: bool = True) -> Any:
     return _top(input, k)
 
 
-@pure("TopKV2", inputs="input:T|numeric, k:int32", static=(1,),
-      infer=lambda inference: _top_specs(inference, constant_int(inference, 1)))  # fmt: skip
+@pure(
+    "TopKV2",
+    inputs="input:T|numeric, k:int32",
+    static=(1,),
+    infer=lambda inference: _top_specs(inference, constant_int(inference, 1)),
+)
 def top_k_v2(input: Any, k: Any, *, sorted: bool = True) -> Any:
     """As `top_k`, with k as an input."""
     del sorted
@@ -258,9 +265,16 @@ def local_response_normalization(
 
 
 def _fused_batch_norm(
-    x: Any, scale: Any, offset: Any, mean: Any, variance: Any, *, epsilon: float = 1e-4, data_format: str = "NHWC",
+    x: Any,
+    scale: Any,
+    offset: Any,
+    mean: Any,
+    variance: Any,
+    *,
+    epsilon: float = 1e-4,
+    data_format: str = "NHWC",
     is_training: bool = True,
-) -> Any:  # fmt: skip
+) -> Any:
     """y = scale (x - mean) / √(variance + epsilon) + offset, per channel.
 
     In training the mean and variance are the batch's own; as outputs the variance has Bessel's correction n / (n - 1).
@@ -283,10 +297,17 @@ def _fused_batch_norm(
 
 
 def _fused_batch_norm_v3(
-    x: Any, scale: Any, offset: Any, mean: Any, variance: Any, *, epsilon: float = 1e-4, data_format: str = "NHWC",
+    x: Any,
+    scale: Any,
+    offset: Any,
+    mean: Any,
+    variance: Any,
+    *,
+    epsilon: float = 1e-4,
+    data_format: str = "NHWC",
     is_training: bool = True,
-) -> Any:  # fmt: skip
-    """As FusedBatchNorm, with one more output that nobody but its gradient reads."""
+) -> Any:
+    """As FusedBatchNorm, with one more output that only its gradient reads."""
     outputs = _fused_batch_norm(
         x, scale, offset, mean, variance, epsilon=epsilon, data_format=data_format, is_training=is_training
     )

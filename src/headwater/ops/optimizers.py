@@ -119,16 +119,32 @@ def adagrad(var: Any, accum: Any, lr: Any, grad: Any, *, use_locking: bool = Fal
 
 
 @_define(
-    "AdagradDA", slots=3,
+    "AdagradDA",
+    slots=3,
     sparse=(
-        "var", "gradient_accumulator", "gradient_squared_accumulator", "grad", "indices", "lr", "l1", "l2",
+        "var",
+        "gradient_accumulator",
+        "gradient_squared_accumulator",
+        "grad",
+        "indices",
+        "lr",
+        "l1",
+        "l2",
         "global_step",
     ),
-)  # fmt: skip
+)
 def adagrad_da(
-    var: Any, gradient_accumulator: Any, gradient_squared_accumulator: Any, grad: Any, lr: Any, l1: Any, l2: Any,
-    global_step: Any, *, use_locking: bool = False,
-) -> Any:  # fmt: skip
+    var: Any,
+    gradient_accumulator: Any,
+    gradient_squared_accumulator: Any,
+    grad: Any,
+    lr: Any,
+    l1: Any,
+    l2: Any,
+    global_step: Any,
+    *,
+    use_locking: bool = False,
+) -> Any:
     del use_locking
     total = gradient_accumulator + grad
     squares = gradient_squared_accumulator + jnp.square(grad)
@@ -149,9 +165,20 @@ def adadelta(
 
 @_define("Adam", slots=3)
 def adam(
-    var: Any, m: Any, v: Any, beta1_power: Any, beta2_power: Any, lr: Any, beta1: Any, beta2: Any, epsilon: Any,
-    grad: Any, *, use_locking: bool = False, use_nesterov: bool = False,
-) -> Any:  # fmt: skip
+    var: Any,
+    m: Any,
+    v: Any,
+    beta1_power: Any,
+    beta2_power: Any,
+    lr: Any,
+    beta1: Any,
+    beta2: Any,
+    epsilon: Any,
+    grad: Any,
+    *,
+    use_locking: bool = False,
+    use_nesterov: bool = False,
+) -> Any:
     del use_locking
     alpha = lr * jnp.sqrt(1 - beta2_power) / (1 - beta1_power)
     m = m + (grad - m) * (1 - beta1)
@@ -162,9 +189,20 @@ def adam(
 
 @stateful("SparseApplyAdam", refs=(0, 1, 2), updates=(0, 1, 2), infer=_spec(3, 9, 10))
 def sparse_adam(
-    var: Any, m: Any, v: Any, beta1_power: Any, beta2_power: Any, lr: Any, beta1: Any, beta2: Any, epsilon: Any,
-    grad: Any, indices: Any, *, use_locking: bool = False,
-) -> Any:  # fmt: skip
+    var: Any,
+    m: Any,
+    v: Any,
+    beta1_power: Any,
+    beta2_power: Any,
+    lr: Any,
+    beta1: Any,
+    beta2: Any,
+    epsilon: Any,
+    grad: Any,
+    indices: Any,
+    *,
+    use_locking: bool = False,
+) -> Any:
     """Unlike the other sparse updates, this one moves all rows: the averages of rows without a gradient decay."""
     del use_locking
     at = rows(var, indices)
@@ -176,9 +214,17 @@ def sparse_adam(
 
 @_define("RMSProp", slots=3, sparse=("var", "ms", "mom", "lr", "rho", "momentum", "epsilon", "grad", "indices"))
 def rmsprop(
-    var: Any, ms: Any, mom: Any, lr: Any, rho: Any, momentum: Any, epsilon: Any, grad: Any, *,
+    var: Any,
+    ms: Any,
+    mom: Any,
+    lr: Any,
+    rho: Any,
+    momentum: Any,
+    epsilon: Any,
+    grad: Any,
+    *,
     use_locking: bool = False,
-) -> Any:  # fmt: skip
+) -> Any:
     del use_locking
     ms = ms + (jnp.square(grad) - ms) * (1 - rho)
     mom = mom * momentum + (grad * lr) / jnp.sqrt(ms + epsilon)
@@ -186,13 +232,23 @@ def rmsprop(
 
 
 @_define(
-    "CenteredRMSProp", slots=4,
+    "CenteredRMSProp",
+    slots=4,
     sparse=("var", "mg", "ms", "mom", "lr", "rho", "momentum", "epsilon", "grad", "indices"),
-)  # fmt: skip
+)
 def centered_rmsprop(
-    var: Any, mg: Any, ms: Any, mom: Any, lr: Any, rho: Any, momentum: Any, epsilon: Any, grad: Any, *,
+    var: Any,
+    mg: Any,
+    ms: Any,
+    mom: Any,
+    lr: Any,
+    rho: Any,
+    momentum: Any,
+    epsilon: Any,
+    grad: Any,
+    *,
     use_locking: bool = False,
-) -> Any:  # fmt: skip
+) -> Any:
     del use_locking
     ms = ms + (jnp.square(grad) - ms) * (1 - rho)
     mg = mg + (grad - mg) * (1 - rho)
@@ -215,21 +271,39 @@ def _ftrl(
 
 @_define("Ftrl", slots=3, sparse=("var", "accum", "linear", "grad", "indices", "lr", "l1", "l2", "lr_power"))
 def ftrl(
-    var: Any, accum: Any, linear: Any, grad: Any, lr: Any, l1: Any, l2: Any, lr_power: Any, *,
+    var: Any,
+    accum: Any,
+    linear: Any,
+    grad: Any,
+    lr: Any,
+    l1: Any,
+    l2: Any,
+    lr_power: Any,
+    *,
     use_locking: bool = False,
-) -> Any:  # fmt: skip
+) -> Any:
     del use_locking
     return _ftrl(var, accum, linear, grad, grad, lr, l1, l2, lr_power)
 
 
 @_define(
-    "FtrlV2", slots=3,
+    "FtrlV2",
+    slots=3,
     sparse=("var", "accum", "linear", "grad", "indices", "lr", "l1", "l2", "l2_shrinkage", "lr_power"),
-)  # fmt: skip
+)
 def ftrl_v2(
-    var: Any, accum: Any, linear: Any, grad: Any, lr: Any, l1: Any, l2: Any, l2_shrinkage: Any, lr_power: Any, *,
+    var: Any,
+    accum: Any,
+    linear: Any,
+    grad: Any,
+    lr: Any,
+    l1: Any,
+    l2: Any,
+    l2_shrinkage: Any,
+    lr_power: Any,
+    *,
     use_locking: bool = False,
-) -> Any:  # fmt: skip
+) -> Any:
     del use_locking
     return _ftrl(var, accum, linear, grad, grad + 2 * l2_shrinkage * var, lr, l1, l2, lr_power)
 

@@ -43,9 +43,10 @@ def _dense(
 
 def _sparse_specs(types: Sequence[DType], rank: int) -> list[Spec]:
     return [
-        *(Spec(int64, (None, rank)) for _ in types), *(Spec(dtype, (None,)) for dtype in types),
+        *(Spec(int64, (None, rank)) for _ in types),
+        *(Spec(dtype, (None,)) for dtype in types),
         *(Spec(int64, (rank,)) for _ in types),
-    ]  # fmt: skip
+    ]
 
 
 def _single_specs(inference: Inference) -> Sequence[Spec]:
@@ -56,9 +57,16 @@ def _single_specs(inference: Inference) -> Sequence[Spec]:
 
 @host("ParseSingleExample", infer=_single_specs)
 def parse_single_example(
-    context: Any, serialized: Any, *dense_defaults: Any, num_sparse: int, sparse_keys: Any, dense_keys: Any,
-    sparse_types: Any, Tdense: Any, dense_shapes: Any,
-) -> Any:  # fmt: skip
+    context: Any,
+    serialized: Any,
+    *dense_defaults: Any,
+    num_sparse: int,
+    sparse_keys: Any,
+    dense_keys: Any,
+    sparse_types: Any,
+    Tdense: Any,
+    dense_shapes: Any,
+) -> Any:
     del context, num_sparse
     batch = ExampleBatch([serialized.item()])
     sparse = [batch.sparse(key, dtype) for key, dtype in zip(sparse_keys, sparse_types, strict=True)]
@@ -95,9 +103,16 @@ def _batch_specs(inference: Inference) -> Sequence[Spec]:
 
 @host("ParseExample", infer=_batch_specs)
 def parse_example(
-    context: Any, serialized: Any, names: Any, *rest: Any, Nsparse: int, Ndense: int, sparse_types: Any, Tdense: Any,
+    context: Any,
+    serialized: Any,
+    names: Any,
+    *rest: Any,
+    Nsparse: int,
+    Ndense: int,
+    sparse_types: Any,
+    Tdense: Any,
     dense_shapes: Any,
-) -> Any:  # fmt: skip
+) -> Any:
     del context
     keys = [key.item().decode() for key in rest[: Nsparse + Ndense]]
     batch = ExampleBatch(serialized.tolist(), names.tolist() or None)
@@ -120,7 +135,7 @@ def _merged_specs(inference: Inference) -> Sequence[Spec]:
 @host("SparseFeature", infer=_merged_specs, inputs="indices:int64, ids:int64, values:T")
 def sparse_feature(
     context: Any, indices: Any, ids: Any, values: Any, *, size: int, already_sorted: bool = False
-) -> Any:  # fmt: skip
+) -> Any:
     """Values at the places that another feature names: ``indices`` but with ``ids`` in place of the last column."""
     del context
     if len(ids) != len(values):
@@ -141,9 +156,15 @@ def _csv_specs(inference: Inference) -> Sequence[Spec]:
 
 @host("DecodeCSV", infer=_csv_specs, inputs="records:string, record_defaults:OUT_TYPE**")
 def decode_csv(
-    context: Any, records: Any, *record_defaults: Any, OUT_TYPE: Any, field_delim: str = ",",
-    use_quote_delim: bool = True, na_value: str = "", select_cols: Any = (),
-) -> Any:  # fmt: skip
+    context: Any,
+    records: Any,
+    *record_defaults: Any,
+    OUT_TYPE: Any,
+    field_delim: str = ",",
+    use_quote_delim: bool = True,
+    na_value: str = "",
+    select_cols: Any = (),
+) -> Any:
     del context
     count = len(OUT_TYPE)
     rows: list[list[str]] = []

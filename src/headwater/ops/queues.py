@@ -33,40 +33,65 @@ def _queue(context: Any, container: str, shared_name: str, make: Callable[[], Qu
 
 @host("FIFOQueueV2", infer=_handle)
 def fifo_queue(
-    context: Any, *, component_types: Any, shapes: Any = (), capacity: int = -1, container: str = "",
+    context: Any,
+    *,
+    component_types: Any,
+    shapes: Any = (),
+    capacity: int = -1,
+    container: str = "",
     shared_name: str = "",
-) -> Any:  # fmt: skip
+) -> Any:
     del component_types
     return _queue(context, container, shared_name, lambda: FifoQueue(context.op_name, capacity, _dims(shapes)))
 
 
 @host("PaddingFIFOQueueV2", infer=_handle)
 def padding_fifo_queue(
-    context: Any, *, component_types: Any, shapes: Any = (), capacity: int = -1, container: str = "",
+    context: Any,
+    *,
+    component_types: Any,
+    shapes: Any = (),
+    capacity: int = -1,
+    container: str = "",
     shared_name: str = "",
-) -> Any:  # fmt: skip
+) -> Any:
     del component_types
     return _queue(context, container, shared_name, lambda: PaddingQueue(context.op_name, capacity, _dims(shapes)))
 
 
 @host("RandomShuffleQueueV2", infer=_handle)
 def random_shuffle_queue(
-    context: Any, *, component_types: Any, shapes: Any = (), capacity: int = -1, min_after_dequeue: int = 0,
-    seed: int = 0, seed2: int = 0, container: str = "", shared_name: str = "",
-) -> Any:  # fmt: skip
+    context: Any,
+    *,
+    component_types: Any,
+    shapes: Any = (),
+    capacity: int = -1,
+    min_after_dequeue: int = 0,
+    seed: int = 0,
+    seed2: int = 0,
+    container: str = "",
+    shared_name: str = "",
+) -> Any:
     del component_types
     order = None if seed == 0 and seed2 == 0 else (seed & 0xFFFFFFFF) << 32 | (seed2 & 0xFFFFFFFF)
     return _queue(
-        context, container, shared_name,
+        context,
+        container,
+        shared_name,
         lambda: ShuffleQueue(context.op_name, capacity, _dims(shapes), min_after_dequeue, order),
-    )  # fmt: skip
+    )
 
 
 @host("PriorityQueueV2", infer=_handle)
 def priority_queue(
-    context: Any, *, component_types: Any = (), shapes: Any = (), capacity: int = -1, container: str = "",
+    context: Any,
+    *,
+    component_types: Any = (),
+    shapes: Any = (),
+    capacity: int = -1,
+    container: str = "",
     shared_name: str = "",
-) -> Any:  # fmt: skip
+) -> Any:
     del component_types
     dims: list[Dims] = [(), *_dims(shapes)] if shapes else []
     return _queue(context, container, shared_name, lambda: PriorityQueue(context.op_name, capacity, dims))

@@ -120,8 +120,13 @@ def _stateless(op_type: str, draw: Any) -> None:
     def lower(shape: Any, seed: Any, *, dtype: DType = float32) -> Any:
         return draw(_seeded(seed), as_ints(shape), dtype.numpy_dtype)
 
-    pure(op_type, inputs="shape:T|index=int32, seed:Tseed|index=int64", static=(0,), infer=_stateless_spec,
-         differentiable=False)(lower)  # fmt: skip
+    pure(
+        op_type,
+        inputs="shape:T|index=int32, seed:Tseed|index=int64",
+        static=(0,),
+        infer=_stateless_spec,
+        differentiable=False,
+    )(lower)
 
 
 _stateless("StatelessRandomNormal", jax.random.normal)

@@ -32,28 +32,33 @@ def _reader(context: Any, container: str, shared_name: str, make: Callable[[], R
 
 
 @host("TFRecordReaderV2", infer=_handle)
-def tf_record_reader(
-    context: Any, *, container: str = "", shared_name: str = "", compression_type: str = ""
-) -> Any:  # fmt: skip
+def tf_record_reader(context: Any, *, container: str = "", shared_name: str = "", compression_type: str = "") -> Any:
     return _reader(context, container, shared_name, lambda: RecordReader(context.op_name, compression_type))
 
 
 @host("TextLineReaderV2", infer=_handle)
-def text_line_reader(
-    context: Any, *, skip_header_lines: int = 0, container: str = "", shared_name: str = ""
-) -> Any:  # fmt: skip
+def text_line_reader(context: Any, *, skip_header_lines: int = 0, container: str = "", shared_name: str = "") -> Any:
     return _reader(context, container, shared_name, lambda: LineReader(context.op_name, skip_header_lines))
 
 
 @host("FixedLengthRecordReaderV2", infer=_handle)
 def fixed_length_record_reader(
-    context: Any, *, record_bytes: int, header_bytes: int = 0, footer_bytes: int = 0, hop_bytes: int = 0,
-    container: str = "", shared_name: str = "", encoding: str = "",
-) -> Any:  # fmt: skip
+    context: Any,
+    *,
+    record_bytes: int,
+    header_bytes: int = 0,
+    footer_bytes: int = 0,
+    hop_bytes: int = 0,
+    container: str = "",
+    shared_name: str = "",
+    encoding: str = "",
+) -> Any:
     return _reader(
-        context, container, shared_name,
+        context,
+        container,
+        shared_name,
         lambda: FixedLengthReader(context.op_name, record_bytes, header_bytes, footer_bytes, hop_bytes, encoding),
-    )  # fmt: skip
+    )
 
 
 @host("WholeFileReaderV2", infer=_handle)
@@ -76,8 +81,12 @@ def reader_read(context: Any, reader: Any, queue: Any) -> Any:
     return key, value
 
 
-@host("ReaderReadUpToV2", infer=_two((None,)), blocking=True, inputs="reader_handle:resource, queue_handle:resource, "
-      "num_records:int64")  # fmt: skip
+@host(
+    "ReaderReadUpToV2",
+    infer=_two((None,)),
+    blocking=True,
+    inputs="reader_handle:resource, queue_handle:resource, num_records:int64",
+)
 def reader_read_up_to(context: Any, reader: Any, queue: Any, num_records: Any) -> Any:
     return columns(reader.item().read_up_to(context.step, queue.item(), int(num_records)))
 

@@ -112,8 +112,10 @@ def _position_spec(inference: Inference) -> Sequence[Spec]:
     if axis is None:
         return [Spec(dtype, (None,) * (len(dims) - 1))]
     if not -len(dims) <= axis < len(dims):
-        raise ValueError(f"Dimension ({axis}) must be in the range [{-len(dims)}, {len(dims)}), where {len(dims)} is "
-                         "the number of dimensions in the input.")  # fmt: skip
+        raise ValueError(
+            f"Dimension ({axis}) must be in the range [{-len(dims)}, {len(dims)}), where {len(dims)} is "
+            "the number of dimensions in the input."
+        )
     axis %= len(dims)
     return [Spec(dtype, dims[:axis] + dims[axis + 1 :])]
 
@@ -124,9 +126,12 @@ def _position(op_type: str, name: str) -> None:
         return getattr(xp, name)(input, axis=int(dimension)).astype(output_type.numpy_dtype)
 
     pure(
-        op_type, inputs="input:T|numeric, dimension:Tidx=int32", static=(1,), infer=_position_spec,
+        op_type,
+        inputs="input:T|numeric, dimension:Tidx=int32",
+        static=(1,),
+        infer=_position_spec,
         differentiable=False,
-    )(lower)  # fmt: skip
+    )(lower)
 
 
 _position("ArgMax", "argmax")

@@ -23,7 +23,7 @@ NO_ROW: Final = -1
 """Stands in a place that no id was routed to. It reads any row, which nothing uses, and updates none."""
 
 _HEADROOM = 1.25
-"""A part gets so many times the places of its largest share: shares that vary as chance has it rarely outgrow it."""
+"""A part gets this multiple of the places of its largest share: shares that vary as chance has it rarely outgrow it."""
 
 
 class Capacities:
@@ -40,9 +40,8 @@ class Capacities:
             found = [_roomy(max(counts), total)] * len(counts)
         elif any(count > places for count, places in zip(counts, found, strict=True)):
             found = [
-                places if count <= places else _roomy(count, total)
-                for count, places in zip(counts, found, strict=True)
-            ]  # fmt: skip
+                places if count <= places else _roomy(count, total) for count, places in zip(counts, found, strict=True)
+            ]
         self._by_size[total.bit_length()] = found
         return found
 

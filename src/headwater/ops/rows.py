@@ -15,18 +15,42 @@ RowForm = Callable[[Any, Sequence[Any]], Sequence[Any]]
 
 _ELEMENTWISE = frozenset(
     {
-        "AsString", "DecodeBase64", "DecodeCSV", "DecodeCompressed", "DecodeRaw", "EncodeBase64", "StringLower",
-        "StringStrip", "StringToNumber", "StringUpper",
+        "AsString",
+        "DecodeBase64",
+        "DecodeCSV",
+        "DecodeCompressed",
+        "DecodeRaw",
+        "EncodeBase64",
+        "StringLower",
+        "StringStrip",
+        "StringToNumber",
+        "StringUpper",
     }
-)  # fmt: skip
+)
 """They do with more dimensions for each element what they do without; only their first input differs by element."""
 _FUNCTIONS = frozenset(
     {
-        "DecodeAndCropJpeg", "DecodeBmp", "DecodeGif", "DecodeImage", "DecodeJpeg", "DecodePng", "EncodeJpeg",
-        "EncodePng", "ExtractJpegShape", "IsJpeg", "ParseTensor", "ReadFile", "ReduceJoin", "RegexReplace",
-        "SerializeTensor", "StaticRegexReplace", "StringJoin", "StringLength", "Substr",
+        "DecodeAndCropJpeg",
+        "DecodeBmp",
+        "DecodeGif",
+        "DecodeImage",
+        "DecodeJpeg",
+        "DecodePng",
+        "EncodeJpeg",
+        "EncodePng",
+        "ExtractJpegShape",
+        "IsJpeg",
+        "ParseTensor",
+        "ReadFile",
+        "ReduceJoin",
+        "RegexReplace",
+        "SerializeTensor",
+        "StaticRegexReplace",
+        "StringJoin",
+        "StringLength",
+        "Substr",
     }
-)  # fmt: skip
+)
 """Functions of their inputs."""
 
 

@@ -37,9 +37,13 @@ def _static(attrs: Attrs, count: int) -> frozenset[int]:
 
 @pure("StatelessScan", infer=_declared, static_of=_static, types={})
 def stateless_scan(
-    *inputs: Any, body: FunctionAttr, states: int, sequences: int, Tout: Sequence[DType] = (),
+    *inputs: Any,
+    body: FunctionAttr,
+    states: int,
+    sequences: int,
+    Tout: Sequence[DType] = (),
     output_shapes: Sequence[TensorShape] = (),
-) -> Any:  # fmt: skip
+) -> Any:
     """The last states, then for each further result of the body its values in all turns, stacked.
 
     Args:
@@ -70,9 +74,15 @@ def stateless_scan(
 
 @host("Scan", infer=_declared, ref_attr="refs", types={}, blocking=True)
 def run_scan(
-    context: Any, *inputs: Any, body: FunctionAttr, states: int, sequences: int, Tout: Sequence[DType] = (),
-    output_shapes: Sequence[TensorShape] = (), refs: Sequence[int] = (),
-) -> Any:  # fmt: skip
+    context: Any,
+    *inputs: Any,
+    body: FunctionAttr,
+    states: int,
+    sequences: int,
+    Tout: Sequence[DType] = (),
+    output_shapes: Sequence[TensorShape] = (),
+    refs: Sequence[int] = (),
+) -> Any:
     """As `stateless_scan`, on the host: for bodies that change variables, print or handle text. Has no gradient."""
     del output_shapes, refs
     decoded = decode_body(body)

@@ -134,8 +134,9 @@ def _unravel_spec(inference: Inference) -> Sequence[Spec]:
     return output(inference, None if indices is None or dims is None else (dims[0], *indices))
 
 
-@pure("UnravelIndex", inputs="indices:Tidx|index=int32, dims:Tidx", static=(1,), infer=_unravel_spec,
-      differentiable=False)  # fmt: skip
+@pure(
+    "UnravelIndex", inputs="indices:Tidx|index=int32, dims:Tidx", static=(1,), infer=_unravel_spec, differentiable=False
+)
 def unravel_index(indices: Any, dims: Any) -> Any:
     """The coordinates, one row for each dimension, of places in a tensor that is laid out flat."""
     return jnp.stack(jnp.unravel_index(indices, as_ints(dims))).astype(indices.dtype)
@@ -145,8 +146,13 @@ def _histogram_spec(inference: Inference) -> Sequence[Spec]:
     return [Spec(inference.attrs.get("dtype", int32), (constant_int(inference, 2),))]
 
 
-@pure("HistogramFixedWidth", inputs="values:T|real, value_range:T, nbins:int32", static=(2,), infer=_histogram_spec,
-      differentiable=False)  # fmt: skip
+@pure(
+    "HistogramFixedWidth",
+    inputs="values:T|real, value_range:T, nbins:int32",
+    static=(2,),
+    infer=_histogram_spec,
+    differentiable=False,
+)
 def histogram_fixed_width(values: Any, value_range: Any, nbins: Any, *, dtype: DType = int32) -> Any:
     """How many values are in each of ``nbins`` equal parts of a range; those outside count for the first and last."""
     count = int(nbins)

@@ -28,9 +28,11 @@ def _segments(op_type: str, compute: Callable[..., Any]) -> None:
         return compute(rows, jnp.where(ids < 0, count, ids), count)
 
     pure(
-        op_type, inputs="data:T|numeric, segment_ids:Tindices|index, num_segments:Tnumsegments=int32", static=(2,),
+        op_type,
+        inputs="data:T|numeric, segment_ids:Tindices|index, num_segments:Tnumsegments=int32",
+        static=(2,),
         infer=_unsorted_spec,
-    )(lower)  # fmt: skip
+    )(lower)
 
 
 def _unsorted_spec(inference: Inference) -> Sequence[Spec]:

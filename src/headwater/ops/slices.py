@@ -40,8 +40,9 @@ def _slice_spec(inference: Inference) -> Sequence[Spec]:
     return output(inference, tuple(result))
 
 
-@pure("Slice", inputs="input:T, begin:Index|index, size:Index", static_of=_slice_static, infer=_slice_spec,
-      strings=True)  # fmt: skip
+@pure(
+    "Slice", inputs="input:T, begin:Index|index, size:Index", static_of=_slice_static, infer=_slice_spec, strings=True
+)
 def slice_(input: Any, begin: Any, size: Any) -> Any:
     """``size`` elements from ``begin`` on, per dimension; -1 is all that follow."""
     sizes = as_ints(size)
@@ -53,8 +54,10 @@ def slice_(input: Any, begin: Any, size: Any) -> Any:
     ]
     for axis, (first, last) in enumerate(bounds):
         if not 0 <= first <= last <= input.shape[axis]:
-            raise ValueError(f"Expected begin[{axis}] in [0, {input.shape[axis]}] and what is taken within it, "
-                             f"but got {first} to {last}")  # fmt: skip
+            raise ValueError(
+                f"Expected begin[{axis}] in [0, {input.shape[axis]}] and what is taken within it, "
+                f"but got {first} to {last}"
+            )
     return input[tuple(slice(first, last) for first, last in bounds)]
 
 
@@ -145,12 +148,25 @@ def _strided_static(attrs: Attrs, count: int) -> frozenset[int]:
     return frozenset({3}) if attrs.get(SIZES_KNOWN) else frozenset({1, 2, 3})
 
 
-@pure("StridedSlice", inputs="input:T, begin:Index|index, end:Index, strides:Index", static_of=_strided_static,
-      infer=_strided_spec, strings=True)  # fmt: skip
+@pure(
+    "StridedSlice",
+    inputs="input:T, begin:Index|index, end:Index, strides:Index",
+    static_of=_strided_static,
+    infer=_strided_spec,
+    strings=True,
+)
 def strided_slice(
-    input: Any, begin: Any, end: Any, strides: Any, *, begin_mask: int = 0, end_mask: int = 0, ellipsis_mask: int = 0,
-    new_axis_mask: int = 0, shrink_axis_mask: int = 0,
-) -> Any:  # fmt: skip
+    input: Any,
+    begin: Any,
+    end: Any,
+    strides: Any,
+    *,
+    begin_mask: int = 0,
+    end_mask: int = 0,
+    ellipsis_mask: int = 0,
+    new_axis_mask: int = 0,
+    shrink_axis_mask: int = 0,
+) -> Any:
     """Python's slicing: ``input[begin:end:strides, ...]``.
 
     Bit ``i`` of a mask is about the ``i``-th elements: ``begin_mask`` and ``end_mask`` leave them out,
@@ -158,9 +174,12 @@ def strided_slice(
     drops its dimension.
     """
     masks = {
-        "begin_mask": begin_mask, "end_mask": end_mask, "ellipsis_mask": ellipsis_mask, "new_axis_mask": new_axis_mask,
+        "begin_mask": begin_mask,
+        "end_mask": end_mask,
+        "ellipsis_mask": ellipsis_mask,
+        "new_axis_mask": new_axis_mask,
         "shrink_axis_mask": shrink_axis_mask,
-    }  # fmt: skip
+    }
     entries = _entries(masks, strides.shape[0], input.ndim)
     if not isinstance(begin, np.ndarray):
         return _index(input, entries, begin)

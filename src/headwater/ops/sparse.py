@@ -41,8 +41,12 @@ def order(context: Any, indices: Any, count: Any) -> Any:
     return _order(indices).astype(np.int64)
 
 
-@host("SparseReorder", infer=_reordered, inputs="input_indices:int64, input_values:T, input_shape:int64",
-      gradient=_reorder_gradient)  # fmt: skip
+@host(
+    "SparseReorder",
+    infer=_reordered,
+    inputs="input_indices:int64, input_values:T, input_shape:int64",
+    gradient=_reorder_gradient,
+)
 def reorder(context: Any, indices: Any, values: Any, shape: Any) -> Any:
     """The elements in row-major order."""
     del context, shape
@@ -56,9 +60,11 @@ def _filled(inference: Inference) -> Sequence[Spec]:
     rows = inference.partial(2)
     del shape
     return [
-        Spec(int64, (None, rank)), Spec(values.dtype.base_dtype, (None,)),
-        Spec(bool_, (rows[0] if rows else None,)), Spec(int64, (None,)),
-    ]  # fmt: skip
+        Spec(int64, (None, rank)),
+        Spec(values.dtype.base_dtype, (None,)),
+        Spec(bool_, (rows[0] if rows else None,)),
+        Spec(int64, (None,)),
+    ]
 
 
 def _fill_gradient(op: Any, *grads: Any) -> Sequence[Any]:
@@ -71,8 +77,12 @@ def _fill_gradient(op: Any, *grads: Any) -> Sequence[Any]:
     return [None, kept, None, graph.create_op("Sub", [total, own]).outputs[0]]
 
 
-@host("SparseFillEmptyRows", infer=_filled,
-      inputs="indices:int64, values:T, dense_shape:int64, default_value:T", gradient=_fill_gradient)  # fmt: skip
+@host(
+    "SparseFillEmptyRows",
+    infer=_filled,
+    inputs="indices:int64, values:T, dense_shape:int64, default_value:T",
+    gradient=_fill_gradient,
+)
 def fill_empty_rows(context: Any, indices: Any, values: Any, dense_shape: Any, default: Any) -> Any:
     """The elements, with one of ``default`` in each row that has none; which rows that were; where elements went."""
     del context
@@ -108,9 +118,11 @@ def reshape(context: Any, indices: Any, shape: Any, new_shape: Any) -> Any:
         sizes[sizes.index(-1)] = total // known if known else 0
     if int(np.prod(sizes)) != total:
         raise InvalidArgumentError(
-            None, None, f"Input to reshape is a tensor with {total} dense values, but the requested shape has "
+            None,
+            None,
+            f"Input to reshape is a tensor with {total} dense values, but the requested shape has "
             f"{int(np.prod(sizes))}",
-        )  # fmt: skip
+        )
     flat = np.ravel_multi_index(tuple(indices.T), tuple(int(s) for s in shape)) if len(indices) else indices[:, 0]
     places = np.stack(np.unravel_index(flat, sizes), 1) if len(indices) else np.zeros((0, len(sizes)), np.int64)
     return places.astype(np.int64), np.array(sizes, np.int64)
@@ -122,9 +134,17 @@ def _crossed(inference: Inference) -> Sequence[Spec]:
 
 @host("SparseCross", infer=_crossed)
 def cross(
-    context: Any, *inputs: Any, N: int, hashed_output: bool, num_buckets: int, hash_key: int, out_type: DType,
-    internal_type: DType | None = None, sparse_types: Sequence[Any] = (), dense_types: Sequence[Any] = (),
-) -> Any:  # fmt: skip
+    context: Any,
+    *inputs: Any,
+    N: int,
+    hashed_output: bool,
+    num_buckets: int,
+    hash_key: int,
+    out_type: DType,
+    internal_type: DType | None = None,
+    sparse_types: Sequence[Any] = (),
+    dense_types: Sequence[Any] = (),
+) -> Any:
     """For each row all combinations of one value of every input: joined text, or a number.
 
     Args:

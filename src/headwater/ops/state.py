@@ -121,9 +121,11 @@ def assign(
     wanted = _shape.as_dims if _shape is not None else None if ref is None else tuple(ref.shape)
     if validate_shape and wanted is not None and wanted != tuple(value.shape):
         raise InvalidArgumentError(
-            None, None, f"Assign requires shapes of both tensors to match. lhs shape= {list(wanted)} "
-            f"rhs shape= {list(value.shape)}"
-        )  # fmt: skip
+            None,
+            None,
+            f"Assign requires shapes of both tensors to match. lhs shape= {list(wanted)} "
+            f"rhs shape= {list(value.shape)}",
+        )
     return (value,)
 
 

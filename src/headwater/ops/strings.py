@@ -43,9 +43,15 @@ def _number_format(kind: str, precision: int, width: int, fill: str, scientific:
 
 @host("AsString", inputs="input:T", infer=_same_shape(string))
 def as_string(
-    context: Any, input: Any, *, precision: int = -1, scientific: bool = False, shortest: bool = False,
-    width: int = -1, fill: str = "",
-) -> Any:  # fmt: skip
+    context: Any,
+    input: Any,
+    *,
+    precision: int = -1,
+    scientific: bool = False,
+    shortest: bool = False,
+    width: int = -1,
+    fill: str = "",
+) -> Any:
     """Numbers as text, formatted as C's ``printf`` does."""
     del context
     kind = input.dtype.kind

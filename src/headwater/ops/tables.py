@@ -22,9 +22,14 @@ WHOLE_LINE, LINE_NUMBER = -2, -1
 
 @host("HashTableV2", infer=fixed(resource, ()))
 def hash_table(
-    context: Any, *, key_dtype: DType, value_dtype: DType, container: str = "", shared_name: str = "",
+    context: Any,
+    *,
+    key_dtype: DType,
+    value_dtype: DType,
+    container: str = "",
+    shared_name: str = "",
     use_node_name_sharing: bool = False,
-) -> Any:  # fmt: skip
+) -> Any:
     """A table that an initialiser fills."""
     del use_node_name_sharing
 
@@ -36,9 +41,14 @@ def hash_table(
 
 @host("MutableHashTableV2", infer=fixed(resource, ()))
 def mutable_hash_table(
-    context: Any, *, key_dtype: DType, value_dtype: DType, container: str = "", shared_name: str = "",
+    context: Any,
+    *,
+    key_dtype: DType,
+    value_dtype: DType,
+    container: str = "",
+    shared_name: str = "",
     use_node_name_sharing: bool = False,
-) -> Any:  # fmt: skip
+) -> Any:
     """A table that steps change."""
     del use_node_name_sharing
 
@@ -57,14 +67,22 @@ def initialize(context: Any, handle: Any, keys: Any, values: Any) -> None:
 
 @host("InitializeTableFromTextFileV2", infer=no_outputs)
 def initialize_from_file(
-    context: Any, handle: Any, filename: Any, *, key_dtype: DType, value_dtype: DType, key_index: int,
-    value_index: int, vocab_size: int = -1, delimiter: str = "\t",
-) -> None:  # fmt: skip
+    context: Any,
+    handle: Any,
+    filename: Any,
+    *,
+    key_dtype: DType,
+    value_dtype: DType,
+    key_index: int,
+    value_index: int,
+    vocab_size: int = -1,
+    delimiter: str = "\t",
+) -> None:
     """Fills a table with columns of a text file, an entry a line.
 
     Args:
       key_index, value_index: columns; `WHOLE_LINE` or `LINE_NUMBER`.
-      vocab_size: take so many lines; -1 for all.
+      vocab_size: number of lines to take; -1 for all.
 
     Raises:
       InvalidArgumentError: the file has fewer lines or columns, or text that is no number.
@@ -99,9 +117,11 @@ def _cell(path: str, number: int, line: bytes, index: int, dtype: DType, delimit
         parts = line.split(delimiter.encode())
         if index >= len(parts):
             raise InvalidArgumentError(
-                None, None, f"Invalid number of columns in {path} line {number} ({line.decode(errors='replace')}): "
+                None,
+                None,
+                f"Invalid number of columns in {path} line {number} ({line.decode(errors='replace')}): "
                 f"expected at least {index + 1} got {len(parts)}",
-            )  # fmt: skip
+            )
         text = parts[index]
     if dtype == string:
         return text

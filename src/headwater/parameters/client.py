@@ -110,13 +110,20 @@ class ParameterClient:
       layout: what every ``ps`` has.
       choice: how closely workers keep together.
       links: to every ``ps``, with its name.
-      initial: the variables' values, to bring where nobody has any; read when needed.
+      initial: the variables' values, to bring where no task has any; read when needed.
     """
 
     def __init__(
-        self, name: str, *, worker: str, chief: bool, layout: Layout, choice: Consistency,
-        links: Sequence[tuple[str, ServerLink]], initial: Sequence[Any],
-    ) -> None:  # fmt: skip
+        self,
+        name: str,
+        *,
+        worker: str,
+        chief: bool,
+        layout: Layout,
+        choice: Consistency,
+        links: Sequence[tuple[str, ServerLink]],
+        initial: Sequence[Any],
+    ) -> None:
         self._name = name
         self._worker = worker
         self._chief = chief
@@ -273,10 +280,15 @@ class ParameterClient:
         return self._values(frames, self._extras)[0]
 
     def push(
-        self, gradients: Sequence[Any], *, changes: Mapping[int, Any] | None = None, weight: float = 1.0,
-        rows: Mapping[int, tuple[Array, Array]] | None = None, knobs: Sequence[float] = (),
+        self,
+        gradients: Sequence[Any],
+        *,
+        changes: Mapping[int, Any] | None = None,
+        weight: float = 1.0,
+        rows: Mapping[int, tuple[Array, Array]] | None = None,
+        knobs: Sequence[float] = (),
         wish: Wish | None = None,
-    ) -> tuple[int, bool]:  # fmt: skip
+    ) -> tuple[int, bool]:
         """Brings gradients, waits until this worker may go on, and reads what travels in every step.
 
         Args:
@@ -338,10 +350,12 @@ class ParameterClient:
     def assign(self, values: Sequence[Any], state: Callable[[int], Sequence[Array]] | None = None) -> None:
         """Replaces the values of all variables, and the optimizer's state if ``state`` gives it, by ``ps``."""
         arrays = [np.asarray(value) for value in values]
-        self._exchange([
-            Frame(kinds.ASSIGN, (), [*self._layout.split(arrays, index), *(state(index) if state else ())])
-            for index in range(len(self._sessions))
-        ])  # fmt: skip
+        self._exchange(
+            [
+                Frame(kinds.ASSIGN, (), [*self._layout.split(arrays, index), *(state(index) if state else ())])
+                for index in range(len(self._sessions))
+            ]
+        )
         self.pull()
 
     def snapshot(self) -> ParameterSnapshot:

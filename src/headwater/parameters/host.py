@@ -39,7 +39,7 @@ from headwater.consistency import (
     decide,
     waiting_text,
     without_count,
-)  # fmt: skip
+)
 from headwater.errors import AbortedError, FailedPreconditionError, InvalidArgumentError, OpError, UnavailableError
 from headwater.parameters import protocol
 from headwater.parameters.layout import Layout, block_shape
@@ -98,9 +98,16 @@ class HostedParameters:
     """
 
     def __init__(
-        self, name: str, task: str, index: int, layout: Layout, updater: Updater, choice: Consistency, *,
+        self,
+        name: str,
+        task: str,
+        index: int,
+        layout: Layout,
+        updater: Updater,
+        choice: Consistency,
+        *,
         clock: Callable[[], float] = time.monotonic,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.name = name
         self.counts_steps = index == 0
         self.steps = 0
@@ -307,7 +314,7 @@ class HostedParameters:
     def _fill(self, version: int, tensors: Sequence[Array]) -> Frame:
         blocks = self._blocks
         with self._changed:
-            # Whoever comes second has nothing to add: the values are there.
+            # The second worker has nothing to add: the values are there.
             if not self._filled:
                 self._updater.fill(tensors[:blocks], tensors[blocks:] or None)
                 self._filled = new_generation()
@@ -353,7 +360,7 @@ class HostedParameters:
             return self._values(talk, False, extras, wish, applied=not dropped)
 
     def _await_epoch(self, talk: _Talk, epoch: int) -> None:
-        """Waits until nobody is more than an epoch behind: the chief validates, and may stop training."""
+        """Waits until no worker is more than an epoch behind: the chief validates, and may stop training."""
         self._tickets.asked[talk.worker] = epoch
         self._changed.notify_all()
         if isinstance(self._choice, Asynchronous):  # the others keep together by themselves

@@ -63,9 +63,14 @@ class LocalServers:
             (f"/job:ps/task:{index}", _MemoryLink(self, index)) for index in range(len(self.hosts))
         ]
         return ParameterClient(
-            self.name, worker=f"/job:worker/task:{worker}", chief=worker == 0, layout=self._layout,
-            choice=self._choice, links=links, initial=initial,
-        )  # fmt: skip
+            self.name,
+            worker=f"/job:worker/task:{worker}",
+            chief=worker == 0,
+            layout=self._layout,
+            choice=self._choice,
+            links=links,
+            initial=initial,
+        )
 
     def open(self, index: int) -> Channel:
         """A channel to one of them, served by a thread of its own."""
@@ -95,7 +100,7 @@ class LocalServers:
 
 def _service(index: int) -> ParameterService:
     task = f"/job:ps/task:{index}"
-    # Nobody asks it what it knows: the one process that there is cannot be behind another.
+    # No other process asks it what it knows: the one process that there is cannot be behind another.
     return ParameterService(task, ProgressWatchdog(lambda _: True))
 
 

@@ -37,5 +37,5 @@ from typing import Final
 #: Instead of a step's number: the epoch is over; training is.
 EPOCH_OVER: Final = -1
 TRAINING_OVER: Final = -2
-#: Instead of a number of steps: nobody knows it yet.
+#: Instead of a number of steps: it is not known yet.
 UNKNOWN_STEPS: Final = -1

@@ -112,9 +112,12 @@ class OptaxUpdater:
         return {name: np.asarray(leaf) for name, leaf in self._named_state().items()}
 
     def apply(
-        self, gradients: Sequence[Array], changes: Mapping[int, Array], tables: Sequence[tuple[Array, Array]],
+        self,
+        gradients: Sequence[Array],
+        changes: Mapping[int, Array],
+        tables: Sequence[tuple[Array, Array]],
         knobs: Sequence[float],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._blocks.check_gradients(gradients)
         self._blocks.change(changes)
         self._blocks.optimized, self._state = self._update(self._blocks.optimized, self._state, list(gradients))
@@ -148,7 +151,7 @@ class ParameterServer:
       partitioner: which leaves to split by rows, see `headwater.parameters.layout`; by default those above
         64 MiB are split so that no part is larger, as far as there are tasks.
       name: tells sets of parameters apart where a program has several.
-      snapshot_steps: the chief reads everything, the optimizer's state too, once in so many of its own steps; from
+      snapshot_steps: the chief reads everything, the optimizer's state too, at this interval of its own steps; from
         that it fills a ``ps`` that was lost and started anew. None for never: such a ``ps`` then gets the values that
         the chief has read last, and the optimizer's state begins anew.
 
@@ -288,7 +291,7 @@ class ParameterServer:
           eviction: which rows go when there are too many; without it a table that is full is an error.
           max_rows: how many rows there are at most, on each ``ps``.
           max_bytes: how many bytes they take at most, on each ``ps``.
-          memory_rows: rows beyond so many go to a file, on each ``ps``.
+          memory_rows: maximum number of rows in memory on each ``ps``; further ones go to a file.
           folder: where that file is, on a ``ps``'s machine.
           saves: a folder of saves that all tasks share. A ``ps`` that does not have the table yet, at the beginning or
             after it was started anew, takes its rows of the last one there.

@@ -26,9 +26,13 @@ class Round:
         self._knobs: Sequence[float] = ()
 
     def add(
-        self, gradients: Sequence[Array], changes: Mapping[int, Array], rows: Sequence[tuple[Array, Array]],
-        weight: float, knobs: Sequence[float],
-    ) -> None:  # fmt: skip
+        self,
+        gradients: Sequence[Array],
+        changes: Mapping[int, Array],
+        rows: Sequence[tuple[Array, Array]],
+        weight: float,
+        knobs: Sequence[float],
+    ) -> None:
         """Adds what one worker gave; see `Updater.apply`. ``weight`` is the number of examples."""
         self._weights.append(weight)
         self._gradients.append(gradients)

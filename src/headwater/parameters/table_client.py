@@ -208,9 +208,10 @@ class TableClient:
         else:
             if array.dtype.kind not in "iu" and array.size:
                 raise InvalidArgumentError(
-                    None, None, f"table {name!r}, {self._worker}: ids must be whole numbers; they are of type "
-                    f"{array.dtype}",
-                )  # fmt: skip
+                    None,
+                    None,
+                    f"table {name!r}, {self._worker}: ids must be whole numbers; they are of type {array.dtype}",
+                )
             words, checks = np.ascontiguousarray(flat.astype(np.int64)), np.empty(0, np.int64)
         first, inverse = distinct(words, checks)
         words, checks = words[first], checks[first] if len(checks) else checks
@@ -263,17 +264,21 @@ class TableClient:
             values = np.asarray(gradients[name], np.float32)
             if values.shape != (*np.shape(ids[name]), dim):
                 raise InvalidArgumentError(
-                    None, None, f"table {name!r}, {self._worker}: gradients have shape {values.shape}; the ids' shape "
+                    None,
+                    None,
+                    f"table {name!r}, {self._worker}: gradients have shape {values.shape}; the ids' shape "
                     f"{np.shape(ids[name])} asks for {(*np.shape(ids[name]), dim)}",
-                )  # fmt: skip
+                )
             flat = np.ascontiguousarray(values.reshape(-1, dim))
             sums[name] = add_up(flat, divided[name].inverse, len(divided[name].words))
             bad = np.flatnonzero(~np.isfinite(sums[name]).all(axis=1))
             if len(bad):
                 raise InvalidArgumentError(
-                    None, None, f"table {name!r}, {self._worker}: the gradient of key "
+                    None,
+                    None,
+                    f"table {name!r}, {self._worker}: the gradient of key "
                     f"{int(divided[name].words[bad[0]])} is not finite",
-                )  # fmt: skip
+                )
         self._updates += 1
         rates = [self._tables[name].rate for name in names]
         frames: list[Frame | None] = []

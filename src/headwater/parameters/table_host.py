@@ -24,7 +24,7 @@ from headwater.transport.frames import Frame
 
 _log = logging.getLogger("headwater")
 
-#: After so many updates of a table, rows that its eviction policy calls expired are removed.
+#: Number of updates of a table after which rows that its eviction policy calls expired are removed.
 _SWEEP_STEPS = 1000
 
 
@@ -179,13 +179,16 @@ def _gradients(table: Table, keys: Keys, arrays: list[Array]) -> NDArray[np.floa
     gradients = np.ascontiguousarray(_take(table, arrays), np.float32)
     if gradients.shape != (len(keys), table.config.dim):
         raise InvalidArgumentError(
-            None, None, f"table {table.name!r} on {table.task}: gradients of {len(keys)} keys have shape "
+            None,
+            None,
+            f"table {table.name!r} on {table.task}: gradients of {len(keys)} keys have shape "
             f"{gradients.shape}, not ({len(keys)}, {table.config.dim})",
-        )  # fmt: skip
+        )
     bad = int(all_finite(gradients))
     if bad >= 0:
         raise InvalidArgumentError(
-            None, None, f"table {table.name!r} on {table.task}: the gradient of key {int(keys.words[bad])} is not "
-            "finite",
-        )  # fmt: skip
+            None,
+            None,
+            f"table {table.name!r} on {table.task}: the gradient of key {int(keys.words[bad])} is not finite",
+        )
     return gradients

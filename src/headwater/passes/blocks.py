@@ -4,8 +4,8 @@ A queue runner asks for the same step again and again: take a record, take it ap
 that costs as many calls per element as there are operations. Where everything between the taking and the adding is a
 function of the one element, a block of elements can go through together, and each comes out as it would have alone.
 
-Whoever updates variables with what others gather asks again and again, too: wait, update, tell the others. Its task
-goes on by itself, and is asked anew now and then.
+A thread that updates variables with gathered gradients asks again and again, too: wait, update, tell the others. Its
+task goes on by itself, and is asked anew now and then.
 """
 
 from __future__ import annotations
@@ -18,10 +18,17 @@ from headwater.registry import Kind
 
 _HANDLES = frozenset(
     {
-        "FIFOQueueV2", "PaddingFIFOQueueV2", "RandomShuffleQueueV2", "PriorityQueueV2", "TFRecordReaderV2",
-        "TextLineReaderV2", "FixedLengthRecordReaderV2", "WholeFileReaderV2", "IdentityReaderV2",
+        "FIFOQueueV2",
+        "PaddingFIFOQueueV2",
+        "RandomShuffleQueueV2",
+        "PriorityQueueV2",
+        "TFRecordReaderV2",
+        "TextLineReaderV2",
+        "FixedLengthRecordReaderV2",
+        "WholeFileReaderV2",
+        "IdentityReaderV2",
     }
-)  # fmt: skip
+)
 _SOURCES = frozenset({"ReaderReadV2", "QueueDequeueV2"})
 _SINK = "QueueEnqueueV2"
 
@@ -152,6 +159,9 @@ class _Sorter:
         if self._source is None or self._sink is None:
             return None
         return BlockPlan(
-            setup=tuple(self._setup), source=self._source, body=tuple(self._body), sink=self._sink,
+            setup=tuple(self._setup),
+            source=self._source,
+            body=tuple(self._body),
+            sink=self._sink,
             rows=frozenset(self._rows),
-        )  # fmt: skip
+        )

@@ -81,9 +81,7 @@ def partition(placement: Placement) -> Partition:
     levels: dict[Operation, int] = {}
     for op in running:
         static = _static_edges(op, known, fed)
-        levels[op] = max(
-            (levels[d] + _cost(lanes, d, op, static) for d in before[op] if d in lanes), default=0
-        )  # fmt: skip
+        levels[op] = max((levels[d] + _cost(lanes, d, op, static) for d in before[op] if d in lanes), default=0)
     fetched = {t.op for t in placement.pruned.request.fetches}
     _move_up(running, lanes, levels, before, known, fed, fetched)
     return Partition(placement, lanes, levels, before)

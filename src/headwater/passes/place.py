@@ -100,8 +100,12 @@ class Placer:
 
 def _preference(device: Device) -> tuple[bool, str, int, int, int]:
     return (
-        device.device_type != "GPU", device.job or "", device.replica or 0, device.task or 0, device.device_index or 0,
-    )  # fmt: skip
+        device.device_type != "GPU",
+        device.job or "",
+        device.replica or 0,
+        device.task or 0,
+        device.device_index or 0,
+    )
 
 
 def _anchors_first(members: Sequence[Operation]) -> list[Operation]:

@@ -70,7 +70,7 @@ class Receive:
     Attributes:
       transfer: number of the transfer within the step.
       source: full name of the task that sends.
-      tensors: names of what comes, in order.
+      tensors: names of the tensors, in order.
     """
 
     transfer: int
@@ -127,7 +127,7 @@ class TaskPlan:
       constants: values of constants that are used outside of executables, by tensor name.
       feeds: tensors whose values come with the request to run, in order.
       fetches: tensors whose values go back with the answer, in order.
-      block: a run may stand for up to so many runs, where that makes no difference (`headwater.passes.blocks`).
+      block: maximum number of runs that one run may stand for, where that changes nothing (`headwater.passes.blocks`).
     """
 
     task: str

@@ -18,7 +18,7 @@ class Request:
       fetches: tensors whose values are wanted.
       feeds: tensors whose values come with the request, whatever computes them otherwise.
       targets: operations to run besides.
-      block: a run may stand for up to so many runs, where that makes no difference.
+      block: maximum number of runs that one run may stand for, where that makes no difference.
     """
 
     fetches: tuple[Tensor, ...]

@@ -224,7 +224,7 @@ _SMALL_BYTES = 4096
 def _join_small(groups: dict[tuple[str, str, int], tuple[dict[Tensor, None], int]]) -> None:
     """Has small transfers, which come early, travel with a later one that is awaited at the same point.
 
-    Whoever receives both does nothing between them, so nothing waits for longer.
+    The receiver of both does nothing between them, so nothing waits for longer.
     """
     latest = {(here, there, needed): level for (here, there, level), (_, needed) in sorted(groups.items(), key=_level)}
     for (here, there, level), (tensors, needed) in list(groups.items()):

@@ -6,15 +6,18 @@ from headwater.passes.plan import Compute, Host, Node, TaskPlan
 
 _GIVES = frozenset(
     {
-        "ConsistencyGive", "GatherGradients", "ResourceAccumulatorApplyGradient", "SparseAccumulatorApplyGradient",
+        "ConsistencyGive",
+        "GatherGradients",
+        "ResourceAccumulatorApplyGradient",
+        "SparseAccumulatorApplyGradient",
         "StepBarrierWait",
     }
-)  # fmt: skip
+)
 """Operations with which a replica gives a gradient, or ends a step."""
 _TAKES = frozenset(
     {"ConsistencyTake", "GatherTake", "ResourceAccumulatorTakeGradient", "SparseAccumulatorTakeGradient"}
 )
-"""Operations of whoever makes updates of the gradients of others."""
+"""Operations of the task that makes updates of the gradients of others."""
 
 
 def trains(plan: TaskPlan) -> bool:

@@ -38,7 +38,7 @@ def identify(
     """Who sends the request.
 
     Raises:
-      Refused: nobody that is known, or too often.
+      Refused: an unknown token, or too often.
     """
     client = client_of(request)
     # A token that is right is never refused for what others at the same address, such as a proxy's, have tried.
@@ -81,7 +81,7 @@ MayAdmin = Annotated[Identity, Depends(_may("admin"))]
 
 
 def client_of(request: Request) -> str:
-    """The address of whoever sends a request, as a proxy that is trusted says it."""
+    """The address of a request's sender, as a proxy that is trusted says it."""
     return request.client.host if request.client is not None else "?"
 
 

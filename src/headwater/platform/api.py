@@ -113,7 +113,7 @@ class ScaleWish(View):
 
 
 class TokenWish(View):
-    """A token to be given; ``valid_s``: for so many seconds, for ever unless given."""
+    """A token to be given; ``valid_s``: seconds for which it is valid, for ever unless given."""
 
     name: Annotated[str, Body(min_length=1, max_length=100, pattern=r"^[\w .@-]+$")]
     role: Literal["view", "run", "admin"]
@@ -182,7 +182,9 @@ def submit(
     text: JobText,
     platform: PlatformOf,
     identity: MayRun,
-    workers: Annotated[int | None, Query(ge=0, le=1000, description="So many workers, of the job's range.")] = None,
+    workers: Annotated[
+        int | None, Query(ge=0, le=1000, description="Number of workers, within the job's range.")
+    ] = None,
     archive: Annotated[str | None, Query(pattern=r"^[0-9a-f]{64}$", description="An archive's digest.")] = None,
     sweep: Annotated[str | None, Query(pattern=r"^[a-z0-9-]{1,64}$", description="What it is one of many of.")] = None,
     setting: Annotated[
@@ -302,8 +304,8 @@ def log(
     platform: PlatformOf,
     identity: MayView,
     offset: Annotated[int, Query(ge=-(2**53), lt=2**53, description="In bytes; negative from the end.")] = 0,
-    tail: Annotated[int | None, Query(ge=0, le=100_000, description="Instead, the last so many lines.")] = None,
-    limit: Annotated[int, Query(ge=1, le=MAX_PART, description="At most so many bytes.")] = MAX_PART,
+    tail: Annotated[int | None, Query(ge=0, le=100_000, description="Instead, the number of last lines.")] = None,
+    limit: Annotated[int, Query(ge=1, le=MAX_PART, description="Maximum number of bytes.")] = MAX_PART,
     times: Annotated[bool, Query(description="With the time before each line.")] = False,
 ) -> LogView:
     """A part of what a task printed. Offsets and sizes are those of the log, which has a time before each line."""
@@ -323,7 +325,7 @@ def search_logs(
     cursor: Annotated[
         str | None, Query(max_length=40, pattern=CURSOR, description="Where the last answer ended.")
     ] = None,
-    limit: Annotated[int, Query(ge=1, le=1000, description="At most so many lines.")] = 200,
+    limit: Annotated[int, Query(ge=1, le=1000, description="Maximum number of lines.")] = 200,
 ) -> FoundView:
     """The lines of all that a job's tasks printed which hold a text, task after task."""
     record = platform.manager.job(job_id)

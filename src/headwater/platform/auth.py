@@ -26,7 +26,7 @@ _TOUCH_S = 60.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Identity:
-    """Whoever sends a request.
+    """The sender of a request.
 
     Attributes:
       name: the token's name.
@@ -67,7 +67,7 @@ class Auth:
 
     Args:
       store: where they are kept.
-      required: whether anybody has to show one.
+      required: whether requests need one.
       clock: gives seconds since 1970, which only grow; one that begins with the time of day unless given.
     """
 
@@ -77,7 +77,7 @@ class Auth:
         self._clock = clock or SteadyClock()
 
     def give_token(self, name: str, role: TokenRole, *, valid_s: float | None = None) -> tuple[Token, str]:
-        """A new token and the secret that opens it, which nobody can be told again."""
+        """A new token and the secret that opens it, which is not shown again."""
         now = self._clock()
         secret = PREFIX + secrets.token_urlsafe(32)
         token = Token(
@@ -104,7 +104,7 @@ class Auth:
         return found[0] if found is not None else None
 
     def open_session(self, token_secret: str) -> Opened | None:
-        """A session for whoever knows a token's secret; None for anybody else."""
+        """A session for a person who knows a token's secret; None without it."""
         identity = self.identify(token_secret)
         if identity is None:
             return None

@@ -1,7 +1,7 @@
 """Jobs that an engine (Kubernetes, Slurm) runs as a whole: what its reports mean for a job's state.
 
 The engine places, restarts and ends tasks. Here a job is handed over, its reports are followed, and it is taken back
-when it is to end; all that concerns waiting, wishes and what comes after the end is `headwater.platform.policy`'s.
+when it is to end; all that concerns waiting, wishes and the time after the end is `headwater.platform.policy`'s.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ class Feed:
 
     @property
     def closing(self) -> bool:
-        """Whether the server ends, so that nobody should wait any more."""
+        """Whether the server ends, so that no request should wait any more."""
         return self._closing
 
     @asynccontextmanager

@@ -11,7 +11,7 @@ from headwater.platform.views import FoundLine, FoundView
 
 #: Where a search goes on: the number of the task in its job, and how far its log was looked through.
 CURSOR = r"^\d{1,6}:\d{1,18}$"
-# What one request may look through; whoever wants more asks again.
+# What one request may look through; a client that wants more asks again.
 _BUDGET = 256 << 20
 _CHARACTERS = 1 << 16
 
@@ -27,7 +27,7 @@ def find_lines(
       names: its tasks that are looked through, e.g. ``worker-0``.
       text: part of a line, whatever its case.
       cursor: where to go on; None for the beginning.
-      limit: at most so many lines.
+      limit: maximum number of lines.
     """
     number, start = map(int, cursor.split(":")) if cursor is not None else (0, 0)
     found: list[FoundLine] = []

@@ -119,7 +119,7 @@ class Lane:
         with self._lock:
             if self._looking is None or not self._looking.is_alive():
                 self._seen = None
-                # Nobody waits for longer than this call does, not even the end of the process.
+                # No thread waits for longer than this call does, not even the end of the process.
                 self._looking = threading.Thread(
                     target=self._look, args=(backend,), name=f"headwater-{self.name}-capacity", daemon=True
                 )
@@ -138,6 +138,6 @@ class Lane:
             self._seen = backend.capacity()
         except BackendError as error:
             self._seen = error
-        except Exception as error:  # noqa: BLE001  a client library's own: whoever waits here is to be told
+        except Exception as error:  # noqa: BLE001  a client library's own: the caller that waits here is to be told
             _log.exception("backend %s: its machines cannot be told", self.name)
             self._seen = BackendError(f"backend {self.name}: {error}")

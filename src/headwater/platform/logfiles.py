@@ -55,8 +55,8 @@ def read_part(path: Path, *, offset: int | None = None, tail: int | None = None,
     Args:
       path: the file.
       offset: where to begin, in bytes; negative ones count from the end.
-      tail: instead, the last so many lines.
-      limit: at most so many bytes.
+      tail: instead, the number of last lines.
+      limit: maximum number of bytes.
     """
     limit = max(0, min(limit, MAX_PART))
     try:
@@ -97,7 +97,7 @@ class Follower:
 
     Args:
       path: the file; it need not be there yet.
-      tail: begin with the last so many lines; all unless given.
+      tail: number of last lines to begin with; all unless given.
     """
 
     def __init__(self, path: Path, *, tail: int | None = None) -> None:
@@ -154,8 +154,8 @@ def search(path: Path, text: str, *, start: int = 0, limit: int, budget: int) ->
       path: the file.
       text: what is looked for.
       start: where to begin, in bytes: the beginning of a line.
-      limit: at most so many lines.
-      budget: at most about so many bytes are looked at.
+      limit: maximum number of lines.
+      budget: about the maximum number of bytes that are looked at.
 
     Returns:
       The lines, and where to go on; None where the file was looked through to its end.

@@ -58,10 +58,10 @@ class ManagerSettings:
       data_dir: where logs and archives are.
       poll_s: seconds between two looks at all tasks.
       sample_s: seconds between two samples of a task's progress and use, at first.
-      max_running: at most so many jobs run at once; 0 for no bound.
+      max_running: maximum number of jobs that run at once; 0 for no bound.
       overtake_s: seconds for which a job that waits for resources may be overtaken by smaller ones behind it.
       keep_s: seconds for which a job that is over is remembered, with its logs; None for ever.
-      keep_jobs: at most so many jobs that are over are remembered, those that ended last; None for all.
+      keep_jobs: maximum number of ended jobs that are remembered, the latest ones; None for all.
       trim_s: seconds between two looks for what is not to be remembered any more.
     """
 
@@ -165,7 +165,7 @@ class Manager:
         """Queues a job; the last two say of which sweep it is one, and which values it has.
 
         Raises:
-          NotPossible: its backend is not there or refuses it, or it cannot have so many workers.
+          NotPossible: its backend is not there or refuses it, or it cannot have that number of workers.
         """
         backend = spec.backend or self.default_backend
         if backend not in self.lanes:
@@ -290,7 +290,7 @@ class Manager:
         return self._jobs.ordered()
 
     def adopt(self) -> None:
-        """Finds the jobs again that ran before, in place of `start`: for whoever calls `turn`."""
+        """Finds the jobs again that ran before, in place of `start`: for a program that calls `turn`."""
         self._jobs.load()
         for lane in self.lanes.values():
             if lane.reach():

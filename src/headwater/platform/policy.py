@@ -13,8 +13,8 @@
     ENDING ------ no task is left ---------------> what was to follow
 
 `decide` starts, ends and reads nothing. The state that it returns says all that is to be done: tasks that are
-`STARTING` have to run, tasks that are `ENDING` have to be asked to end, a job that is over has no places. So whoever
-does it can be killed at any moment and begin again from the state alone.
+`STARTING` have to run, tasks that are `ENDING` have to be asked to end, a job that is over has no places. So a manager
+that does it can be killed at any moment and begin again from the state alone.
 
 Pauses grow: restart n of what has not been healthy for ``reset_after`` waits ``backoff * 2**n``, or ``max_backoff``.
 """
@@ -66,9 +66,13 @@ def begin(spec: JobSpec, now: float, *, workers: int | None = None) -> JobState:
     """A job that was submitted at ``now``."""
     wanted = spec.workers.count.least if workers is None else workers
     return JobState(
-        spec=spec, workers=wanted, fixed=workers is not None, queued_at=now, tasks=_tasks(spec, wanted),
+        spec=spec,
+        workers=wanted,
+        fixed=workers is not None,
+        queued_at=now,
+        tasks=_tasks(spec, wanted),
         reason="just submitted",
-    )  # fmt: skip
+    )
 
 
 def worker_choices(state: JobState) -> tuple[int, ...]:
@@ -84,7 +88,7 @@ def worker_choices(state: JobState) -> tuple[int, ...]:
 
 
 def with_workers(state: JobState, workers: int) -> JobState:
-    """A queued job that starts with so many workers."""
+    """A queued job that starts with a number of workers."""
     state = replace(state, workers=workers)
     return replace(state, tasks=_kept(state))
 
@@ -117,7 +121,7 @@ def decide(state: JobState, event: Event, now: float) -> Decision:
 
 
 def pause(rules: RestartSpec, restarts: int) -> float:
-    """Seconds until the next start, after so many restarts that count."""
+    """Seconds until the next start, after a number of restarts that count."""
     return min(rules.max_backoff, rules.backoff * 2.0 ** min(restarts, 60))
 
 
@@ -254,7 +258,7 @@ def _lost(state: JobState, task: TaskState, reason: str, now: float) -> Decision
 
 
 def _preempted(state: JobState, task: TaskState, how: Exited, now: float) -> Decision:
-    why = how.reason if how.preempted else f"{how.reason}, which nobody here asked for"
+    why = how.reason if how.preempted else f"{how.reason}, which this server did not ask for"
     note = Note("preempted", f"{task.label} was preempted: {why}", task.label)
     state = state.with_task(replace(task, phase=TaskPhase.STOPPED))
     if not state.spec.requeue:
@@ -442,9 +446,16 @@ def _again(task: TaskState, start_at: float, reason: str) -> TaskState:
     tried = task.started_at is not None or task.phase.alive or task.phase is TaskPhase.FAILED
     attempt = task.attempt + 1 if tried else task.attempt
     return replace(
-        task, phase=TaskPhase.WAITING, attempt=attempt, start_at=start_at, reason=reason, verdict="", progress_at=None,
-        started_at=None, steps_per_s=None,
-    )  # fmt: skip
+        task,
+        phase=TaskPhase.WAITING,
+        attempt=attempt,
+        start_at=start_at,
+        reason=reason,
+        verdict="",
+        progress_at=None,
+        started_at=None,
+        steps_per_s=None,
+    )
 
 
 def _kept(state: JobState) -> dict[TaskName, TaskState]:
@@ -460,9 +471,13 @@ def _tasks(spec: JobSpec, workers: int) -> dict[TaskName, TaskState]:
 
 def _fault(task: TaskState, how: Exited, reason: str, now: float) -> Fault:
     return Fault(
-        task=label(task.name), at=how.at or now, attempt=task.attempt, code=how.code, reason=reason,
+        task=label(task.name),
+        at=how.at or now,
+        attempt=task.attempt,
+        code=how.code,
+        reason=reason,
         last_lines=how.last_lines,
-    )  # fmt: skip
+    )
 
 
 def _described(state: JobState) -> str:

@@ -13,8 +13,16 @@ _PART = r"\d+(?:\.\d+)?(?:ms|s|m|h|d)"
 DURATION_PATTERN = rf"^(?:{_PART})+$"
 _PARTS = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 _BYTES = {
-    "": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40,
-}  # fmt: skip
+    "": 1,
+    "k": 10**3,
+    "M": 10**6,
+    "G": 10**9,
+    "T": 10**12,
+    "Ki": 2**10,
+    "Mi": 2**20,
+    "Gi": 2**30,
+    "Ti": 2**40,
+}
 SIZE_PATTERN = r"^\d+(?:\.\d+)? ?(?:k|M|G|T|Ki|Mi|Gi|Ti)?B?$"
 _SIZE = re.compile(r"(\d+(?:\.\d+)?) ?(k|M|G|T|Ki|Mi|Gi|Ti)?B?")
 # What a clock of 64 bits, and a database's integer, can hold with room to add.

@@ -50,11 +50,11 @@ class ServerSettings:
       key: a PEM file with its private key.
       auth: whether clients have to show a token.
       trusted_proxies: addresses of proxies whose ``X-Forwarded-For`` and ``X-Forwarded-Proto`` are believed.
-      max_running: at most so many jobs run at once; 0 for no bound.
+      max_running: maximum number of jobs that run at once; 0 for no bound.
       max_archive_bytes: larger archives are refused.
       poll_s: seconds between two looks at all tasks.
       keep_days: days for which a job that is over is remembered, with its logs; 0 for ever.
-      keep_jobs: at most so many jobs that are over are remembered; 0 for all.
+      keep_jobs: maximum number of ended jobs that are remembered; 0 for all.
       log_format: how the server's own log is written.
     """
 
@@ -77,7 +77,9 @@ class ServerSettings:
         if (self.certificate is None) != (self.key is None):
             raise ValueError("--certificate and --key must be given together")
         if not self.auth and not self.loopback:
-            raise ValueError(f"--no-auth cannot be used with --host {self.host}: anybody there could run programs here")
+            raise ValueError(
+                f"--no-auth cannot be used with --host {self.host}: every machine there could run programs here"
+            )
 
     @property
     def loopback(self) -> bool:
@@ -126,7 +128,7 @@ def serve_forever(
     Args:
       settings: how.
       backends: where jobs can run; the first is the default.
-      announce: shows a line to whoever started the server.
+      announce: shows a line to the person who started the server.
       routers: further routes, such as the web page's.
 
     Raises:
@@ -218,7 +220,7 @@ def _family(host: str) -> socket.AddressFamily:
 
 
 def _announce_token(auth: Auth, settings: ServerSettings, announce: Callable[[str], None]) -> None:
-    """Gives a first token to whoever can read the server's files, as its user can."""
+    """Gives a first token to a person who can read the server's files, as its user can."""
     if not settings.auth:
         announce("WARNING: --no-auth: everybody on this machine can run programs as the user of this server")
         return

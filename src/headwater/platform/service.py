@@ -18,7 +18,7 @@ from headwater.platform.spec import JobSpec
 from headwater.platform.states import JobPhase
 from headwater.platform.store import Store
 
-#: How long whoever asks for machines waits for one backend, in seconds.
+#: How long a request for machines waits for one backend, in seconds.
 HOSTS_S = 5.0
 
 
@@ -31,7 +31,7 @@ class Platform:
       max_archive_bytes: larger archives are refused.
       per_s: requests of one client in a second, in the long run.
       burst: requests of one client at once.
-      hosts: the names by which browsers may call the server, where it asks nobody for a token.
+      hosts: the names by which browsers may call the server, where it asks for no token.
 
     Attributes:
       rate: how often a client may ask.

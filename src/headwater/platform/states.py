@@ -171,7 +171,7 @@ class JobState:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """``tasks`` have places; ``workers``: there was room for so many, where that was to be found out."""
+    """``tasks`` have places; ``workers``: how many there was room for, where that was to be found out."""
 
     tasks: tuple[TaskName, ...]
     workers: int | None = None
@@ -251,9 +251,21 @@ class Tick:
 Event = Placed | NotPlaced | Started | CouldNotStart | Progressed | Ended | AskStop | AskRestart | AskScale | Tick
 
 NoteKind = Literal[
-    "queued", "pending", "placed", "started", "succeeded", "failed", "restarting", "lost", "preempted", "stalled",
-    "ending", "stopped", "scaled", "asked",
-]  # fmt: skip
+    "queued",
+    "pending",
+    "placed",
+    "started",
+    "succeeded",
+    "failed",
+    "restarting",
+    "lost",
+    "preempted",
+    "stalled",
+    "ending",
+    "stopped",
+    "scaled",
+    "asked",
+]
 
 
 @dataclass(frozen=True, slots=True)

@@ -147,7 +147,7 @@ class Store:
           name: only those of that name.
           owner: only those of that owner.
           before: only those submitted before that time.
-          limit: at most so many.
+          limit: maximum number.
         """
         query = select(JobRow).order_by(JobRow.submitted_at.desc(), JobRow.id)
         if live is not None:
@@ -167,8 +167,8 @@ class Store:
 
         Args:
           before: those that ended before that time; None for none of them.
-          beyond: all but the last so many to end; None for none of them.
-          limit: at most so many.
+          beyond: all but this number of the last to end; None for none of them.
+          limit: maximum number.
         """
         at = func.coalesce(JobRow.ended_at, JobRow.submitted_at)
         over = select(JobRow.id, at).where(JobRow.phase.in_(_OVER))

@@ -21,18 +21,15 @@ from headwater.platform.records import JobRecord
 from headwater.platform.service import Platform
 from headwater.platform.views import ErrorView, EventView, JobView
 
-# Log files tell nobody when they grow.
+# A log file gives no sign when it grows.
 _LOG_TURN_S = 0.25
 _EVENT_TURN_S = 15.0
 _JOB_TURN_S = 1.0
 
 _STREAM: dict[int | str, dict[str, Any]] = {
     200: {"description": "Server-sent events.", "content": {"text/event-stream": {"schema": {"type": "string"}}}},
-    **{
-        status: {"model": ErrorView}
-        for status in (400, 401, 403, 404, 422, 429)
-    },
-}  # fmt: skip
+    **{status: {"model": ErrorView} for status in (400, 401, 403, 404, 422, 429)},
+}
 router: APIRouter = APIRouter(responses=_STREAM, default_response_class=EventSourceResponse)
 
 LastEvent = Annotated[int, Header(alias="Last-Event-ID", ge=0, lt=2**53)]
@@ -63,13 +60,13 @@ async def stream_logs(
     platform: PlatformOf,
     identity: MayView,
     task: Annotated[str | None, Query(max_length=40, description="Only this task, e.g. worker-0.")] = None,
-    tail: Annotated[int | None, Query(ge=0, le=100_000, description="Begin with the last so many lines.")] = None,
+    tail: Annotated[int | None, Query(ge=0, le=100_000, description="Number of last lines to begin with.")] = None,
     follow: Annotated[bool, Query(description="Go on until the job is over.")] = True,
 ) -> EventSourceResponse:
     """What a job's tasks print, in the order of time, a line an event: ``{"task": "ps-0", "at": ..., "line": "..."}``.
 
     ``at`` is in seconds since 1970 by the clock of the task's host. Where ``tail`` is given, the stream begins with the
-    last so many lines of all tasks together.
+    last lines, in this number, of all tasks together.
     """
     record = await run_in_threadpool(platform.manager.job, job_id)
     if task is not None:

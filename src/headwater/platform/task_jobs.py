@@ -30,7 +30,7 @@ class TaskJobs:
       jobs: all jobs.
       backend: which runs their tasks.
       order: makes the order for a task of a job.
-      max_running: at most so many jobs of the server run at once; 0 for no bound.
+      max_running: maximum number of the server's jobs that run at once; 0 for no bound.
       overtake_s: seconds for which a job that waits for resources may be overtaken by smaller ones behind it.
     """
 

@@ -13,7 +13,7 @@ from headwater.platform.records import Attempt, JobEvent, JobRecord, Sample, Tok
 from headwater.platform.states import Fault, JobPhase, TaskPhase, TaskState
 
 HIDDEN = "(hidden)"
-"""What stands for the value of a variable that whoever looks may not know."""
+"""What stands for the value of a variable that the reader may not know."""
 
 
 class View(BaseModel):
@@ -244,7 +244,7 @@ class LogView(View):
 
     Attributes:
       offset: where in its log the part begins, in bytes.
-      next_offset: where it ends, and what comes next begins.
+      next_offset: where it ends, and the next part begins.
       size: the size of the whole log now.
     """
 

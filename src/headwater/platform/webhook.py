@@ -44,7 +44,7 @@ class Notifier:
         try:
             self._queue.put_nowait((notify.webhook, body))
         except queue.Full:
-            _log.warning("job %s: nobody was told that it %s: too many notifications wait", record.id, event)
+            _log.warning("job %s: no notification was sent that it %s: too many wait", record.id, event)
 
     def close(self) -> None:
         """Sends what waits, once each, and ends."""

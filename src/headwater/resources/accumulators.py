@@ -131,9 +131,10 @@ class RowSum(GradientSum):
         rows = known[0] if known else None
         if rows is not None and indices.size and int(indices.max()) >= rows:
             raise InvalidArgumentError(
-                None, None,
+                None,
+                None,
                 f"Shape mismatch: index of slice 0 exceeded limits of shape; index is {indices.max()} exceeded {rows}",
-            )  # fmt: skip
+            )
 
     def add(self, gradient: Gradient) -> None:
         indices, values, shape = gradient
@@ -313,7 +314,7 @@ class Accumulator:
             for total, gradient in zip(self._sums, gradients, strict=True):
                 total.add(gradient)
             self._count += 1
-            # Whoever needs more would only look and wait again.
+            # A step that needs more would only look and wait again.
             if self._count >= min(self._wanted.values(), default=self._count + 1):
                 self._condition.notify_all()
             ready = next((repeated for repeated in self._repeated if self._is_ready(repeated)), None)
@@ -352,7 +353,7 @@ class Accumulator:
     def repeat(self, waiting: Waiting, required: int, run: Callable[[], None], times: int, session: str = "") -> None:
         """Has ``run`` called ``times`` times, each time when a `take` for ``waiting`` in it finds enough gradients.
 
-        Whoever gives the last of them calls it: no thread has to be woken first.
+        The replica that gives the last of them calls it: no thread has to be woken first.
 
         Raises:
           Whatever ``run`` raises, and waiting does, and `take`.
@@ -391,13 +392,13 @@ class Accumulator:
             self._set_aside[id(repeated.waiting)] = self._taken()
         try:
             repeated.run()
-        except BaseException as error:  # noqa: BLE001 - it is for whoever asked, not for whoever gave a gradient
+        except BaseException as error:  # noqa: BLE001 - it is for the step that asked, not for the one that gave a gradient
             repeated.error = error
         with self._condition:
             repeated.running = False
             repeated.left -= 1
             self._set_aside.pop(id(repeated.waiting), None)
-            # More may have come meanwhile. Whoever asked sees to it, lest one giver makes the updates of all others.
+            # More may have come meanwhile. The step that asked makes the update, lest one giver makes those of all.
             if repeated.over() or self._is_ready(repeated):
                 self._condition.notify_all()
 

@@ -82,7 +82,7 @@ class Resources:
         self.leave(session, reason)
 
     def leave(self, session: str, reason: str) -> None:
-        """Tells the resources that have a method ``session_ended`` that whoever used a session is gone."""
+        """Tells the resources that have a method ``session_ended`` that the user of a session is gone."""
         with self.lock:
             others = list(self._others.values())
         for other in others:

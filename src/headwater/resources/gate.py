@@ -133,7 +133,7 @@ class Gate:
                 self._condition.notify_all()
 
     def waiting_text(self) -> str:
-        """Who waits for whom; empty where nobody waits."""
+        """Which worker waits for which; empty without waits."""
         with self._condition:
             return waiting_text(self._state, self._clock())
 

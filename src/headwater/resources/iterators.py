@@ -65,10 +65,11 @@ class IteratorState:
                 raise type(self._failure)(None, None, self._failure.message)
             if self._elements is None:
                 raise FailedPreconditionError(
-                    None, None,
+                    None,
+                    None,
                     "GetNext() failed because the iterator has not been initialized. Ensure that you have run the "
                     "initializer operation for this iterator before getting the next element.",
-                )  # fmt: skip
+                )
             self._context.host = host
             try:
                 element = next(self._elements, None)
@@ -101,7 +102,7 @@ def iterator_of(handle: str) -> IteratorState:
 
 
 def ahead(node: Node, context: Context) -> Iterator[Element]:
-    """The elements, with a thread that makes some ahead where nobody can see that it does."""
+    """The elements, with a thread that makes some ahead where no program can see that it does."""
     if isinstance(node, Prefetch) or not _quiet(node):
         return node.elements(context)
     if node.columnar:

@@ -41,9 +41,11 @@ class Table:
         for key, value in zip(items(keys), items(values), strict=True):
             if found.setdefault(key, value) != value:
                 raise FailedPreconditionError(
-                    None, None, f"HashTable {self._name!r} has different value for same key. Key {key!r} has "
+                    None,
+                    None,
+                    f"HashTable {self._name!r} has different value for same key. Key {key!r} has "
                     f"{found[key]!r} and trying to add value {value!r}",
-                )  # fmt: skip
+                )
         with self._lock:
             if self._entries is not None and self._entries != found:
                 raise FailedPreconditionError(None, None, f"Table {self._name!r} was initialised with other entries")

@@ -29,7 +29,7 @@ class Queue:
 
     Args:
       name: for messages.
-      capacity: at most so many elements.
+      capacity: maximum number of elements.
       shapes: static shapes of an element's components; empty when they are not fixed.
     """
 
@@ -151,7 +151,7 @@ class Queue:
         return tuple(np.zeros((0, *(d or 0 for d in dims or ()))) for dims in self._shapes)
 
     def _take(self, step: Waiting, count: int, *, at_most: bool) -> list[Element]:
-        """Takes ``count`` elements: at once, or, where the queue cannot hold so many, bit by bit as they come."""
+        """Takes ``count`` elements: at once, or, where the queue cannot hold as many, bit by bit as they come."""
         taken: list[Element] = []
         with self._condition:
             try:
@@ -233,7 +233,7 @@ class Queue:
         self.close(cancel_pending=True)
 
     def _wait_for_room(self, step: Waiting) -> None:
-        """Whoever waits when the queue is closed still gets room as it comes, unless that is cancelled."""
+        """A step that waits when the queue is closed still gets room as it comes, unless that is cancelled."""
         step.wait_until(
             self._condition, lambda: len(self._items) < self._capacity or self._cancelled, f"room in {self}"
         )
@@ -281,7 +281,7 @@ class ShuffleQueue(Queue):
     """Gives elements in random order.
 
     Args:
-      min_after_dequeue: so many elements stay in the queue while it is open, to keep the order random.
+      min_after_dequeue: minimum number of elements that stay in the queue while it is open, to keep the order random.
       seed: of the order; None for a different one every time.
     """
 

@@ -50,7 +50,7 @@ class Reader(ABC):
         Args:
           step: for waiting.
           queue: gives names of files, as its only component.
-          count: at most so many.
+          count: maximum number of records.
 
         Raises:
           OutOfRangeError: the queue is closed and empty.
@@ -147,9 +147,11 @@ class FixedLengthReader(Reader):
     ) -> None:
         super().__init__(name)
         for what, value, least in (
-            ("record_bytes", record_bytes, 1), ("header_bytes", header_bytes, 0), ("footer_bytes", footer_bytes, 0),
+            ("record_bytes", record_bytes, 1),
+            ("header_bytes", header_bytes, 0),
+            ("footer_bytes", footer_bytes, 0),
             ("hop_bytes", hop_bytes, 0),
-        ):  # fmt: skip
+        ):
             if value < least:
                 raise InvalidArgumentError(None, None, f"{what} of reader {name!r} must be >= {least} but is {value}")
         if encoding not in ("", "ZLIB"):

@@ -136,8 +136,11 @@ class StepBarrier:
         chief = f"; the session of the chief has ended ({self._chief_ended})" if self._chief_ended else ""
         _log.warning(
             "%d replicas wait since %.0f s for the gradients of other replicas for step %d%s",
-            len(self._waiting), now - began, done, chief,
-        )  # fmt: skip
+            len(self._waiting),
+            now - began,
+            done,
+            chief,
+        )
 
     def _check(self, session: str) -> None:
         if replica_lives.is_void(self._lives, session):

@@ -129,9 +129,14 @@ class BasicRNNCell(_OneStateCell):
     """
 
     def __init__(
-        self, num_units: int, activation: Any = None, reuse: Any = None, name: Any = None, dtype: Any = None,
+        self,
+        num_units: int,
+        activation: Any = None,
+        reuse: Any = None,
+        name: Any = None,
+        dtype: Any = None,
         **kwargs: Any,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(_reuse=reuse, name=name, dtype=dtype, **kwargs)
         self._num_units = num_units
         self._activation = activation or math.tanh
@@ -164,9 +169,16 @@ class GRUCell(_OneStateCell):
     """
 
     def __init__(
-        self, num_units: int, activation: Any = None, reuse: Any = None, kernel_initializer: Any = None,
-        bias_initializer: Any = None, name: Any = None, dtype: Any = None, **kwargs: Any,
-    ) -> None:  # fmt: skip
+        self,
+        num_units: int,
+        activation: Any = None,
+        reuse: Any = None,
+        kernel_initializer: Any = None,
+        bias_initializer: Any = None,
+        name: Any = None,
+        dtype: Any = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(_reuse=reuse, name=name, dtype=dtype, **kwargs)
         self._num_units = num_units
         self._activation = activation or math.tanh

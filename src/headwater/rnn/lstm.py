@@ -66,9 +66,16 @@ class BasicLSTMCell(_LSTM):
     """
 
     def __init__(
-        self, num_units: int, forget_bias: float = 1.0, state_is_tuple: bool = True, activation: Any = None,
-        reuse: Any = None, name: Any = None, dtype: Any = None, **kwargs: Any,
-    ) -> None:  # fmt: skip
+        self,
+        num_units: int,
+        forget_bias: float = 1.0,
+        state_is_tuple: bool = True,
+        activation: Any = None,
+        reuse: Any = None,
+        name: Any = None,
+        dtype: Any = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(_reuse=reuse, name=name, dtype=dtype, **kwargs)
         self._num_units = num_units
         self._sizes = (num_units, num_units)
@@ -108,11 +115,23 @@ class LSTMCell(_LSTM):
     """
 
     def __init__(
-        self, num_units: int, use_peepholes: bool = False, cell_clip: float | None = None, initializer: Any = None,
-        num_proj: int | None = None, proj_clip: float | None = None, num_unit_shards: int | None = None,
-        num_proj_shards: int | None = None, forget_bias: float = 1.0, state_is_tuple: bool = True,
-        activation: Any = None, reuse: Any = None, name: Any = None, dtype: Any = None, **kwargs: Any,
-    ) -> None:  # fmt: skip
+        self,
+        num_units: int,
+        use_peepholes: bool = False,
+        cell_clip: float | None = None,
+        initializer: Any = None,
+        num_proj: int | None = None,
+        proj_clip: float | None = None,
+        num_unit_shards: int | None = None,
+        num_proj_shards: int | None = None,
+        forget_bias: float = 1.0,
+        state_is_tuple: bool = True,
+        activation: Any = None,
+        reuse: Any = None,
+        name: Any = None,
+        dtype: Any = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(_reuse=reuse, name=name, dtype=dtype, **kwargs)
         self._num_units = num_units
         self._num_proj = num_proj
@@ -134,9 +153,11 @@ class LSTMCell(_LSTM):
     def build(self, input_shape: Any) -> None:
         rows = self._depth(input_shape) + self._sizes[1]
         self._kernel = self.add_variable(
-            KERNEL, shape=[rows, 4 * self._num_units], initializer=self._initializer,
+            KERNEL,
+            shape=[rows, 4 * self._num_units],
+            initializer=self._initializer,
             partitioner=_shards(self._num_unit_shards),
-        )  # fmt: skip
+        )
         self._bias = self.add_variable(BIAS, shape=[4 * self._num_units], initializer=ZEROS)
         if self._use_peepholes:
             names = ("w_f_diag", "w_i_diag", "w_o_diag")
@@ -145,9 +166,11 @@ class LSTMCell(_LSTM):
             ]
         if self._num_proj is not None:
             self._projection = self.add_variable(
-                f"projection/{KERNEL}", shape=[self._num_units, self._num_proj], initializer=self._initializer,
+                f"projection/{KERNEL}",
+                shape=[self._num_units, self._num_proj],
+                initializer=self._initializer,
                 partitioner=_shards(self._num_proj_shards),
-            )  # fmt: skip
+            )
         self.built = True
 
     def call(self, inputs: Any, state: Any) -> tuple[Any, Any]:
@@ -185,9 +208,15 @@ class LSTMBlockCell(_LSTM):
     """
 
     def __init__(
-        self, num_units: int, forget_bias: float = 1.0, cell_clip: float | None = None, use_peephole: bool = False,
-        dtype: Any = None, reuse: Any = None, name: Any = "lstm_cell",
-    ) -> None:  # fmt: skip
+        self,
+        num_units: int,
+        forget_bias: float = 1.0,
+        cell_clip: float | None = None,
+        use_peephole: bool = False,
+        dtype: Any = None,
+        reuse: Any = None,
+        name: Any = "lstm_cell",
+    ) -> None:
         super().__init__(_reuse=reuse, name=name, dtype=dtype)
         self._num_units = num_units
         self._sizes = (num_units, num_units)

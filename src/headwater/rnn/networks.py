@@ -68,9 +68,16 @@ def _zeros_like(output: Any) -> Any:
 
 
 def dynamic_rnn(
-    cell: Any, inputs: Any, sequence_length: Any = None, initial_state: Any = None, dtype: Any = None,
-    parallel_iterations: int | None = None, swap_memory: bool = False, time_major: bool = False, scope: Any = None,
-) -> tuple[Any, Any]:  # fmt: skip
+    cell: Any,
+    inputs: Any,
+    sequence_length: Any = None,
+    initial_state: Any = None,
+    dtype: Any = None,
+    parallel_iterations: int | None = None,
+    swap_memory: bool = False,
+    time_major: bool = False,
+    scope: Any = None,
+) -> tuple[Any, Any]:
     """A cell along sequences: the outputs of all steps, and the last state.
 
     The steps are one scan: one executable for any number of them, with a gradient that keeps what each computed.
@@ -115,10 +122,18 @@ def dynamic_rnn(
 
 
 def bidirectional_dynamic_rnn(
-    cell_fw: Any, cell_bw: Any, inputs: Any, sequence_length: Any = None, initial_state_fw: Any = None,
-    initial_state_bw: Any = None, dtype: Any = None, parallel_iterations: int | None = None, swap_memory: bool = False,
-    time_major: bool = False, scope: Any = None,
-) -> tuple[Any, Any]:  # fmt: skip
+    cell_fw: Any,
+    cell_bw: Any,
+    inputs: Any,
+    sequence_length: Any = None,
+    initial_state_fw: Any = None,
+    initial_state_bw: Any = None,
+    dtype: Any = None,
+    parallel_iterations: int | None = None,
+    swap_memory: bool = False,
+    time_major: bool = False,
+    scope: Any = None,
+) -> tuple[Any, Any]:
     """One cell along sequences and another against them; the outputs of both, and the last states of both."""
     _require_cell("cell_fw", cell_fw)
     _require_cell("cell_bw", cell_bw)
@@ -146,9 +161,13 @@ def bidirectional_dynamic_rnn(
 
 
 def static_rnn(
-    cell: Any, inputs: Sequence[Any], initial_state: Any = None, dtype: Any = None, sequence_length: Any = None,
+    cell: Any,
+    inputs: Sequence[Any],
+    initial_state: Any = None,
+    dtype: Any = None,
+    sequence_length: Any = None,
     scope: Any = None,
-) -> tuple[list[Any], Any]:  # fmt: skip
+) -> tuple[list[Any], Any]:
     """A cell along a list of inputs, each step by itself in the graph; the list of outputs, and the last state.
 
     Args:
@@ -182,9 +201,15 @@ def static_rnn(
 
 
 def static_bidirectional_rnn(
-    cell_fw: Any, cell_bw: Any, inputs: Sequence[Any], initial_state_fw: Any = None, initial_state_bw: Any = None,
-    dtype: Any = None, sequence_length: Any = None, scope: Any = None,
-) -> tuple[list[Any], Any, Any]:  # fmt: skip
+    cell_fw: Any,
+    cell_bw: Any,
+    inputs: Sequence[Any],
+    initial_state_fw: Any = None,
+    initial_state_bw: Any = None,
+    dtype: Any = None,
+    sequence_length: Any = None,
+    scope: Any = None,
+) -> tuple[list[Any], Any, Any]:
     """One cell along a list of inputs and another against it; both outputs side by side, and both last states."""
     _require_cell("cell_fw", cell_fw)
     _require_cell("cell_bw", cell_bw)

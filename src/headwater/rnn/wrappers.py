@@ -135,10 +135,17 @@ class DropoutWrapper(_Wrapper):
     """
 
     def __init__(
-        self, cell: Any, input_keep_prob: Any = 1.0, output_keep_prob: Any = 1.0, state_keep_prob: Any = 1.0,
-        variational_recurrent: bool = False, input_size: Any = None, dtype: Any = None, seed: int | None = None,
+        self,
+        cell: Any,
+        input_keep_prob: Any = 1.0,
+        output_keep_prob: Any = 1.0,
+        state_keep_prob: Any = 1.0,
+        variational_recurrent: bool = False,
+        input_size: Any = None,
+        dtype: Any = None,
+        seed: int | None = None,
         dropout_state_filter_visitor: Callable[[Any], Any] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(cell)
         self._keep = {"input": input_keep_prob, "state": state_keep_prob, "output": output_keep_prob}
         for what, probability in self._keep.items():

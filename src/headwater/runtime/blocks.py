@@ -35,7 +35,7 @@ class BlockRunner:
       resources: the task's state.
       setup: gives the values of ``needed``, which are the same for all elements.
       needed: names of tensors.
-      count: at most so many elements at once; never more than half of what the queue holds.
+      count: maximum number of elements at once; never more than half of what the queue holds.
     """
 
     def __init__(

@@ -90,7 +90,7 @@ class Executable:
           inputs: for the compute's inputs, in order.
           step_number: the step that this is part of.
           certain: called just before the run when nothing is known that could still fail: the variables have values,
-            and inputs like these were taken before. Whoever looks at the variables from then on waits for the run.
+            and inputs like these were taken before. A reader of the variables waits for the run from then on.
 
         Returns:
           The outputs, and the new values of variables (to wait for).
@@ -140,7 +140,7 @@ class Executable:
                 certain()
             for cell, value in pairs:
                 cell.value = np.array(value)
-                cell.value.flags.writeable = False  # whoever fetches it gets a copy
+                cell.value.flags.writeable = False  # a program that fetches it gets a copy
                 cell.updates += 1
         return True
 

@@ -1,7 +1,7 @@
 """The devices of this process: ``CPU:0`` for all cores, and each GPU one of its own.
 
-With the environment variable ``HEADWATER_VIRTUAL_GPUS`` the CPU stands in for so many GPUs, each with a queue of work
-of its own, so that programs for several GPUs can be tried anywhere.
+With the environment variable ``HEADWATER_VIRTUAL_GPUS`` the CPU stands in for that number of GPUs, each with a queue of
+work of its own, so that programs for several GPUs can be tried anywhere.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def shown_devices(counts: Mapping[str, int]) -> list[str]:
     """Names of the devices of this process that a task shows.
 
     Args:
-      counts: at most so many GPUs; and so many CPUs, which all stand for the one that there is.
+      counts: maximum number of GPUs; and the number of CPUs, which all stand for the one that there is.
     """
     gpus = [name for name in local_devices() if name.startswith("GPU")]
     return [f"CPU:{index}" for index in range(max(1, counts.get("CPU", 1)))] + gpus[: counts.get("GPU")]

@@ -50,7 +50,7 @@ class CompiledPlan:
             self._slot(name)
         for name, value in plan.constants.items():
             constant = value.view()
-            constant.flags.writeable = False  # whoever fetches it gets a copy
+            constant.flags.writeable = False  # a program that fetches it gets a copy
             self._template[self._slot(name)] = constant
         self._blocks = self._block_runner()
         self._repeats = plan.block if can_repeat(plan) else 1
@@ -95,7 +95,7 @@ class CompiledPlan:
           step: the step this is.
           wait: return only when all state is updated, so that the arrays of ``feeds`` may change.
           answer: takes what this returns, earlier: when only an update is left that nothing known can stop, and that
-            whoever looks at the variables waits for. Not always called. It must not raise, and not wait.
+            a reader of the variables waits for. Not always called. It must not raise, and not wait.
 
         Returns:
           Arrays (NumPy or JAX) for ``plan.fetches``, in order.
@@ -248,7 +248,7 @@ class CompiledPlan:
             inputs = [
                 (cells[i] if on_host else cell_value(cells[i])) if source < 0 else np.asarray(slots[source])
                 for i, source in enumerate(sources)
-            ]  # fmt: skip
+            ]
             try:
                 if on_host:
                     result = lower(self._context(node, step), *inputs, **attrs)
@@ -276,7 +276,7 @@ class CompiledPlan:
         def run(slots: Slots, step: Step) -> None:
             del step
             value = np.array(slots[source])
-            value.flags.writeable = False  # whoever fetches it gets a copy
+            value.flags.writeable = False  # a program that fetches it gets a copy
             with self._resources.lock:
                 cell.value = value
                 cell.updates += 1

@@ -22,9 +22,18 @@ from headwater.resources.containers import Cell
 
 #: Operations that index their first input by their second.
 _ROWS: Final = frozenset(
-    {"Gather", "GatherV2", "ScatterAdd", "ScatterDiv", "ScatterMax", "ScatterMin", "ScatterMul", "ScatterSub",
-     "ScatterUpdate"}
-)  # fmt: skip
+    {
+        "Gather",
+        "GatherV2",
+        "ScatterAdd",
+        "ScatterDiv",
+        "ScatterMax",
+        "ScatterMin",
+        "ScatterMul",
+        "ScatterSub",
+        "ScatterUpdate",
+    }
+)
 _ELEMENTS: Final = frozenset({"GatherNd", "ScatterNdAdd", "ScatterNdSub", "ScatterNdUpdate"})
 #: Operations that give the numbers that they get.
 _SAME_NUMBERS: Final = frozenset({"ExpandDims", "Identity", "Reshape", "Squeeze", "StopGradient"})

@@ -58,7 +58,7 @@ class Step:
         raise AssertionError(f"a step of one task has no transfer from {source}")
 
     def interrupted(self) -> bool:
-        """Whether whoever asked for the step is gone. Asked now and then by operations that wait."""
+        """Whether the session that asked for the step is gone. Asked now and then by operations that wait."""
         return False
 
     def cancel(self, reason: str) -> None:
@@ -100,7 +100,7 @@ class Step:
                     if timeout <= 0:
                         raise DeadlineExceededError(None, None, f"timed out while waiting for {what}")
                 if not condition.wait(timeout) and self.interrupted():
-                    raise CancelledError(None, None, f"whoever asked for step {self.number} is gone")
+                    raise CancelledError(None, None, f"the session that asked for step {self.number} is gone")
         finally:
             self._waiting.discard(condition)
             self.waits_for = None

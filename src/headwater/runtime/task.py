@@ -94,9 +94,15 @@ class TaskRuntime:
         return [f"{name} -> {text}" for name, short in named.items() if (text := describe(short))]
 
     def add_plan(
-        self, session: str, number: int, plan: TaskPlan, owner: Claim = NO_TASK, *, address: str = "",
+        self,
+        session: str,
+        number: int,
+        plan: TaskPlan,
+        owner: Claim = NO_TASK,
+        *,
+        address: str = "",
         connected: Callable[[int], bool] = lambda generation: True,
-    ) -> CompiledPlan:  # fmt: skip
+    ) -> CompiledPlan:
         """Compiles ``plan`` and keeps it as ``number`` of ``session``.
 
         Args:
@@ -126,9 +132,10 @@ class TaskRuntime:
                     self._replaced[holder.generation] = f"it was replaced by {owner}: {verdict.reason}"
                 self._masters[task] = owner
             stale = [
-                its for its, was in self._owners.items()
+                its
+                for its, was in self._owners.items()
                 if task and was.task == task and was.generation != owner.generation
-            ]  # fmt: skip
+            ]
             self._owners[session] = owner
             self._plans.setdefault(session, {})[number] = compiled
         for old in stale:
@@ -137,10 +144,11 @@ class TaskRuntime:
 
     def _refused(self, owner: Claim, reason: str) -> FailedPreconditionError:
         return FailedPreconditionError(
-            None, None,
+            None,
+            None,
             f"{self.task} refuses generation {owner.generation:x} of {owner.task}: {reason}. End this process; if it "
             "shall be part of the cluster, start it again with the present cluster spec",
-        )  # fmt: skip
+        )
 
     def plan(self, session: str, number: int) -> CompiledPlan:
         """A plan that was added; AbortedError when the session is not known here (any more)."""

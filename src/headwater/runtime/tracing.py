@@ -24,7 +24,7 @@ class PlanTracer:
 
     Executables run beside each other, on different devices; none is waited for. A thread for each finds out when it
     began (its inputs were there, and its device had done what came before) and when it ended. What its operations took
-    is what XLA's profiler says, where nobody else uses that; then the executables stand apart from them, as if their
+    is what XLA's profiler says, where no other program uses it; then the executables stand apart from them, as if their
     device had a part called ``executables``.
 
     A context manager: leaving it waits until all has ended.
@@ -103,9 +103,12 @@ class PlanTracer:
         result = act()
         given = outputs()
         activity = Activity(
-            device=f"{self._task}/device:{_device(item)}", **_told(item), start_us=start_us, end_us=_now_us(),
+            device=f"{self._task}/device:{_device(item)}",
+            **_told(item),
+            start_us=start_us,
+            end_us=_now_us(),
             output_bytes=sum(int(value.nbytes) for value in given if hasattr(value, "nbytes")),
-        )  # fmt: skip
+        )
         if not isinstance(item, Compute):
             self._trace.add(activity)
             return result

@@ -74,9 +74,12 @@ def _groups(runtime: TaskRuntime, cells: Mapping[tuple[str, str], Cell]) -> Sequ
             group = name.removesuffix(_RECORD)
             updates, _, greatest, total = (int(number) for number in record)
             found[group] = Group(
-                name=group, updates=updates, staleness=total / max(1, updates), staleness_max=greatest,
+                name=group,
+                updates=updates,
+                staleness=total / max(1, updates),
+                staleness_max=greatest,
                 **_of_gate(gates.pop(group, None)),
-            )  # fmt: skip
+            )
     for name, gate in gates.items():
         found[name] = Group(name=name, updates=gate.state.version, **_of_gate(gate))
     return [found[name] for name in sorted(found)]

@@ -41,9 +41,15 @@ class ServedStep(Step):
     """
 
     def __init__(
-        self, number: int, session: str, deadline: float | None, channel: Channel, master: str, runtime: TaskRuntime,
+        self,
+        number: int,
+        session: str,
+        deadline: float | None,
+        channel: Channel,
+        master: str,
+        runtime: TaskRuntime,
         push: Push,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(number, session, deadline)
         self._channel = channel
         self._master = master
@@ -191,7 +197,7 @@ class StepService:
     def _take_push(self, channel: Channel, frame: Frame) -> None:
         match frame.header:
             case (str(session), int(step), int(transfer)):
-                if self._runtime.owner(session):  # else it is over, and nobody would ever take it
+                if self._runtime.owner(session):  # else it is over, and no thread would ever take it
                     self._runtime.rendezvous.put(session, step, transfer, frame.tensors)
             case _:
                 raise bad_header(frame, channel.peer)

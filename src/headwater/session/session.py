@@ -99,8 +99,9 @@ class BaseSession:
         """The target."""
         return self._target
 
-    def run(self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None, options: Any = None,
-            run_metadata: Any = None) -> Any:  # fmt: skip
+    def run(
+        self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None, options: Any = None, run_metadata: Any = None
+    ) -> Any:
         """Runs one step.
 
         Args:
@@ -154,11 +155,11 @@ class BaseSession:
         return call
 
     def make_repeated(self, enqueue_op: Any, block: int) -> Callable[[], Any]:
-        """A function that runs an operation that fills a queue, for whoever calls it again and again.
+        """A function that runs an operation that fills a queue, for a thread that calls it again and again.
 
         Args:
           enqueue_op: the operation.
-          block: one call may stand for up to so many runs, where the graph allows to handle them together.
+          block: maximum number of runs that one call may stand for, where the graph allows to handle them together.
         """
         runner = self._make_runner(enqueue_op, {}, block)
         return lambda: self._run(runner, (), None)

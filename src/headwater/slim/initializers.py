@@ -16,9 +16,12 @@ _CUT = 1.3
 
 
 def variance_scaling_initializer(
-    factor: float = 2.0, mode: str = "FAN_IN", uniform: bool = False, seed: int | None = None,
+    factor: float = 2.0,
+    mode: str = "FAN_IN",
+    uniform: bool = False,
+    seed: int | None = None,
     dtype: Any = dtypes.float32,
-) -> Callable[..., Tensor]:  # fmt: skip
+) -> Callable[..., Tensor]:
     """Random values of variance ``factor`` / n (He et al., 2015, with the defaults).
 
     Args:

@@ -69,11 +69,14 @@ def collect_output(collections: Any, output: Any) -> Any:
 
 
 def finished(outputs: Any, layer: Any, settings: Mapping[str, Any]) -> Any:
-    """What comes after a layer: collections, normalizer, activation."""
+    """What follows a layer: collections, normalizer, activation."""
     collections = settings["variables_collections"]
     for attribute, name in (
-        ("kernel", "weights"), ("depthwise_kernel", "weights"), ("pointwise_kernel", "weights"), ("bias", "biases")
-    ):  # fmt: skip
+        ("kernel", "weights"),
+        ("depthwise_kernel", "weights"),
+        ("pointwise_kernel", "weights"),
+        ("bias", "biases"),
+    ):
         held = getattr(layer, attribute, None)
         if held is not None:
             collect_variable(held, collections, name)
@@ -91,11 +94,21 @@ def _settings(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 @add_arg_scope
 def fully_connected(
-    inputs: Any, num_outputs: int, activation_fn: Any = nn.relu, normalizer_fn: Any = None,
-    normalizer_params: Any = None, weights_initializer: Any = XAVIER, weights_regularizer: Any = None,
-    biases_initializer: Any = ZEROS, biases_regularizer: Any = None, reuse: Any = None,
-    variables_collections: Any = None, outputs_collections: Any = None, trainable: bool = True, scope: Any = None,
-) -> Tensor:  # fmt: skip
+    inputs: Any,
+    num_outputs: int,
+    activation_fn: Any = nn.relu,
+    normalizer_fn: Any = None,
+    normalizer_params: Any = None,
+    weights_initializer: Any = XAVIER,
+    weights_regularizer: Any = None,
+    biases_initializer: Any = ZEROS,
+    biases_regularizer: Any = None,
+    reuse: Any = None,
+    variables_collections: Any = None,
+    outputs_collections: Any = None,
+    trainable: bool = True,
+    scope: Any = None,
+) -> Tensor:
     """inputs weights + biases, over the last dimension.
 
     Raises:
@@ -109,11 +122,18 @@ def fully_connected(
     ) as entered:
         inputs = convert_to_tensor(inputs)
         layer = Dense(
-            units=int(num_outputs), use_bias=not normalizer_fn and biases_initializer is not None,
-            kernel_initializer=weights_initializer, bias_initializer=biases_initializer,
-            kernel_regularizer=weights_regularizer, bias_regularizer=biases_regularizer, trainable=trainable,
-            name=entered.name, dtype=inputs.dtype.base_dtype, _scope=entered, _reuse=reuse,
-        )  # fmt: skip
+            units=int(num_outputs),
+            use_bias=not normalizer_fn and biases_initializer is not None,
+            kernel_initializer=weights_initializer,
+            bias_initializer=biases_initializer,
+            kernel_regularizer=weights_regularizer,
+            bias_regularizer=biases_regularizer,
+            trainable=trainable,
+            name=entered.name,
+            dtype=inputs.dtype.base_dtype,
+            _scope=entered,
+            _reuse=reuse,
+        )
         return finished(layer(inputs), layer, settings)
 
 
@@ -125,13 +145,27 @@ def _channels(data_format: str | None) -> str:
 
 @add_arg_scope
 def convolution_layer(
-    inputs: Any, num_outputs: int, kernel_size: Any, stride: Any = 1, padding: str = "SAME",
-    data_format: str | None = None, rate: Any = 1, activation_fn: Any = nn.relu, normalizer_fn: Any = None,
-    normalizer_params: Any = None, weights_initializer: Any = XAVIER, weights_regularizer: Any = None,
-    biases_initializer: Any = ZEROS, biases_regularizer: Any = None, reuse: Any = None,
-    variables_collections: Any = None, outputs_collections: Any = None, trainable: bool = True, scope: Any = None,
+    inputs: Any,
+    num_outputs: int,
+    kernel_size: Any,
+    stride: Any = 1,
+    padding: str = "SAME",
+    data_format: str | None = None,
+    rate: Any = 1,
+    activation_fn: Any = nn.relu,
+    normalizer_fn: Any = None,
+    normalizer_params: Any = None,
+    weights_initializer: Any = XAVIER,
+    weights_regularizer: Any = None,
+    biases_initializer: Any = ZEROS,
+    biases_regularizer: Any = None,
+    reuse: Any = None,
+    variables_collections: Any = None,
+    outputs_collections: Any = None,
+    trainable: bool = True,
+    scope: Any = None,
     conv_dims: int | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """A convolution over one, two or three dimensions of space.
 
     Args:
@@ -151,12 +185,23 @@ def convolution_layer(
         if rank not in (3, 4, 5):
             raise ValueError("Convolution not supported for input with rank", rank)
         layer = {3: Conv1D, 4: Conv2D, 5: Conv3D}[rank](
-            filters=num_outputs, kernel_size=kernel_size, strides=stride, padding=padding, data_format=channels,
-            dilation_rate=rate, use_bias=not normalizer_fn and biases_initializer is not None,
-            kernel_initializer=weights_initializer, bias_initializer=biases_initializer,
-            kernel_regularizer=weights_regularizer, bias_regularizer=biases_regularizer, trainable=trainable,
-            name=entered.name, dtype=inputs.dtype.base_dtype, _scope=entered, _reuse=reuse,
-        )  # fmt: skip
+            filters=num_outputs,
+            kernel_size=kernel_size,
+            strides=stride,
+            padding=padding,
+            data_format=channels,
+            dilation_rate=rate,
+            use_bias=not normalizer_fn and biases_initializer is not None,
+            kernel_initializer=weights_initializer,
+            bias_initializer=biases_initializer,
+            kernel_regularizer=weights_regularizer,
+            bias_regularizer=biases_regularizer,
+            trainable=trainable,
+            name=entered.name,
+            dtype=inputs.dtype.base_dtype,
+            _scope=entered,
+            _reuse=reuse,
+        )
         return finished(layer(inputs), layer, settings)
 
 
@@ -177,23 +222,46 @@ convolution3d: Callable[..., Any] = _of_rank(3, "convolution3d", "A convolution 
 
 def _transposed(cls: Any, default: str, data_format_default: str, doc: str) -> Callable[..., Any]:
     def function(
-        inputs: Any, num_outputs: int, kernel_size: Any, stride: Any = 1, padding: str = "SAME",
-        data_format: str = data_format_default, activation_fn: Any = nn.relu, normalizer_fn: Any = None,
-        normalizer_params: Any = None, weights_initializer: Any = XAVIER, weights_regularizer: Any = None,
-        biases_initializer: Any = ZEROS, biases_regularizer: Any = None, reuse: Any = None,
-        variables_collections: Any = None, outputs_collections: Any = None, trainable: bool = True, scope: Any = None,
-    ) -> Tensor:  # fmt: skip
+        inputs: Any,
+        num_outputs: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: str = "SAME",
+        data_format: str = data_format_default,
+        activation_fn: Any = nn.relu,
+        normalizer_fn: Any = None,
+        normalizer_params: Any = None,
+        weights_initializer: Any = XAVIER,
+        weights_regularizer: Any = None,
+        biases_initializer: Any = ZEROS,
+        biases_regularizer: Any = None,
+        reuse: Any = None,
+        variables_collections: Any = None,
+        outputs_collections: Any = None,
+        trainable: bool = True,
+        scope: Any = None,
+    ) -> Tensor:
         settings = _settings(locals())
         channels = _channels(data_format)
         with variable_scope(scope, default, [inputs], reuse=reuse, custom_getter=layer_variables(_NAMES)) as entered:
             inputs = convert_to_tensor(inputs)
             layer = cls(
-                filters=num_outputs, kernel_size=kernel_size, strides=stride, padding=padding, data_format=channels,
+                filters=num_outputs,
+                kernel_size=kernel_size,
+                strides=stride,
+                padding=padding,
+                data_format=channels,
                 use_bias=not normalizer_fn and biases_initializer is not None,
-                kernel_initializer=weights_initializer, bias_initializer=biases_initializer,
-                kernel_regularizer=weights_regularizer, bias_regularizer=biases_regularizer, trainable=trainable,
-                name=entered.name, dtype=inputs.dtype.base_dtype, _scope=entered, _reuse=reuse,
-            )  # fmt: skip
+                kernel_initializer=weights_initializer,
+                bias_initializer=biases_initializer,
+                kernel_regularizer=weights_regularizer,
+                bias_regularizer=biases_regularizer,
+                trainable=trainable,
+                name=entered.name,
+                dtype=inputs.dtype.base_dtype,
+                _scope=entered,
+                _reuse=reuse,
+            )
             return finished(layer(inputs), layer, settings)
 
     function.__name__ = function.__qualname__ = default.lower()
@@ -211,13 +279,28 @@ convolution3d_transpose: Callable[..., Any] = _transposed(
 
 @add_arg_scope
 def separable_convolution2d(
-    inputs: Any, num_outputs: int | None, kernel_size: Any, depth_multiplier: int = 1, stride: Any = 1,
-    padding: str = "SAME", data_format: str = "NHWC", rate: Any = 1, activation_fn: Any = nn.relu,
-    normalizer_fn: Any = None, normalizer_params: Any = None, weights_initializer: Any = XAVIER,
-    pointwise_initializer: Any = None, weights_regularizer: Any = None, biases_initializer: Any = ZEROS,
-    biases_regularizer: Any = None, reuse: Any = None, variables_collections: Any = None,
-    outputs_collections: Any = None, trainable: bool = True, scope: Any = None,
-) -> Tensor:  # fmt: skip
+    inputs: Any,
+    num_outputs: int | None,
+    kernel_size: Any,
+    depth_multiplier: int = 1,
+    stride: Any = 1,
+    padding: str = "SAME",
+    data_format: str = "NHWC",
+    rate: Any = 1,
+    activation_fn: Any = nn.relu,
+    normalizer_fn: Any = None,
+    normalizer_params: Any = None,
+    weights_initializer: Any = XAVIER,
+    pointwise_initializer: Any = None,
+    weights_regularizer: Any = None,
+    biases_initializer: Any = ZEROS,
+    biases_regularizer: Any = None,
+    reuse: Any = None,
+    variables_collections: Any = None,
+    outputs_collections: Any = None,
+    trainable: bool = True,
+    scope: Any = None,
+) -> Tensor:
     """A convolution of each channel by itself, then one that mixes them; without the latter where num_outputs is None.
 
     Args:
@@ -232,30 +315,50 @@ def separable_convolution2d(
         inputs = convert_to_tensor(inputs)
         if num_outputs is not None:
             layer = SeparableConv2D(
-                filters=num_outputs, kernel_size=kernel_size, strides=stride, padding=padding, data_format=channels,
-                dilation_rate=rate, depth_multiplier=depth_multiplier, use_bias=use_bias,
+                filters=num_outputs,
+                kernel_size=kernel_size,
+                strides=stride,
+                padding=padding,
+                data_format=channels,
+                dilation_rate=rate,
+                depth_multiplier=depth_multiplier,
+                use_bias=use_bias,
                 depthwise_initializer=weights_initializer,
                 pointwise_initializer=pointwise_initializer or weights_initializer,
-                bias_initializer=biases_initializer, depthwise_regularizer=weights_regularizer,
-                pointwise_regularizer=weights_regularizer, bias_regularizer=biases_regularizer, trainable=trainable,
-                name=entered.name, dtype=inputs.dtype.base_dtype, _scope=entered, _reuse=reuse,
-            )  # fmt: skip
+                bias_initializer=biases_initializer,
+                depthwise_regularizer=weights_regularizer,
+                pointwise_regularizer=weights_regularizer,
+                bias_regularizer=biases_regularizer,
+                trainable=trainable,
+                name=entered.name,
+                dtype=inputs.dtype.base_dtype,
+                _scope=entered,
+                _reuse=reuse,
+            )
             return finished(layer(inputs), layer, settings)
         first = channels == "channels_first"
         depth = int(inputs.shape[1 if first else 3])
         height, width = (kernel_size, kernel_size) if isinstance(kernel_size, int) else kernel_size
         weights = model_variable(
-            "depthwise_weights", [height, width, depth, depth_multiplier], inputs.dtype.base_dtype,
-            initializer=weights_initializer, regularizer=weights_regularizer, trainable=trainable,
+            "depthwise_weights",
+            [height, width, depth, depth_multiplier],
+            inputs.dtype.base_dtype,
+            initializer=weights_initializer,
+            regularizer=weights_regularizer,
+            trainable=trainable,
             collections=_listed(variables_collections, "weights"),
-        )  # fmt: skip
+        )
         outputs = convolution.depthwise_conv2d(inputs, weights, stride, padding, rate=rate, data_format=data_format)
         if use_bias:
             biases = model_variable(
-                "biases", [depth * depth_multiplier], inputs.dtype.base_dtype, initializer=biases_initializer,
-                regularizer=biases_regularizer, trainable=trainable,
+                "biases",
+                [depth * depth_multiplier],
+                inputs.dtype.base_dtype,
+                initializer=biases_initializer,
+                regularizer=biases_regularizer,
+                trainable=trainable,
                 collections=_listed(variables_collections, "biases"),
-            )  # fmt: skip
+            )
             outputs = nn.bias_add(outputs, biases, data_format=data_format)
         return finished(outputs, None, settings)
 
@@ -266,18 +369,30 @@ def _listed(collections: Any, name: str) -> Any:
 
 @add_arg_scope
 def bias_add(
-    inputs: Any, activation_fn: Any = None, initializer: Any = ZEROS, regularizer: Any = None, reuse: Any = None,
-    variables_collections: Any = None, outputs_collections: Any = None, trainable: bool = True,
-    data_format: str = "NHWC", scope: Any = None,
-) -> Tensor:  # fmt: skip
+    inputs: Any,
+    activation_fn: Any = None,
+    initializer: Any = ZEROS,
+    regularizer: Any = None,
+    reuse: Any = None,
+    variables_collections: Any = None,
+    outputs_collections: Any = None,
+    trainable: bool = True,
+    data_format: str = "NHWC",
+    scope: Any = None,
+) -> Tensor:
     """inputs + biases, one for each channel."""
     with variable_scope(scope, "BiasAdd", [inputs], reuse=reuse):
         inputs = convert_to_tensor(inputs)
         size = inputs.shape[1 if data_format.startswith("NC") else -1].value
         biases = model_variable(
-            "biases", [size], inputs.dtype.base_dtype, initializer=initializer, regularizer=regularizer,
-            collections=_listed(variables_collections, "biases"), trainable=trainable,
-        )  # fmt: skip
+            "biases",
+            [size],
+            inputs.dtype.base_dtype,
+            initializer=initializer,
+            regularizer=regularizer,
+            collections=_listed(variables_collections, "biases"),
+            trainable=trainable,
+        )
         outputs = nn.bias_add(inputs, biases, data_format=data_format)
         if activation_fn is not None:
             outputs = activation_fn(outputs)
@@ -285,9 +400,16 @@ def bias_add(
 
 
 def embed_sequence(
-    ids: Any, vocab_size: int | None = None, embed_dim: int | None = None, unique: bool = False,
-    initializer: Any = None, regularizer: Any = None, trainable: bool = True, scope: Any = None, reuse: Any = None,
-) -> Tensor:  # fmt: skip
+    ids: Any,
+    vocab_size: int | None = None,
+    embed_dim: int | None = None,
+    unique: bool = False,
+    initializer: Any = None,
+    regularizer: Any = None,
+    trainable: bool = True,
+    scope: Any = None,
+    reuse: Any = None,
+) -> Tensor:
     """For each id its row of a table ``embeddings`` of shape [vocab_size, embed_dim].
 
     Raises:

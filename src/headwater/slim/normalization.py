@@ -21,14 +21,30 @@ from headwater.variables.variable_scope import variable_scope
 
 @add_arg_scope
 def batch_norm(
-    inputs: Any, decay: float = 0.999, center: bool = True, scale: bool = False, epsilon: float = 0.001,
-    activation_fn: Any = None, param_initializers: Any = None, param_regularizers: Any = None,
-    updates_collections: Any = GraphKeys.UPDATE_OPS, is_training: Any = True, reuse: Any = None,
-    variables_collections: Any = None, outputs_collections: Any = None, trainable: bool = True,
-    batch_weights: Any = None, fused: bool | None = None, data_format: str = "NHWC",
-    zero_debias_moving_mean: bool = False, scope: Any = None, renorm: bool = False, renorm_clipping: Any = None,
-    renorm_decay: float = 0.99, adjustment: Any = None,
-) -> Tensor:  # fmt: skip
+    inputs: Any,
+    decay: float = 0.999,
+    center: bool = True,
+    scale: bool = False,
+    epsilon: float = 0.001,
+    activation_fn: Any = None,
+    param_initializers: Any = None,
+    param_regularizers: Any = None,
+    updates_collections: Any = GraphKeys.UPDATE_OPS,
+    is_training: Any = True,
+    reuse: Any = None,
+    variables_collections: Any = None,
+    outputs_collections: Any = None,
+    trainable: bool = True,
+    batch_weights: Any = None,
+    fused: bool | None = None,
+    data_format: str = "NHWC",
+    zero_debias_moving_mean: bool = False,
+    scope: Any = None,
+    renorm: bool = False,
+    renorm_clipping: Any = None,
+    renorm_decay: float = 0.99,
+    adjustment: Any = None,
+) -> Tensor:
     """Batch normalization (Ioffe and Szegedy, 2015); see `BatchNormalization`.
 
     Args:
@@ -58,14 +74,26 @@ def batch_norm(
         flat = len(inputs.dims or ()) == 2 and fused is not False
         axis = 1 if data_format == "NCHW" and not flat else -1
         layer = BatchNormalization(
-            axis=axis, momentum=decay, epsilon=epsilon, center=center, scale=scale,
-            beta_initializer=begin.get("beta", ZEROS), gamma_initializer=begin.get("gamma", ONES),
+            axis=axis,
+            momentum=decay,
+            epsilon=epsilon,
+            center=center,
+            scale=scale,
+            beta_initializer=begin.get("beta", ZEROS),
+            gamma_initializer=begin.get("gamma", ONES),
             moving_mean_initializer=begin.get("moving_mean", ZEROS),
-            moving_variance_initializer=begin.get("moving_variance", ONES), beta_regularizer=cost.get("beta"),
-            gamma_regularizer=cost.get("gamma"), trainable=trainable, fused=None if flat else fused,
-            name=entered.name, _scope=entered, _reuse=reuse, dtype=inputs.dtype.base_dtype, _collect_updates=False,
+            moving_variance_initializer=begin.get("moving_variance", ONES),
+            beta_regularizer=cost.get("beta"),
+            gamma_regularizer=cost.get("gamma"),
+            trainable=trainable,
+            fused=None if flat else fused,
+            name=entered.name,
+            _scope=entered,
+            _reuse=reuse,
+            dtype=inputs.dtype.base_dtype,
+            _collect_updates=False,
             _beta_first=flat,
-        )  # fmt: skip
+        )
         # Rows are images of one pixel: the averages then keep the unbiased variance, as those of images do.
         images = arrays.reshape(inputs, [-1, 1, 1, inputs.dims[-1]]) if flat and inputs.dims else inputs
         outputs = layer(images, training=is_training)
@@ -87,10 +115,18 @@ def batch_norm(
 
 @add_arg_scope
 def layer_norm(
-    inputs: Any, center: bool = True, scale: bool = True, activation_fn: Any = None, reuse: Any = None,
-    variables_collections: Any = None, outputs_collections: Any = None, trainable: bool = True,
-    begin_norm_axis: int = 1, begin_params_axis: int = -1, scope: Any = None,
-) -> Tensor:  # fmt: skip
+    inputs: Any,
+    center: bool = True,
+    scale: bool = True,
+    activation_fn: Any = None,
+    reuse: Any = None,
+    variables_collections: Any = None,
+    outputs_collections: Any = None,
+    trainable: bool = True,
+    begin_norm_axis: int = 1,
+    begin_params_axis: int = -1,
+    scope: Any = None,
+) -> Tensor:
     """Each example by its own mean and variance (Ba, Kiros and Hinton, 2016).
 
     Args:
@@ -133,10 +169,19 @@ def _parameter(name: str, size: Any, kind: Any, initializer: Any, collections: A
 
 @add_arg_scope
 def instance_norm(
-    inputs: Any, center: bool = True, scale: bool = True, epsilon: float = 1e-6, activation_fn: Any = None,
-    param_initializers: Any = None, reuse: Any = None, variables_collections: Any = None,
-    outputs_collections: Any = None, trainable: bool = True, data_format: str = "NHWC", scope: Any = None,
-) -> Tensor:  # fmt: skip
+    inputs: Any,
+    center: bool = True,
+    scale: bool = True,
+    epsilon: float = 1e-6,
+    activation_fn: Any = None,
+    param_initializers: Any = None,
+    reuse: Any = None,
+    variables_collections: Any = None,
+    outputs_collections: Any = None,
+    trainable: bool = True,
+    data_format: str = "NHWC",
+    scope: Any = None,
+) -> Tensor:
     """Each channel of each example by its own mean and variance (Ulyanov et al., 2016)."""
     begin: dict[str, Any] = param_initializers or {}
     with variable_scope(scope, "InstanceNorm", [inputs], reuse=reuse):

@@ -17,9 +17,14 @@ from headwater.variables.variable_scope import variable_scope
 
 def _pooling(cls: Any, default: str, order: str, doc: str) -> Callable[..., Any]:
     def function(
-        inputs: Any, kernel_size: Any, stride: Any = 2, padding: str = "VALID", data_format: str = order,
-        outputs_collections: Any = None, scope: Any = None,
-    ) -> Tensor:  # fmt: skip
+        inputs: Any,
+        kernel_size: Any,
+        stride: Any = 2,
+        padding: str = "VALID",
+        data_format: str = order,
+        outputs_collections: Any = None,
+        scope: Any = None,
+    ) -> Tensor:
         if data_format not in (order, f"NC{order[1:-1]}"):
             raise ValueError(f"data_format has to be either NC{order[1:-1]} or {order}.")
         channels = "channels_first" if data_format.startswith("NC") else "channels_last"
@@ -51,9 +56,14 @@ avg_pool3d: Callable[..., Any] = _pooling(
 
 @add_arg_scope
 def dropout(
-    inputs: Any, keep_prob: Any = 0.5, noise_shape: Any = None, is_training: Any = True,
-    outputs_collections: Any = None, scope: Any = None, seed: int | None = None,
-) -> Tensor:  # fmt: skip
+    inputs: Any,
+    keep_prob: Any = 0.5,
+    noise_shape: Any = None,
+    is_training: Any = True,
+    outputs_collections: Any = None,
+    scope: Any = None,
+    seed: int | None = None,
+) -> Tensor:
     """In training each element kept with probability ``keep_prob`` and divided by it, else 0; otherwise unchanged."""
     with variable_scope(scope, "Dropout", [inputs]) as entered:
         layer = core.Dropout(rate=1 - keep_prob, noise_shape=noise_shape, seed=seed, name=entered.name, _scope=entered)
@@ -69,9 +79,13 @@ def flatten(inputs: Any, outputs_collections: Any = None, scope: Any = None) -> 
 
 @add_arg_scope
 def one_hot_encoding(
-    labels: Any, num_classes: int, on_value: float = 1.0, off_value: float = 0.0, outputs_collections: Any = None,
+    labels: Any,
+    num_classes: int,
+    on_value: float = 1.0,
+    off_value: float = 0.0,
+    outputs_collections: Any = None,
     scope: Any = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """For each class number a row with ``on_value`` in its place and ``off_value`` elsewhere."""
     with name_scope(scope, "OneHotEncoding", [labels, num_classes]):
         labels = convert_to_tensor(labels)
@@ -87,7 +101,7 @@ def softmax(logits: Any, scope: Any = None) -> Tensor:
 
 
 def repeat(inputs: Any, repetitions: int, layer: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """``layer`` applied so many times, in scopes ``name/name_1``, ``name/name_2`` …"""
+    """``layer`` applied this number of times, in scopes ``name/name_1``, ``name/name_2`` …"""
     scope = kwargs.pop("scope", None)
     with variable_scope(scope, "Repeat", [inputs]):
         outputs = convert_to_tensor(inputs)

@@ -23,12 +23,21 @@ from headwater.variables.variables import Variable, VariableAggregation, Variabl
 
 @add_arg_scope
 def variable(
-    name: str, shape: Any = None, dtype: Any = None, initializer: Any = None, regularizer: Any = None,
-    trainable: bool = True, collections: Any = None, caching_device: Any = None, device: Any = None,
-    partitioner: Any = None, custom_getter: Callable[..., Any] | None = None, use_resource: bool | None = None,
+    name: str,
+    shape: Any = None,
+    dtype: Any = None,
+    initializer: Any = None,
+    regularizer: Any = None,
+    trainable: bool = True,
+    collections: Any = None,
+    caching_device: Any = None,
+    device: Any = None,
+    partitioner: Any = None,
+    custom_getter: Callable[..., Any] | None = None,
+    use_resource: bool | None = None,
     synchronization: VariableSynchronization = VariableSynchronization.AUTO,
     aggregation: VariableAggregation = VariableAggregation.NONE,
-) -> Any:  # fmt: skip
+) -> Any:
     """As `get_variable`, on ``device`` where one is given; ``GLOBAL_VARIABLES`` is among the collections always."""
     listed = list(collections if collections is not None else [GraphKeys.GLOBAL_VARIABLES])
     getter: Callable[..., Any] = get_variable
@@ -36,10 +45,19 @@ def variable(
         getter = functools.partial(custom_getter, reuse=get_variable_scope().reuse)
     with get_default_graph().device(device or _as_asked):
         return getter(
-            name, shape=shape, dtype=dtype, initializer=initializer, regularizer=regularizer, trainable=trainable,
-            collections=list(dict.fromkeys(listed)), caching_device=caching_device, partitioner=partitioner,
-            use_resource=use_resource, synchronization=synchronization, aggregation=aggregation,
-        )  # fmt: skip
+            name,
+            shape=shape,
+            dtype=dtype,
+            initializer=initializer,
+            regularizer=regularizer,
+            trainable=trainable,
+            collections=list(dict.fromkeys(listed)),
+            caching_device=caching_device,
+            partitioner=partitioner,
+            use_resource=use_resource,
+            synchronization=synchronization,
+            aggregation=aggregation,
+        )
 
 
 def _as_asked(op: Any) -> str:
@@ -48,20 +66,39 @@ def _as_asked(op: Any) -> str:
 
 @add_arg_scope
 def model_variable(
-    name: str, shape: Any = None, dtype: Any = dtypes.float32, initializer: Any = None, regularizer: Any = None,
-    trainable: bool = True, collections: Any = None, caching_device: Any = None, device: Any = None,
-    partitioner: Any = None, custom_getter: Callable[..., Any] | None = None, use_resource: bool | None = None,
+    name: str,
+    shape: Any = None,
+    dtype: Any = dtypes.float32,
+    initializer: Any = None,
+    regularizer: Any = None,
+    trainable: bool = True,
+    collections: Any = None,
+    caching_device: Any = None,
+    device: Any = None,
+    partitioner: Any = None,
+    custom_getter: Callable[..., Any] | None = None,
+    use_resource: bool | None = None,
     synchronization: VariableSynchronization = VariableSynchronization.AUTO,
     aggregation: VariableAggregation = VariableAggregation.NONE,
-) -> Any:  # fmt: skip
+) -> Any:
     """As `variable`, in the collection ``MODEL_VARIABLES`` too."""
     listed = [*(collections or ()), GraphKeys.GLOBAL_VARIABLES, GraphKeys.MODEL_VARIABLES]
     return variable(
-        name, shape=shape, dtype=dtype, initializer=initializer, regularizer=regularizer, trainable=trainable,
-        collections=listed, caching_device=caching_device, device=device, partitioner=partitioner,
-        custom_getter=custom_getter, use_resource=use_resource, synchronization=synchronization,
+        name,
+        shape=shape,
+        dtype=dtype,
+        initializer=initializer,
+        regularizer=regularizer,
+        trainable=trainable,
+        collections=listed,
+        caching_device=caching_device,
+        device=device,
+        partitioner=partitioner,
+        custom_getter=custom_getter,
+        use_resource=use_resource,
+        synchronization=synchronization,
         aggregation=aggregation,
-    )  # fmt: skip
+    )
 
 
 def local_variable(
@@ -84,9 +121,12 @@ def global_variable(
     """A variable that optimizers leave alone."""
     del use_resource
     return Variable(
-        initial_value, trainable=False, collections=[GraphKeys.GLOBAL_VARIABLES], validate_shape=validate_shape,
+        initial_value,
+        trainable=False,
+        collections=[GraphKeys.GLOBAL_VARIABLES],
+        validate_shape=validate_shape,
         name=name,
-    )  # fmt: skip
+    )
 
 
 def add_model_variable(var: Any) -> None:
@@ -168,9 +208,11 @@ def get_variables_to_restore(include: Sequence[str] | None = None, exclude: Sequ
 
 
 def filter_variables(
-    var_list: Sequence[Any], include_patterns: Sequence[str] | None = None,
-    exclude_patterns: Sequence[str] | None = None, reg_search: bool = True,
-) -> list[Any]:  # fmt: skip
+    var_list: Sequence[Any],
+    include_patterns: Sequence[str] | None = None,
+    exclude_patterns: Sequence[str] | None = None,
+    reg_search: bool = True,
+) -> list[Any]:
     """Those variables whose operations' names some of ``include_patterns`` match and none of ``exclude_patterns``.
 
     Args:
@@ -178,13 +220,15 @@ def filter_variables(
     """
     matches = re.search if reg_search else re.match
     included = [
-        item for item in var_list
+        item
+        for item in var_list
         if include_patterns is None or any(matches(pattern, item.op.name) for pattern in include_patterns)
-    ]  # fmt: skip
+    ]
     return [
-        item for item in included
+        item
+        for item in included
         if exclude_patterns is None or not any(matches(pattern, item.op.name) for pattern in exclude_patterns)
-    ]  # fmt: skip
+    ]
 
 
 # Values from outside ------------------------------------------------------------------------------------------------

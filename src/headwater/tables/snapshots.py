@@ -221,9 +221,15 @@ def commit_parts(
 ) -> Save:
     """Makes parts that were written a save, of a table of which only name and configuration are here."""
     made = Save(
-        table=table, number=number, base=base, dim=config.dim, strings=config.strings,
-        slots=len(config.optimizer.slots), step=tuple(steps), parts=tuple(parts),
-    )  # fmt: skip
+        table=table,
+        number=number,
+        base=base,
+        dim=config.dim,
+        strings=config.strings,
+        slots=len(config.optimizer.slots),
+        step=tuple(steps),
+        parts=tuple(parts),
+    )
     packed = json.dumps(asdict(made), indent=1).encode()
     path = os.path.join(files.as_path(folder), f"{_file_name(table)}.{number:06d}.json")
     with files.atomic_write(path) as file:
@@ -324,14 +330,17 @@ def restore(table: Table, folder: files.Path, *, number: int | None = None, task
     if last.strings != config.strings:
         kinds = ("integers", "strings")
         raise InvalidArgumentError(
-            None, None, f"{where} has {kinds[config.strings]} for keys; in {files.as_path(folder)} it has "
-            f"{kinds[last.strings]}",
-        )  # fmt: skip
+            None,
+            None,
+            f"{where} has {kinds[config.strings]} for keys; in {files.as_path(folder)} it has {kinds[last.strings]}",
+        )
     if last.slots != len(config.optimizer.slots):
         raise InvalidArgumentError(
-            None, None, f"{where}: its optimizer keeps {len(config.optimizer.slots)} numbers beside each of a row; in "
+            None,
+            None,
+            f"{where}: its optimizer keeps {len(config.optimizer.slots)} numbers beside each of a row; in "
             f"{files.as_path(folder)} there are {last.slots}",
-        )  # fmt: skip
+        )
     table.clear()
     steps: list[int] = []
     rate, rates = table.learning_rate, np.zeros(HISTORY)

@@ -54,7 +54,7 @@ class TableConfig:
       eviction: which rows go when there are too many; None: none, a table that is full is an error.
       max_rows: how many rows there are at most, or None.
       max_bytes: how many bytes rows, state and index take at most, or None.
-      memory_rows: rows beyond so many go to a file; None: all stay in memory.
+      memory_rows: maximum number of rows in memory, further ones go to a file; None: all stay in memory.
       folder: where that file is. It has no name, and is gone with the process.
       shards: how many parts have a lock of their own.
     """
@@ -292,10 +292,21 @@ class Table:
             self._run(
                 keys,
                 lambda order, cursor, stop: kernels.look_up(
-                    self.shards.directory, self._shape, self._reals, self._hyper, self._rates,
-                    keys.words, keys.checks, order, cursor, stop, step, training, out,
+                    self.shards.directory,
+                    self._shape,
+                    self._reals,
+                    self._hyper,
+                    self._rates,
+                    keys.words,
+                    keys.checks,
+                    order,
+                    cursor,
+                    stop,
+                    step,
+                    training,
+                    out,
                 ),
-            )  # fmt: skip
+            )
         return out
 
     def pool(
@@ -400,10 +411,20 @@ class Table:
             self._run(
                 keys,
                 lambda order, cursor, stop: kernels.update(
-                    self.shards.directory, self._shape, self._reals, self._hyper, self._rates,
-                    keys.words, keys.checks, order, cursor, stop, step, gradients,
+                    self.shards.directory,
+                    self._shape,
+                    self._reals,
+                    self._hyper,
+                    self._rates,
+                    keys.words,
+                    keys.checks,
+                    order,
+                    cursor,
+                    stop,
+                    step,
+                    gradients,
                 ),
-            )  # fmt: skip
+            )
 
     def _apply_in_python(
         self, optimizer: GeneralOptimizer, keys: Keys, gradients: Reals, step: int, rate: float
@@ -422,9 +443,11 @@ class Table:
             changed = np.concatenate([rows, *state], axis=1, dtype=np.float32)
             if changed.shape != records.shape:
                 raise InvalidArgumentError(
-                    None, None, f"{self._where()}: the optimizer gives records of shape {changed.shape[1:]}, not "
+                    None,
+                    None,
+                    f"{self._where()}: the optimizer gives records of shape {changed.shape[1:]}, not "
                     f"{records.shape[1:]}",
-                )  # fmt: skip
+                )
             self.write_records(keys, changed)
 
     def look_up_inside(self, keys: Keys, step: int) -> Reals:
@@ -433,10 +456,21 @@ class Table:
         self._run(
             keys,
             lambda order, cursor, stop: kernels.look_up(
-                self.shards.directory, self._shape, self._reals, self._hyper, self._rates,
-                keys.words, keys.checks, order, cursor, stop, step, True, out,
+                self.shards.directory,
+                self._shape,
+                self._reals,
+                self._hyper,
+                self._rates,
+                keys.words,
+                keys.checks,
+                order,
+                cursor,
+                stop,
+                step,
+                True,
+                out,
             ),
-        )  # fmt: skip
+        )
         return out
 
     # Whole records ----------------------------------------------------------------------------------------------------
@@ -458,10 +492,19 @@ class Table:
         self._run(
             keys,
             lambda order, cursor, stop: kernels.write_records(
-                self.shards.directory, self._shape, self._reals, keys.words, keys.checks, order, cursor, stop,
-                records, uses, self._step,
+                self.shards.directory,
+                self._shape,
+                self._reals,
+                keys.words,
+                keys.checks,
+                order,
+                cursor,
+                stop,
+                records,
+                uses,
+                self._step,
             ),
-        )  # fmt: skip
+        )
 
     def assign(self, ids: Any, rows: Any) -> None:
         """Sets rows [n, dim] of distinct ids; their optimizer's state begins anew."""
@@ -469,9 +512,11 @@ class Table:
         values = np.asarray(rows, np.float32)
         if values.shape != (len(keys), self.config.dim):
             raise InvalidArgumentError(
-                None, None, f"{self._where()}: rows have shape {values.shape}; {len(keys)} ids need "
+                None,
+                None,
+                f"{self._where()}: rows have shape {values.shape}; {len(keys)} ids need "
                 f"({len(keys)}, {self.config.dim})",
-            )  # fmt: skip
+            )
         state = np.repeat(np.array(self.config.optimizer.slots, np.float32), self.config.dim)
         records = np.concatenate([values, np.broadcast_to(state, (len(keys), len(state)))], axis=1)
         with self.gate.shared():

@@ -13,7 +13,7 @@ from headwater.transport.waiting import positive_seconds_from
 _log = logging.getLogger("headwater")
 
 BEHIND_AFTER = "HEADWATER_BEHIND_AFTER_S"
-"""Environment variable: a worker is not called behind before so many seconds without a step."""
+"""Environment variable: minimum number of seconds without a step before a worker is called behind."""
 _LOOK_EVERY_S = 1.0
 
 

@@ -1,6 +1,6 @@
-"""Tells whoever started a task, every other second, whom it talks to and how stale its gradients are.
+"""Tells a task's launcher, every other second, which tasks it talks to and how stale its gradients are.
 
-It goes the way of progress (`headwater.telemetry.progress`), so that nobody has to reach the task to know, wherever it
+It goes the way of progress (`headwater.telemetry.progress`), so that no connection to the task is needed, wherever it
 runs.
 """
 
@@ -18,7 +18,7 @@ _EVERY_S = 2.0
 
 
 class Teller:
-    """Tells how a task fares until it is closed; tells nobody where nobody listens.
+    """Tells how a task fares until it is closed; does nothing without a launcher.
 
     Args:
       task: its device name.

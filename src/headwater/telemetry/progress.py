@@ -1,4 +1,4 @@
-"""Progress that a task reports to whoever started it: its step, its speed, its loss.
+"""Progress that a task reports to its launcher: its step, its speed, its loss.
 
 The protocol: the environment variable ``HEADWATER_STATUS`` holds the path of a Unix datagram socket. Each datagram is
 one JSON object of at most `MAX_DATAGRAM` bytes::
@@ -9,7 +9,7 @@ one JSON object of at most `MAX_DATAGRAM` bytes::
 go on without the others, so that all of them are to be started again when one is lost. ``talk`` is who the task talks
 to and how stale its gradients were (`headwater.telemetry.talk`). Every field but ``task`` may be missing, and what is
 missing has not changed.
-Reporting never waits and never fails: where nobody listens, or too slowly, the report is dropped.
+Reporting never waits and never fails: where no launcher listens, or too slowly, the report is dropped.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class Progress:
 
 
 def report(progress: Progress) -> None:
-    """Sends one report to the launcher that started this process; to nobody where none did."""
+    """Sends one report to the launcher that started this process; without a launcher it drops them."""
     address = os.environ.get(STATUS_VARIABLE)
     if not address:
         return
@@ -119,7 +119,7 @@ def report(progress: Progress) -> None:
         try:
             sending.sendto(progress.encode(), address)
         except OSError:
-            # Nobody listens there any more.
+            # The launcher has gone.
             return
 
 
@@ -131,7 +131,7 @@ class ProgressReporter:
 
     Args:
       task: the device name of the task.
-      address: the path of the socket that listens; None to report to nobody.
+      address: the path of the socket that listens; None to drop reports.
       interval_s: the least time between two reports, in seconds.
       clock: gives seconds that only grow.
     """
@@ -160,7 +160,7 @@ class ProgressReporter:
 
     @staticmethod
     def from_environment(task: str) -> ProgressReporter:
-        """A reporter to the launcher that started this process; to nobody where none did."""
+        """A reporter to the launcher that started this process; without a launcher it drops them."""
         return ProgressReporter(task=task, address=os.environ.get(STATUS_VARIABLE) or None)
 
     @property
@@ -218,7 +218,7 @@ class ProgressReporter:
         try:
             self._socket.sendto(progress.encode(), self._address)
         except OSError:
-            # Nobody there, or nobody fast enough: the next report tells more than this one.
+            # No listener, or too slow a one: the next report tells more than this one.
             return
 
 

@@ -77,7 +77,7 @@ class Group:
       staleness_max: the greatest.
       dropped: gradients that came too late.
       workers: who takes part, where that is known.
-      waiting: who waits for whom, in words; empty where nobody does.
+      waiting: which task waits for which, in words; empty without waits.
       consistency, optimizer: which, where that is known.
     """
 

@@ -24,7 +24,7 @@ class Talk:
       bytes_per_s: sent to and received from each other task, by its label (``ps-0``).
       staleness: mean staleness of the gradients that it applied, in updates; None where it applies none.
       staleness_max: the greatest.
-      waiting: for what its step waits, or who waits for whom; empty where nobody does.
+      waiting: for what its step waits, or which task waits for which; empty without waits.
     """
 
     bytes_per_s: Mapping[str, tuple[float, float]] = field(default_factory=dict[str, tuple[float, float]])

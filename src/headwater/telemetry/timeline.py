@@ -52,9 +52,15 @@ def _events(devices: Sequence[Any]) -> Iterator[dict[str, Any]]:
             name, kind, inputs = _parts(stats)
             arguments = {"name": name, "op": kind} | {f"input{index}": each for index, each in enumerate(inputs)}
             yield {
-                "ph": "X", "cat": "Op", "name": kind, "pid": pid, "tid": track, "ts": start, "dur": lasted,
+                "ph": "X",
+                "cat": "Op",
+                "name": kind,
+                "pid": pid,
+                "tid": track,
+                "ts": start,
+                "dur": lasted,
                 "args": arguments,
-            }  # fmt: skip
+            }
 
 
 def _parts(stats: Any) -> tuple[str, str, list[str]]:

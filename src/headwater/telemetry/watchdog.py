@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 _FACTOR = 10.0
-"""So many times its usual interval a worker may take for a step."""
+"""A worker is late after this multiple of its usual interval between steps."""
 _WEIGHT = 0.2
 """Of the newest interval in the mean of all."""
 LEAST_S = 10.0
@@ -82,7 +82,7 @@ class ProgressWatchdog:
 
     Args:
       is_open: says of a session whether it is still open.
-      least_s: a worker is not late before so many seconds, however fast it usually is.
+      least_s: minimum number of seconds without a step before a worker is late.
       clock: gives seconds that only grow.
     """
 
@@ -198,10 +198,14 @@ class ProgressWatchdog:
             go_on = any(other.last() - known.last() >= limit or other.waits_for() for other in others)
             found.append(
                 WorkerProgress(
-                    worker=name, steps=known.steps, idle_s=round(now - known.last(), 3), in_step=bool(known.now),
-                    waiting=known.waits_for(), behind=late and (go_on or not others),
+                    worker=name,
+                    steps=known.steps,
+                    idle_s=round(now - known.last(), 3),
+                    in_step=bool(known.now),
+                    waiting=known.waits_for(),
+                    behind=late and (go_on or not others),
                 )
-            )  # fmt: skip
+            )
         return tuple(found)
 
     def _limit(self, known: _Worker) -> float:

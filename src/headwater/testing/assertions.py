@@ -24,7 +24,7 @@ Array = npt.NDArray[Any]
 _TestCase: Any = absltest.TestCase
 
 _SHOWN: Final = 10
-"""At most so many elements that are wrong are listed."""
+"""Maximum number of wrong elements that are listed."""
 
 
 class Assertions(_TestCase):
@@ -87,10 +87,19 @@ class Assertions(_TestCase):
         self._fails(lambda: self.assertAllClose(a, b, **kwargs), "The two values are close at all elements")
 
     def assertAllCloseAccordingToType(
-        self, a: Any, b: Any, rtol: float = 1e-6, atol: float = 1e-6, float_rtol: float = 1e-6,
-        float_atol: float = 1e-6, half_rtol: float = 1e-3, half_atol: float = 1e-3, bfloat16_rtol: float = 1e-2,
-        bfloat16_atol: float = 1e-2, msg: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        a: Any,
+        b: Any,
+        rtol: float = 1e-6,
+        atol: float = 1e-6,
+        float_rtol: float = 1e-6,
+        float_atol: float = 1e-6,
+        half_rtol: float = 1e-3,
+        half_atol: float = 1e-3,
+        bfloat16_rtol: float = 1e-2,
+        bfloat16_atol: float = 1e-2,
+        msg: Any = None,
+    ) -> None:
         """As `assertAllClose`, with the largest tolerances that the types of the arrays ask for."""
         first, second = self._array(a), self._array(b)
         types = {first.dtype, second.dtype}
@@ -120,9 +129,13 @@ class Assertions(_TestCase):
         self.assertLessEqual(np.max(self._array(a)), comparison_target)
 
     def assertAllInRange(
-        self, target: Any, lower_bound: Any, upper_bound: Any, open_lower_bound: bool = False,
+        self,
+        target: Any,
+        lower_bound: Any,
+        upper_bound: Any,
+        open_lower_bound: bool = False,
         open_upper_bound: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Every element is between the bounds, which count as in it unless they are said to be open.
 
         Raises:

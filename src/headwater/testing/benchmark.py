@@ -36,10 +36,18 @@ class Benchmark:
         Benchmark.registry.append(cls)
 
     def run_op_benchmark(
-        self, sess: Any, op_or_tensor: Any, feed_dict: Mapping[Any, Any] | None = None, burn_iters: int = 2,
-        min_iters: int = 10, store_trace: bool = False, store_memory_usage: bool = True, name: str | None = None,
-        extras: dict[str, Any] | None = None, mbs: float = 0,
-    ) -> dict[str, Any]:  # fmt: skip
+        self,
+        sess: Any,
+        op_or_tensor: Any,
+        feed_dict: Mapping[Any, Any] | None = None,
+        burn_iters: int = 2,
+        min_iters: int = 10,
+        store_trace: bool = False,
+        store_memory_usage: bool = True,
+        name: str | None = None,
+        extras: dict[str, Any] | None = None,
+        mbs: float = 0,
+    ) -> dict[str, Any]:
         """Times steps, and reports the median.
 
         Args:
@@ -67,9 +75,12 @@ class Benchmark:
             seconds.append(time.perf_counter() - begin)
         median = statistics.median(seconds) if seconds else -1.0
         values: dict[str, Any] = {
-            "iters": min_iters, "wall_time": median, "extras": dict(extras or {}), "name": name,
+            "iters": min_iters,
+            "wall_time": median,
+            "extras": dict(extras or {}),
+            "name": name,
             "throughput": mbs / median,
-        }  # fmt: skip
+        }
         self.report_benchmark(**values)
         if store_trace:
             metadata = config_pb2.RunMetadata()
@@ -79,10 +90,15 @@ class Benchmark:
         return values
 
     def report_benchmark(
-        self, iters: int | None = None, cpu_time: float | None = None, wall_time: float | None = None,
-        throughput: float | None = None, extras: Mapping[str, Any] | None = None, name: str | None = None,
+        self,
+        iters: int | None = None,
+        cpu_time: float | None = None,
+        wall_time: float | None = None,
+        throughput: float | None = None,
+        extras: Mapping[str, Any] | None = None,
+        name: str | None = None,
         metrics: Sequence[Mapping[str, Any]] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Prints a result, and writes it where ```TEST_REPORT_FILE_PREFIX``` is set, as JSON: ``PREFIX<Class.method>``.
 
         Args:
@@ -94,10 +110,13 @@ class Benchmark:
           metrics: further measurements: ``name``, ``value``, and perhaps ``min_value`` and ``max_value``.
         """
         given = {
-            "iters": iters, "cpu_time": cpu_time, "wall_time": wall_time, "throughput": throughput,
+            "iters": iters,
+            "cpu_time": cpu_time,
+            "wall_time": wall_time,
+            "throughput": throughput,
             "extras": dict(extras) if extras else None,
             "metrics": [dict(each) for each in metrics] if metrics else None,
-        }  # fmt: skip
+        }
         entry: dict[str, Any] = {"name": self._full_name(name)} | {
             key: value for key, value in given.items() if value is not None
         }

@@ -31,9 +31,12 @@ def deprecated_graph_mode_only(func: Test | None = None) -> Any:
 
 
 def run_in_graph_and_eager_modes(
-    func: Test | None = None, config: Any = None, use_gpu: bool = True, reset_test: bool = True,
+    func: Test | None = None,
+    config: Any = None,
+    use_gpu: bool = True,
+    reset_test: bool = True,
     assert_no_eager_garbage: bool = False,
-) -> Any:  # fmt: skip
+) -> Any:
     """The test runs once, in a graph, within `headwater.testing.test_case.TestCase.test_session`.
 
     Args:

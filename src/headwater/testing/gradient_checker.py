@@ -21,9 +21,15 @@ Pair = tuple[Jacobian, Jacobian]
 
 
 def compute_gradient(
-    x: Any, x_shape: Any, y: Any, y_shape: Any, x_init_value: Any = None, delta: float = 1e-3, init_targets: Any = None,
+    x: Any,
+    x_shape: Any,
+    y: Any,
+    y_shape: Any,
+    x_init_value: Any = None,
+    delta: float = 1e-3,
+    init_targets: Any = None,
     extra_feed_dict: Mapping[Any, Any] | None = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """The Jacobian of ``y`` by ``x``, from the graph's gradients and from central differences.
 
     By the differences it is ``J[i, j] = (y_j(x + delta e_i) - y_j(x - delta e_i)) / (2 delta)``. A complex tensor
@@ -64,9 +70,15 @@ def compute_gradient(
 
 
 def compute_gradient_error(
-    x: Any, x_shape: Any, y: Any, y_shape: Any, x_init_value: Any = None, delta: float = 1e-3, init_targets: Any = None,
+    x: Any,
+    x_shape: Any,
+    y: Any,
+    y_shape: Any,
+    x_init_value: Any = None,
+    delta: float = 1e-3,
+    init_targets: Any = None,
     extra_feed_dict: Mapping[Any, Any] | None = None,
-) -> float:  # fmt: skip
+) -> float:
     """The largest difference between the two Jacobians of `compute_gradient`, whose arguments these are."""
     found = compute_gradient(x, x_shape, y, y_shape, x_init_value, delta, init_targets, extra_feed_dict)
     pairs = cast("list[Pair]", found if isinstance(found, list) else [found])

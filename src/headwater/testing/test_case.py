@@ -205,7 +205,7 @@ class CheckedThread:
         return self._thread.is_alive()
 
     def check_termination(self) -> None:
-        """Fails the test where nobody has joined the thread."""
+        """Fails the test where the thread was not joined."""
         if not self._joined:
             self._test.fail("A checked thread was not joined.")
 

@@ -45,12 +45,12 @@ _SAY_EVERY_STEPS: Final = 1000
 
 
 class LoggingTensorHook(SessionRunHook):
-    """Logs tensors every so many steps or seconds, or at the end.
+    """Logs tensors at an interval of steps or seconds, or at the end.
 
     Args:
       tensors: a dict from labels to tensors or their names, or a list of them.
-      every_n_iter: every so many steps of this session.
-      every_n_secs: every so many seconds.
+      every_n_iter: interval in steps of this session.
+      every_n_secs: interval in seconds.
       at_end: at the end too.
       formatter: ``f(dict of values)`` gives the text; by default ``label = value`` for each.
 
@@ -117,7 +117,7 @@ class StopAtStepHook(SessionRunHook):
     """Ends the loop at a global step.
 
     Args:
-      num_steps: after so many steps from the begin.
+      num_steps: number of steps from the begin.
       last_step: at this step.
 
     Raises:
@@ -214,8 +214,11 @@ class GlobalStepWaiterHook(SessionRunHook):
             if step >= self._wait_until_step:
                 break
             if step - said > _SAY_EVERY_STEPS:
-                _logger.info("Waiting for global step %d before starting training. Current step is %d.",
-                             self._wait_until_step, step)  # fmt: skip
+                _logger.info(
+                    "Waiting for global step %d before starting training. Current step is %d.",
+                    self._wait_until_step,
+                    step,
+                )
                 said = step
             self._pause.wait(_WAIT_S)
         self._started = True

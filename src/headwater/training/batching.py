@@ -99,8 +99,11 @@ class _Batcher:
                 store = names[place]
                 add = apply(
                     "AddManySparseToTensorsMap" if self._many else "AddSparseToTensorsMap",
-                    item.indices, item.values, item.dense_shape, shared_name=store.name if store else "",
-                )  # fmt: skip
+                    item.indices,
+                    item.values,
+                    item.dense_shape,
+                    shared_name=store.name if store else "",
+                )
                 if store is None:
                     names[place] = add
                     rank = item.dense_shape.shape.as_list()[0]
@@ -147,9 +150,16 @@ class _Batcher:
 
 
 def _in_order(
-    like: Any, batcher: _Batcher, batch_size: Any, threads: int, capacity: int, dynamic_pad: bool, smaller: bool,
-    shared_name: str | None, scope: str,
-) -> Any:  # fmt: skip
+    like: Any,
+    batcher: _Batcher,
+    batch_size: Any,
+    threads: int,
+    capacity: int,
+    dynamic_pad: bool,
+    smaller: bool,
+    shared_name: str | None,
+    scope: str,
+) -> Any:
     make = PaddingFIFOQueue if dynamic_pad else FIFOQueue
     queue = make(capacity, batcher.types, batcher.shapes, shared_name=shared_name)
     batcher.fill(queue, threads)
@@ -158,9 +168,17 @@ def _in_order(
 
 
 def _shuffled(
-    like: Any, batcher: _Batcher, batch_size: Any, threads: int, capacity: int, min_after_dequeue: int,
-    seed: int | None, smaller: bool, shared_name: str | None, scope: str,
-) -> Any:  # fmt: skip
+    like: Any,
+    batcher: _Batcher,
+    batch_size: Any,
+    threads: int,
+    capacity: int,
+    min_after_dequeue: int,
+    seed: int | None,
+    smaller: bool,
+    shared_name: str | None,
+    scope: str,
+) -> Any:
     if capacity <= min_after_dequeue:
         raise ValueError(f"capacity {capacity} must be bigger than min_after_dequeue {min_after_dequeue}.")
     queue = RandomShuffleQueue(
@@ -174,16 +192,23 @@ def _shuffled(
 
 
 def batch(
-    tensors: Any, batch_size: Any, num_threads: int = 1, capacity: int = 32, enqueue_many: bool = False,
-    shapes: Any = None, dynamic_pad: bool = False, allow_smaller_final_batch: bool = False,
-    shared_name: str | None = None, name: str | None = None,
-) -> Any:  # fmt: skip
+    tensors: Any,
+    batch_size: Any,
+    num_threads: int = 1,
+    capacity: int = 32,
+    enqueue_many: bool = False,
+    shapes: Any = None,
+    dynamic_pad: bool = False,
+    allow_smaller_final_batch: bool = False,
+    shared_name: str | None = None,
+    name: str | None = None,
+) -> Any:
     """Batches of what ``tensors`` give, in order.
 
     Args:
       tensors: a list or dictionary of tensors and sparse tensors, the components of an element.
       batch_size: elements in a batch.
-      num_threads: so many threads fill the queue; with more than one the order is open.
+      num_threads: number of threads that fill the queue; with more than one the order is open.
       capacity: of the queue, in elements.
       enqueue_many: the tensors have a row for each of several elements.
       shapes: of the components, where they do not say it.
@@ -198,110 +223,229 @@ def batch(
       ValueError: no tensors, or shapes that are not known and not ``dynamic_pad``.
     """
     return maybe_batch(
-        tensors, True, batch_size, num_threads, capacity, enqueue_many, shapes, dynamic_pad,
-        allow_smaller_final_batch, shared_name, name,
-    )  # fmt: skip
+        tensors,
+        True,
+        batch_size,
+        num_threads,
+        capacity,
+        enqueue_many,
+        shapes,
+        dynamic_pad,
+        allow_smaller_final_batch,
+        shared_name,
+        name,
+    )
 
 
 def maybe_batch(
-    tensors: Any, keep_input: Any, batch_size: Any, num_threads: int = 1, capacity: int = 32,
-    enqueue_many: bool = False, shapes: Any = None, dynamic_pad: bool = False,
-    allow_smaller_final_batch: bool = False, shared_name: str | None = None, name: str | None = None,
-) -> Any:  # fmt: skip
+    tensors: Any,
+    keep_input: Any,
+    batch_size: Any,
+    num_threads: int = 1,
+    capacity: int = 32,
+    enqueue_many: bool = False,
+    shapes: Any = None,
+    dynamic_pad: bool = False,
+    allow_smaller_final_batch: bool = False,
+    shared_name: str | None = None,
+    name: str | None = None,
+) -> Any:
     """`batch` of the elements for which ``keep_input`` is true; with ``enqueue_many`` it may have a value for each."""
     elements = _listed(tensors)
     with name_scope(name, "batch", [*elements, keep_input]) as scope:
         batcher = _Batcher([elements], keep_input, enqueue_many, shapes)
         return _in_order(
-            tensors, batcher, batch_size, num_threads, capacity, dynamic_pad, allow_smaller_final_batch,
-            shared_name, scope,
-        )  # fmt: skip
+            tensors,
+            batcher,
+            batch_size,
+            num_threads,
+            capacity,
+            dynamic_pad,
+            allow_smaller_final_batch,
+            shared_name,
+            scope,
+        )
 
 
 def batch_join(
-    tensors_list: Sequence[Any], batch_size: Any, capacity: int = 32, enqueue_many: bool = False, shapes: Any = None,
-    dynamic_pad: bool = False, allow_smaller_final_batch: bool = False, shared_name: str | None = None,
+    tensors_list: Sequence[Any],
+    batch_size: Any,
+    capacity: int = 32,
+    enqueue_many: bool = False,
+    shapes: Any = None,
+    dynamic_pad: bool = False,
+    allow_smaller_final_batch: bool = False,
+    shared_name: str | None = None,
     name: str | None = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """`batch` of several lists or dictionaries of tensors, each filled in by a thread of its own."""
     return maybe_batch_join(
-        tensors_list, True, batch_size, capacity, enqueue_many, shapes, dynamic_pad, allow_smaller_final_batch,
-        shared_name, name,
-    )  # fmt: skip
+        tensors_list,
+        True,
+        batch_size,
+        capacity,
+        enqueue_many,
+        shapes,
+        dynamic_pad,
+        allow_smaller_final_batch,
+        shared_name,
+        name,
+    )
 
 
 def maybe_batch_join(
-    tensors_list: Sequence[Any], keep_input: Any, batch_size: Any, capacity: int = 32, enqueue_many: bool = False,
-    shapes: Any = None, dynamic_pad: bool = False, allow_smaller_final_batch: bool = False,
-    shared_name: str | None = None, name: str | None = None,
-) -> Any:  # fmt: skip
+    tensors_list: Sequence[Any],
+    keep_input: Any,
+    batch_size: Any,
+    capacity: int = 32,
+    enqueue_many: bool = False,
+    shapes: Any = None,
+    dynamic_pad: bool = False,
+    allow_smaller_final_batch: bool = False,
+    shared_name: str | None = None,
+    name: str | None = None,
+) -> Any:
     """`batch_join` of the elements for which ``keep_input`` is true."""
     elements = [_listed(tensors) for tensors in tensors_list]
     with name_scope(name, "batch_join", [t for element in elements for t in element]) as scope:
         batcher = _Batcher(elements, keep_input, enqueue_many, shapes)
         return _in_order(
-            tensors_list[0], batcher, batch_size, 1, capacity, dynamic_pad, allow_smaller_final_batch, shared_name,
+            tensors_list[0],
+            batcher,
+            batch_size,
+            1,
+            capacity,
+            dynamic_pad,
+            allow_smaller_final_batch,
+            shared_name,
             scope,
-        )  # fmt: skip
+        )
 
 
 def shuffle_batch(
-    tensors: Any, batch_size: Any, capacity: int, min_after_dequeue: int, num_threads: int = 1,
-    seed: int | None = None, enqueue_many: bool = False, shapes: Any = None, allow_smaller_final_batch: bool = False,
-    shared_name: str | None = None, name: str | None = None,
-) -> Any:  # fmt: skip
+    tensors: Any,
+    batch_size: Any,
+    capacity: int,
+    min_after_dequeue: int,
+    num_threads: int = 1,
+    seed: int | None = None,
+    enqueue_many: bool = False,
+    shapes: Any = None,
+    allow_smaller_final_batch: bool = False,
+    shared_name: str | None = None,
+    name: str | None = None,
+) -> Any:
     """Batches of what ``tensors`` give, in random order; see `batch`.
 
     Args:
-      min_after_dequeue: so many elements stay in the queue, to choose from.
+      min_after_dequeue: minimum number of elements that stay in the queue, to choose from.
       seed: of the order.
 
     Raises:
       ValueError: ``capacity`` is not above ``min_after_dequeue``.
     """
     return maybe_shuffle_batch(
-        tensors, batch_size, capacity, min_after_dequeue, True, num_threads, seed, enqueue_many, shapes,
-        allow_smaller_final_batch, shared_name, name,
-    )  # fmt: skip
+        tensors,
+        batch_size,
+        capacity,
+        min_after_dequeue,
+        True,
+        num_threads,
+        seed,
+        enqueue_many,
+        shapes,
+        allow_smaller_final_batch,
+        shared_name,
+        name,
+    )
 
 
 def maybe_shuffle_batch(
-    tensors: Any, batch_size: Any, capacity: int, min_after_dequeue: int, keep_input: Any, num_threads: int = 1,
-    seed: int | None = None, enqueue_many: bool = False, shapes: Any = None, allow_smaller_final_batch: bool = False,
-    shared_name: str | None = None, name: str | None = None,
-) -> Any:  # fmt: skip
+    tensors: Any,
+    batch_size: Any,
+    capacity: int,
+    min_after_dequeue: int,
+    keep_input: Any,
+    num_threads: int = 1,
+    seed: int | None = None,
+    enqueue_many: bool = False,
+    shapes: Any = None,
+    allow_smaller_final_batch: bool = False,
+    shared_name: str | None = None,
+    name: str | None = None,
+) -> Any:
     """`shuffle_batch` of the elements for which ``keep_input`` is true."""
     elements = _listed(tensors)
     with name_scope(name, "shuffle_batch", [*elements, keep_input]) as scope:
         batcher = _Batcher([elements], keep_input, enqueue_many, shapes)
         return _shuffled(
-            tensors, batcher, batch_size, num_threads, capacity, min_after_dequeue, seed, allow_smaller_final_batch,
-            shared_name, scope,
-        )  # fmt: skip
+            tensors,
+            batcher,
+            batch_size,
+            num_threads,
+            capacity,
+            min_after_dequeue,
+            seed,
+            allow_smaller_final_batch,
+            shared_name,
+            scope,
+        )
 
 
 def shuffle_batch_join(
-    tensors_list: Sequence[Any], batch_size: Any, capacity: int, min_after_dequeue: int, seed: int | None = None,
-    enqueue_many: bool = False, shapes: Any = None, allow_smaller_final_batch: bool = False,
-    shared_name: str | None = None, name: str | None = None,
-) -> Any:  # fmt: skip
+    tensors_list: Sequence[Any],
+    batch_size: Any,
+    capacity: int,
+    min_after_dequeue: int,
+    seed: int | None = None,
+    enqueue_many: bool = False,
+    shapes: Any = None,
+    allow_smaller_final_batch: bool = False,
+    shared_name: str | None = None,
+    name: str | None = None,
+) -> Any:
     """`shuffle_batch` of several lists or dictionaries of tensors, each filled in by a thread of its own."""
     return maybe_shuffle_batch_join(
-        tensors_list, batch_size, capacity, min_after_dequeue, True, seed, enqueue_many, shapes,
-        allow_smaller_final_batch, shared_name, name,
-    )  # fmt: skip
+        tensors_list,
+        batch_size,
+        capacity,
+        min_after_dequeue,
+        True,
+        seed,
+        enqueue_many,
+        shapes,
+        allow_smaller_final_batch,
+        shared_name,
+        name,
+    )
 
 
 def maybe_shuffle_batch_join(
-    tensors_list: Sequence[Any], batch_size: Any, capacity: int, min_after_dequeue: int, keep_input: Any,
-    seed: int | None = None, enqueue_many: bool = False, shapes: Any = None, allow_smaller_final_batch: bool = False,
-    shared_name: str | None = None, name: str | None = None,
-) -> Any:  # fmt: skip
+    tensors_list: Sequence[Any],
+    batch_size: Any,
+    capacity: int,
+    min_after_dequeue: int,
+    keep_input: Any,
+    seed: int | None = None,
+    enqueue_many: bool = False,
+    shapes: Any = None,
+    allow_smaller_final_batch: bool = False,
+    shared_name: str | None = None,
+    name: str | None = None,
+) -> Any:
     """`shuffle_batch_join` of the elements for which ``keep_input`` is true."""
     elements = [_listed(tensors) for tensors in tensors_list]
     with name_scope(name, "shuffle_batch_join", [t for element in elements for t in element]) as scope:
         batcher = _Batcher(elements, keep_input, enqueue_many, shapes)
         return _shuffled(
-            tensors_list[0], batcher, batch_size, 1, capacity, min_after_dequeue, seed, allow_smaller_final_batch,
-            shared_name, scope,
-        )  # fmt: skip
+            tensors_list[0],
+            batcher,
+            batch_size,
+            1,
+            capacity,
+            min_after_dequeue,
+            seed,
+            allow_smaller_final_batch,
+            shared_name,
+            scope,
+        )

@@ -172,9 +172,15 @@ class _Part:
     """
 
     def __init__(
-        self, *, opt: Optimizer, choice: Consistency, pairs: GradsAndVars, global_step: Any, name: str,
+        self,
+        *,
+        opt: Optimizer,
+        choice: Consistency,
+        pairs: GradsAndVars,
+        global_step: Any,
+        name: str,
         worker: str | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.opt = opt
         self.records: list[Any] = []
         self.local_inits: list[Operation] = []
@@ -221,7 +227,7 @@ class _Part:
             with graph.name_scope(None):
                 update = self.opt.apply_gradients(gathering.means, self._global_step)
             with graph.control_dependencies([update]):
-                counted = self._count(record, record.read_value())  # nobody else updates these variables
+                counted = self._count(record, record.read_value())  # only this replica updates these variables
             with graph.control_dependencies([counted]):
                 updated = graph.create_op("ConsistencyUpdated", [], self._attrs)
             # The gate lets workers go on only when no gradient of before is left: each that it counts has to be there.

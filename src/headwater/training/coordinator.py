@@ -75,7 +75,7 @@ class Coordinator:
         """Turns an error of the block into a request to stop."""
         try:
             yield
-        except BaseException as error:  # noqa: BLE001 - whatever ends a thread has to reach whoever joins it
+        except BaseException as error:  # noqa: BLE001 - an error that ends a thread has to reach the thread that joins it
             self.request_stop(error)
 
     def wait_for_stop(self, timeout: float | None = None) -> bool:

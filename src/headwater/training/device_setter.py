@@ -12,8 +12,16 @@ from headwater.dtypes import as_dtype
 from headwater.graph.operation import Operation
 from headwater.shapes import as_shape
 
-PS_OPS = ("AutoReloadVariable", "MutableHashTable", "MutableHashTableOfTensors", "MutableHashTableV2",
-          "MutableDenseHashTable", "VarHandleOp", "Variable", "VariableV2")  # fmt: skip
+PS_OPS = (
+    "AutoReloadVariable",
+    "MutableHashTable",
+    "MutableHashTableOfTensors",
+    "MutableHashTableV2",
+    "MutableDenseHashTable",
+    "VarHandleOp",
+    "Variable",
+    "VariableV2",
+)
 """Operation types that hold state and so belong on a ``ps`` task."""
 
 Strategy = Callable[[Operation], int]

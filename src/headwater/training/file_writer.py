@@ -20,7 +20,7 @@ from headwater.training.saving_attempts import SavingAttempts
 _logger: Final = logging.getLogger(__name__)
 
 _MAX_PENDING_BYTES: Final = 256 << 20
-"""Events that wait for a disk that does not take them; what comes on top is dropped rather than stop the training."""
+"""Maximum number of events that wait for a slow disk; further ones are dropped rather than stop the training."""
 
 
 class _BackgroundWriter:

@@ -56,9 +56,14 @@ class Gathering:
 
 
 def gather(
-    pairs: GradsAndVars, local_step: Any, required: Any, now: Callable[[], Tensor], *, renews: bool,
+    pairs: GradsAndVars,
+    local_step: Any,
+    required: Any,
+    now: Callable[[], Tensor],
+    *,
+    renews: bool,
     lives: Sequence[Tensor] = (),
-) -> Gathering:  # fmt: skip
+) -> Gathering:
     """Adds an accumulator to every task with variables, beside them, for all their gradients at once.
 
     Args:
@@ -89,8 +94,10 @@ def gather(
     for device, group in by_device.items():
         rows = [index for index, (grad, _) in enumerate(group) if isinstance(grad, IndexedSlices)]
         attrs: dict[str, Any] = {
-            "shared_name": f"{group[0][1].name}/gradients", "shapes": [var.shape for _, var in group], "rows": rows,
-        }  # fmt: skip
+            "shared_name": f"{group[0][1].name}/gradients",
+            "shapes": [var.shape for _, var in group],
+            "rows": rows,
+        }
         with graph.device(device):
             parts = [part for grad, _ in group for part in _parts(grad)]
             given.append(graph.create_op("GatherGradients", [convert_to_tensor(local_step), *parts], attrs))
@@ -128,7 +135,7 @@ def _parts(grad: Any) -> list[Tensor]:
 class UpdateRunner(QueueRunner):
     """Updates the variables again and again, until the session is closed.
 
-    Its threads wait for gradients that no replica will give any more once training ends. So nobody waits for them.
+    Its threads wait for gradients that no replica will give any more once training ends. So they are not waited for.
 
     Args:
       update: one update; waits for the gradients it is made of.

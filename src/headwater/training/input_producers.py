@@ -23,9 +23,12 @@ def match_filenames_once(pattern: Any, name: str | None = None) -> Variable:
     """The names of the files that match a pattern, as a local variable: they are looked for when it is initialised."""
     with name_scope(name, "matching_filenames", [pattern]) as scope:
         return Variable(
-            name=scope, initial_value=readers.matching_files(pattern), trainable=False, validate_shape=False,
+            name=scope,
+            initial_value=readers.matching_files(pattern),
+            trainable=False,
+            validate_shape=False,
             collections=[GraphKeys.LOCAL_VARIABLES],
-        )  # fmt: skip
+        )
 
 
 def limit_epochs(tensor: Any, num_epochs: int | None = None, name: str | None = None) -> Any:
@@ -51,10 +54,17 @@ def limit_epochs(tensor: Any, num_epochs: int | None = None, name: str | None = 
 
 
 def input_producer(
-    input_tensor: Any, element_shape: Any = None, num_epochs: int | None = None, shuffle: bool = True,
-    seed: int | None = None, capacity: int = 32, shared_name: str | None = None, summary_name: str | None = None,
-    name: str | None = None, cancel_op: Any = None,
-) -> FIFOQueue:  # fmt: skip
+    input_tensor: Any,
+    element_shape: Any = None,
+    num_epochs: int | None = None,
+    shuffle: bool = True,
+    seed: int | None = None,
+    capacity: int = 32,
+    shared_name: str | None = None,
+    summary_name: str | None = None,
+    name: str | None = None,
+    cancel_op: Any = None,
+) -> FIFOQueue:
     """A queue of the rows of a tensor, and a queue runner that fills it.
 
     Args:
@@ -89,9 +99,15 @@ def input_producer(
 
 
 def string_input_producer(
-    string_tensor: Any, num_epochs: int | None = None, shuffle: bool = True, seed: int | None = None,
-    capacity: int = 32, shared_name: str | None = None, name: str | None = None, cancel_op: Any = None,
-) -> FIFOQueue:  # fmt: skip
+    string_tensor: Any,
+    num_epochs: int | None = None,
+    shuffle: bool = True,
+    seed: int | None = None,
+    capacity: int = 32,
+    shared_name: str | None = None,
+    name: str | None = None,
+    cancel_op: Any = None,
+) -> FIFOQueue:
     """A queue of strings, mostly names of files; see `input_producer`.
 
     Raises:
@@ -105,27 +121,52 @@ def string_input_producer(
         with get_default_graph().control_dependencies([checks.Assert(math.greater(arrays.size(strings), 0), [empty])]):
             strings = arrays.identity(strings)
         return input_producer(
-            strings, element_shape=[], num_epochs=num_epochs, shuffle=shuffle, seed=seed, capacity=capacity,
-            shared_name=shared_name, name=scope, summary_name=f"fraction_of_{capacity}_full", cancel_op=cancel_op,
-        )  # fmt: skip
+            strings,
+            element_shape=[],
+            num_epochs=num_epochs,
+            shuffle=shuffle,
+            seed=seed,
+            capacity=capacity,
+            shared_name=shared_name,
+            name=scope,
+            summary_name=f"fraction_of_{capacity}_full",
+            cancel_op=cancel_op,
+        )
 
 
 def range_input_producer(
-    limit: Any, num_epochs: int | None = None, shuffle: bool = True, seed: int | None = None, capacity: int = 32,
-    shared_name: str | None = None, name: str | None = None,
-) -> FIFOQueue:  # fmt: skip
+    limit: Any,
+    num_epochs: int | None = None,
+    shuffle: bool = True,
+    seed: int | None = None,
+    capacity: int = 32,
+    shared_name: str | None = None,
+    name: str | None = None,
+) -> FIFOQueue:
     """A queue of the integers below ``limit``; see `input_producer`."""
     with name_scope(name, "input_producer", [limit]) as scope:
         return input_producer(
-            arrays.range(limit), [], num_epochs, shuffle, seed, capacity, shared_name,
-            f"fraction_of_{capacity}_full", scope,
-        )  # fmt: skip
+            arrays.range(limit),
+            [],
+            num_epochs,
+            shuffle,
+            seed,
+            capacity,
+            shared_name,
+            f"fraction_of_{capacity}_full",
+            scope,
+        )
 
 
 def slice_input_producer(
-    tensor_list: Sequence[Any], num_epochs: int | None = None, shuffle: bool = True, seed: int | None = None,
-    capacity: int = 32, shared_name: str | None = None, name: str | None = None,
-) -> list[Tensor]:  # fmt: skip
+    tensor_list: Sequence[Any],
+    num_epochs: int | None = None,
+    shuffle: bool = True,
+    seed: int | None = None,
+    capacity: int = 32,
+    shared_name: str | None = None,
+    name: str | None = None,
+) -> list[Tensor]:
     """One row of each of several tensors, the same one of all; see `input_producer` for the order.
 
     Raises:

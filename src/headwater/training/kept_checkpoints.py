@@ -15,7 +15,7 @@ class KeptCheckpoints:
 
     Args:
       max_to_keep: how many to keep; 0: all, without knowing them.
-      keep_every_n_hours: besides, one of every so many hours is kept for good.
+      keep_every_n_hours: besides, one in each interval of this number of hours is kept for good.
       clock: gives seconds since 1970, which only grow.
     """
 

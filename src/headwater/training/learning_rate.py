@@ -25,9 +25,13 @@ def _start(learning_rate: Any, global_step: Any, function: str) -> tuple[Tensor,
 
 
 def exponential_decay(
-    learning_rate: Any, global_step: Any, decay_steps: Any, decay_rate: Any, staircase: bool = False,
+    learning_rate: Any,
+    global_step: Any,
+    decay_steps: Any,
+    decay_rate: Any,
+    staircase: bool = False,
     name: str | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """η₀ · ``decay_rate`` ^ (t / T), with t / T rounded down if ``staircase``."""
     with name_scope(name, "ExponentialDecay", [learning_rate, global_step]) as scope:
         rate, step = _start(learning_rate, global_step, "exponential_decay")
@@ -38,9 +42,13 @@ def exponential_decay(
 
 
 def natural_exp_decay(
-    learning_rate: Any, global_step: Any, decay_steps: Any, decay_rate: Any, staircase: bool = False,
+    learning_rate: Any,
+    global_step: Any,
+    decay_steps: Any,
+    decay_rate: Any,
+    staircase: bool = False,
     name: str | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """η₀ · exp(−``decay_rate`` · t / T), with t / T rounded down if ``staircase``."""
     with name_scope(name, "NaturalExpDecay", [learning_rate, global_step]) as scope:
         rate, step = _start(learning_rate, global_step, "natural_exp_decay")
@@ -51,9 +59,13 @@ def natural_exp_decay(
 
 
 def inverse_time_decay(
-    learning_rate: Any, global_step: Any, decay_steps: Any, decay_rate: Any, staircase: bool = False,
+    learning_rate: Any,
+    global_step: Any,
+    decay_steps: Any,
+    decay_rate: Any,
+    staircase: bool = False,
     name: str | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """η₀ / (1 + ``decay_rate`` · t / T), with t / T rounded down if ``staircase``."""
     with name_scope(name, "InverseTimeDecay", [learning_rate, global_step]) as scope:
         rate, step = _start(learning_rate, global_step, "inverse_time_decay")
@@ -89,9 +101,14 @@ def piecewise_constant(x: Any, boundaries: Sequence[Any], values: Sequence[Any],
 
 
 def polynomial_decay(
-    learning_rate: Any, global_step: Any, decay_steps: Any, end_learning_rate: Any = 0.0001, power: Any = 1.0,
-    cycle: bool = False, name: str | None = None,
-) -> Tensor:  # fmt: skip
+    learning_rate: Any,
+    global_step: Any,
+    decay_steps: Any,
+    end_learning_rate: Any = 0.0001,
+    power: Any = 1.0,
+    cycle: bool = False,
+    name: str | None = None,
+) -> Tensor:
     """(η₀ − η₁) · (1 − min(t, T) / T) ^ ``power`` + η₁, with η₁ = ``end_learning_rate``.
 
     With ``cycle``, T is in place of its end the next multiple of it: the rate jumps up and falls again.
@@ -125,9 +142,14 @@ def _done(step: Any, decay_steps: Any, rate: Tensor) -> Any:
 
 
 def cosine_decay_restarts(
-    learning_rate: Any, global_step: Any, first_decay_steps: Any, t_mul: float = 2.0, m_mul: float = 1.0,
-    alpha: float = 0.0, name: str | None = None,
-) -> Tensor:  # fmt: skip
+    learning_rate: Any,
+    global_step: Any,
+    first_decay_steps: Any,
+    t_mul: float = 2.0,
+    m_mul: float = 1.0,
+    alpha: float = 0.0,
+    name: str | None = None,
+) -> Tensor:
     """`cosine_decay` again and again: every period ``t_mul`` times as long and ``m_mul`` times as high (SGDR)."""
     with name_scope(name, "SGDRDecay", [learning_rate, global_step]) as scope:
         rate, step = _start(learning_rate, global_step, "cosine decay restarts")
@@ -146,9 +168,14 @@ def cosine_decay_restarts(
 
 
 def linear_cosine_decay(
-    learning_rate: Any, global_step: Any, decay_steps: Any, num_periods: float = 0.5, alpha: float = 0.0,
-    beta: float = 0.001, name: str | None = None,
-) -> Tensor:  # fmt: skip
+    learning_rate: Any,
+    global_step: Any,
+    decay_steps: Any,
+    num_periods: float = 0.5,
+    alpha: float = 0.0,
+    beta: float = 0.001,
+    name: str | None = None,
+) -> Tensor:
     """η₀ · ((α + 1 − s) · ½ · (1 + cos(2π · ``num_periods`` · s)) + β), s = min(t, T) / T (Bello et al., 2017)."""
     with name_scope(name, "LinearCosineDecay", [learning_rate, global_step]) as scope:
         rate, step = _start(learning_rate, global_step, "linear cosine decay")
@@ -158,10 +185,16 @@ def linear_cosine_decay(
 
 
 def noisy_linear_cosine_decay(
-    learning_rate: Any, global_step: Any, decay_steps: Any, initial_variance: float = 1.0,
-    variance_decay: float = 0.55, num_periods: float = 0.5, alpha: float = 0.0, beta: float = 0.001,
+    learning_rate: Any,
+    global_step: Any,
+    decay_steps: Any,
+    initial_variance: float = 1.0,
+    variance_decay: float = 0.55,
+    num_periods: float = 0.5,
+    alpha: float = 0.0,
+    beta: float = 0.001,
     name: str | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """`linear_cosine_decay` with noise added to 1 − s.
 
     Its variance is ``initial_variance`` / (1 + t) ^ ``variance_decay``.

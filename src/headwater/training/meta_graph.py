@@ -27,14 +27,18 @@ FromProto = Callable[[Any, "str | None"], Any]
 _kinds: dict[str, tuple[type[Message], FromProto]] = {
     **dict.fromkeys(
         (
-            GraphKeys.GLOBAL_VARIABLES, GraphKeys.LOCAL_VARIABLES, GraphKeys.METRIC_VARIABLES,
-            GraphKeys.MODEL_VARIABLES, GraphKeys.TRAINABLE_VARIABLES, GraphKeys.MOVING_AVERAGE_VARIABLES,
+            GraphKeys.GLOBAL_VARIABLES,
+            GraphKeys.LOCAL_VARIABLES,
+            GraphKeys.METRIC_VARIABLES,
+            GraphKeys.MODEL_VARIABLES,
+            GraphKeys.TRAINABLE_VARIABLES,
+            GraphKeys.MOVING_AVERAGE_VARIABLES,
             GraphKeys.GLOBAL_STEP,
         ),
         (variable_pb2.VariableDef, Variable.from_proto),
     ),
     GraphKeys.QUEUE_RUNNERS: (QueueRunnerDef, QueueRunner.from_proto),
-}  # fmt: skip
+}
 
 
 def register_proto_function(

@@ -38,9 +38,15 @@ class DataSet:
     """
 
     def __init__(
-        self, images: Any, labels: Any, fake_data: bool = False, one_hot: bool = False, dtype: Any = float32,
-        reshape: bool = True, seed: int | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        images: Any,
+        labels: Any,
+        fake_data: bool = False,
+        one_hot: bool = False,
+        dtype: Any = float32,
+        reshape: bool = True,
+        seed: int | None = None,
+    ) -> None:
         wanted = as_dtype(dtype).base_dtype
         if wanted not in (uint8, float32):
             raise TypeError(f"Invalid image dtype {wanted!r}, expected uint8 or float32")
@@ -140,17 +146,23 @@ def _read(part: str, folder: str | None, source_url: str | None) -> tuple[Any, A
 
 
 def read_data_sets(
-    train_dir: str, fake_data: bool = False, one_hot: bool = False, dtype: Any = float32, reshape: bool = True,
-    validation_size: int = 5000, seed: int | None = None, source_url: str = SOURCE_URL,
-) -> Datasets:  # fmt: skip
+    train_dir: str,
+    fake_data: bool = False,
+    one_hot: bool = False,
+    dtype: Any = float32,
+    reshape: bool = True,
+    validation_size: int = 5000,
+    seed: int | None = None,
+    source_url: str = SOURCE_URL,
+) -> Datasets:
     """MNIST for training, validation and test; `headwater.io.sample_files.find_file` says where from.
 
     Args:
-      train_dir: a folder to look in, and to save what comes from the network in.
+      train_dir: a folder to look in, and to save downloads in.
       fake_data: no data at all; see `DataSet`.
       one_hot: labels as vectors of 0 and 1.
       dtype, reshape, seed: as for `DataSet`.
-      validation_size: so many of the training examples, the first ones, are for validation.
+      validation_size: number of training examples, the first ones, that are for validation.
       source_url: address of the folder with the files.
 
     Raises:
@@ -165,9 +177,7 @@ def read_data_sets(
     if one_hot:
         labels, test_labels = _one_hot(labels), _one_hot(test_labels)
     if not 0 <= validation_size <= len(images):
-        raise ValueError(
-            f"Validation size should be between 0 and {len(images)}. Received: {validation_size}."
-        )  # fmt: skip
+        raise ValueError(f"Validation size should be between 0 and {len(images)}. Received: {validation_size}.")
     options: dict[str, Any] = {"dtype": dtype, "reshape": reshape, "seed": seed}
     return Datasets(
         train=DataSet(images[validation_size:], labels[validation_size:], **options),

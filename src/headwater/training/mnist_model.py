@@ -27,7 +27,7 @@ def _layer(scope: str, inputs: Any, units_in: int, units: int) -> Tensor:
 
 
 def inference(images: Any, hidden1_units: int, hidden2_units: int) -> Tensor:
-    """Logits (batch, 10) of images (batch, 784), by way of two hidden layers of so many units."""
+    """Logits (batch, 10) of images (batch, 784), by way of two hidden layers with these numbers of units."""
     hidden1 = nn.relu(_layer("hidden1", images, IMAGE_PIXELS, hidden1_units))
     hidden2 = nn.relu(_layer("hidden2", hidden1, hidden1_units, hidden2_units))
     return _layer("softmax_linear", hidden2, hidden2_units, NUM_CLASSES)

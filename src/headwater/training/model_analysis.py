@@ -23,18 +23,34 @@ from headwater.variables.variables import Variable
 
 ROOT: Final = "_TFProfRoot"
 _DEFAULTS: Final[Mapping[str, Any]] = {
-    "max_depth": 10000, "min_bytes": 0, "min_micros": 0, "min_params": 0, "min_float_ops": 0, "order_by": "name",
-    "account_type_regexes": [".*"], "start_name_regexes": [".*"], "trim_name_regexes": [],
-    "show_name_regexes": [".*"], "hide_name_regexes": [], "account_displayed_op_only": False,
-    "select": ["params"], "output": "stdout", "dump_to_file": "",
-}  # fmt: skip
+    "max_depth": 10000,
+    "min_bytes": 0,
+    "min_micros": 0,
+    "min_params": 0,
+    "min_float_ops": 0,
+    "order_by": "name",
+    "account_type_regexes": [".*"],
+    "start_name_regexes": [".*"],
+    "trim_name_regexes": [],
+    "show_name_regexes": [".*"],
+    "hide_name_regexes": [],
+    "account_displayed_op_only": False,
+    "select": ["params"],
+    "output": "stdout",
+    "dump_to_file": "",
+}
 TRAINABLE_VARS_PARAMS_STAT_OPTIONS: Final[dict[str, Any]] = {
-    **_DEFAULTS, "account_type_regexes": ["_trainable_variables"], "account_displayed_op_only": True,
-}  # fmt: skip
+    **_DEFAULTS,
+    "account_type_regexes": ["_trainable_variables"],
+    "account_displayed_op_only": True,
+}
 FLOAT_OPS_OPTIONS: Final[dict[str, Any]] = {
-    **_DEFAULTS, "min_float_ops": 1, "order_by": "float_ops", "account_displayed_op_only": True,
+    **_DEFAULTS,
+    "min_float_ops": 1,
+    "order_by": "float_ops",
+    "account_displayed_op_only": True,
     "select": ["float_ops"],
-}  # fmt: skip
+}
 _SELECTABLE: Final = ("params", "float_ops")
 
 
@@ -63,9 +79,12 @@ class GraphNode:
 
 
 def print_model_analysis(
-    graph: Graph, run_meta: Any = None, op_log: Any = None, tfprof_cmd: str = "scope",
+    graph: Graph,
+    run_meta: Any = None,
+    op_log: Any = None,
+    tfprof_cmd: str = "scope",
     tfprof_options: Mapping[str, Any] = _DEFAULTS,
-) -> GraphNode:  # fmt: skip
+) -> GraphNode:
     """Writes how many parameters the graph has, or how many operations on floats, and returns the same.
 
     Args:
@@ -88,8 +107,16 @@ def print_model_analysis(
         raise ValueError(f"select may name {' and '.join(_SELECTABLE)}, not {', '.join(unknown)}")
     root = _tree(graph)
     shown = _shown(root, options, 0)
-    _write("\n".join(["node name | " + ", ".join(_HEADERS[name] for name in options["select"]),
-                      *_lines(shown, options["select"], 0)]) + "\n", options)  # fmt: skip
+    _write(
+        "\n".join(
+            [
+                "node name | " + ", ".join(_HEADERS[name] for name in options["select"]),
+                *_lines(shown, options["select"], 0),
+            ]
+        )
+        + "\n",
+        options,
+    )
     return shown
 
 
@@ -106,8 +133,11 @@ def _tree(graph: Graph) -> GraphNode:
             node_of(name.rpartition("/")[0]).children.append(made)
         return found[name]
 
-    variables = {id(variable.op): variable for variable in graph.get_collection(GraphKeys.GLOBAL_VARIABLES)
-                 if isinstance(variable, Variable)}  # fmt: skip
+    variables = {
+        id(variable.op): variable
+        for variable in graph.get_collection(GraphKeys.GLOBAL_VARIABLES)
+        if isinstance(variable, Variable)
+    }
     trainable = {id(variable.op) for variable in graph.get_collection(GraphKeys.TRAINABLE_VARIABLES)}
     for op in graph.get_operations():
         node = node_of(op.name)
@@ -130,9 +160,13 @@ def _shown(node: GraphNode, options: Mapping[str, Any], depth: int) -> GraphNode
     types: set[str] = node._types  # pyright: ignore[reportPrivateUsage]
     counts = node.name == ROOT or any(_matches(options["account_type_regexes"], kind) for kind in types)
     made = GraphNode(
-        name=node.name, parameters=node.parameters if counts else 0, float_ops=node.float_ops if counts else 0,
-        total_definition_count=1, _types=types, _shape=node._shape,  # pyright: ignore[reportPrivateUsage]
-    )  # fmt: skip
+        name=node.name,
+        parameters=node.parameters if counts else 0,
+        float_ops=node.float_ops if counts else 0,
+        total_definition_count=1,
+        _types=types,
+        _shape=node._shape,  # pyright: ignore[reportPrivateUsage]
+    )
     made.total_parameters, made.total_float_ops = made.parameters, made.float_ops
     for child in node.children:
         part = _shown(child, options, depth + 1)
@@ -142,9 +176,12 @@ def _shown(node: GraphNode, options: Mapping[str, Any], depth: int) -> GraphNode
         counted = any(_matches(options["account_type_regexes"], kind) for kind in child._types)  # pyright: ignore[reportPrivateUsage]
         trimmed = depth >= options["max_depth"] or _matches(options["trim_name_regexes"], child.name)
         visible = (
-            named and not trimmed and (counted or bool(part.children))
-            and part.parameters >= options["min_params"] and part.float_ops >= options["min_float_ops"]
-        )  # fmt: skip
+            named
+            and not trimmed
+            and (counted or bool(part.children))
+            and part.parameters >= options["min_params"]
+            and part.float_ops >= options["min_float_ops"]
+        )
         parts = [part] if visible else [] if trimmed else part.children
         made.children += parts
         made.total_definition_count += sum(each.total_definition_count for each in parts)
@@ -197,8 +234,28 @@ _COUNTS: Final[Mapping[str, Callable[[Any], int]]] = {
     **dict.fromkeys(("Conv2D", "Conv3D", "DepthwiseConv2dNative"), _convolution),
     **dict.fromkeys(("MaxPool", "AvgPool"), _pooling),
     **dict.fromkeys(
-        ("Add", "BiasAdd", "Equal", "Greater", "GreaterEqual", "Less", "LessEqual", "Log", "Maximum", "Minimum", "Mul",
-         "Neg", "NotEqual", "Pow", "RealDiv", "Reciprocal", "Square", "SquaredDifference", "Sub"), _outputs,
+        (
+            "Add",
+            "BiasAdd",
+            "Equal",
+            "Greater",
+            "GreaterEqual",
+            "Less",
+            "LessEqual",
+            "Log",
+            "Maximum",
+            "Minimum",
+            "Mul",
+            "Neg",
+            "NotEqual",
+            "Pow",
+            "RealDiv",
+            "Reciprocal",
+            "Square",
+            "SquaredDifference",
+            "Sub",
+        ),
+        _outputs,
     ),
     "Rsqrt": lambda op: 2 * _outputs(op),
     "Softmax": lambda op: 5 * _outputs(op),
@@ -210,7 +267,7 @@ _COUNTS: Final[Mapping[str, Callable[[Any], int]]] = {
     "AddN": lambda op: _outputs(op) * (len(op.inputs) - 1),
     "AssignAdd": _outputs,
     "AssignSub": _outputs,
-}  # fmt: skip
+}
 _LINEAR: Final = (_product, _convolution)
 
 
@@ -251,8 +308,9 @@ def _number(value: int) -> str:
 def _lines(node: GraphNode, select: Any, depth: int) -> Iterator[str]:
     parts: list[str] = []
     for name in select:
-        own, total = ((node.parameters, node.total_parameters) if name == "params"
-                      else (node.float_ops, node.total_float_ops))  # fmt: skip
+        own, total = (
+            (node.parameters, node.total_parameters) if name == "params" else (node.float_ops, node.total_float_ops)
+        )
         shape: str = f"{node._shape}, " if name == "params" and node._shape else ""  # pyright: ignore[reportPrivateUsage]
         unit = "params" if name == "params" else "flops"
         parts.append(f"{shape}{_number(own) if own else '--'}/{_number(total) if total else '--'} {unit}")

@@ -166,8 +166,10 @@ class _Monitored:
         """
         names = list(inspect.signature(step_fn).parameters)
         if names != ["step_context"]:
-            raise ValueError(f"`step_fn` may either have one `step_context` argument, or `self` and `step_context` "
-                             f"arguments if it's an instance method. Got {names} instead.")  # fmt: skip
+            raise ValueError(
+                f"`step_fn` may either have one `step_context` argument, or `self` and `step_context` "
+                f"arguments if it's an instance method. Got {names} instead."
+            )
 
         def step(context: StepContext) -> Any:
             return step_fn(StepContext(self._raw, context.run_with_hooks))  # another session may be there after a loss

@@ -207,9 +207,11 @@ class RecoverableSession(WrappedSession):
     """
 
     def __init__(
-        self, create: Callable[[], Any], give_up_after_s: float | None = None,
+        self,
+        create: Callable[[], Any],
+        give_up_after_s: float | None = None,
         clock: Callable[[], float] = time.monotonic,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._create = create
         self._give_up_after_s = Patience.from_environment().deadline_s if give_up_after_s is None else give_up_after_s
         self._clock = clock

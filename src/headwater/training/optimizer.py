@@ -278,9 +278,10 @@ class Optimizer:
     ) -> Any:
         """The slot of ``var``, made by ``initializer``; see `_get_or_make_slot`."""
         return self._slot(
-            var, slot_name,
+            var,
+            slot_name,
             lambda: slot_creator.create_slot_with_initializer(var, initializer, shape, dtype, op_name),
-        )  # fmt: skip
+        )
 
     def _zeros_slot(self, var: Any, slot_name: str, op_name: str) -> Any:
         """The slot of ``var``, made of zeros; see `_get_or_make_slot`."""

@@ -1,4 +1,4 @@
-"""Training as whoever started this process sees it. Where nobody listens (no launcher), nothing is reported."""
+"""Training as the launcher of this process sees it. Without a launcher nothing is reported."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _lock = threading.Lock()
 
 
 def progress_reporter() -> ProgressReporter:
-    """This process's reporter; it reports to nobody where no launcher listens, or no task is named."""
+    """This process's reporter; it drops reports where no launcher listens, or no task is named."""
     global _reporter
     with _lock:
         if _reporter is None:
@@ -34,9 +34,9 @@ def progress_reporter() -> ProgressReporter:
 
 
 def report(*, step: int | None = None, loss: float | None = None, **metrics: float) -> None:
-    """Tells whoever started this process how far its training is: the platform, or ``headwater run``.
+    """Tells the launcher of this process (the platform, or ``headwater run``) how far its training is.
 
-    It never waits, and tells nobody where nobody listens. A few reports a second are enough::
+    It never waits, and without a launcher it does nothing. A few reports a second are enough::
 
         headwater.report(step=step, loss=loss, accuracy=accuracy)
 

@@ -17,11 +17,11 @@ from headwater.training.coordinator import Coordinator
 
 _logger: Final = logging.getLogger(__name__)
 _BLOCK: Final = 256
-"""At most so many runs are asked for at once; more are hardly faster."""
+"""Maximum number of runs that are asked for at once; more are hardly faster."""
 
 
 def repeated(sess: Any, op: Any) -> Callable[[], Any]:
-    """A function that runs ``op``, once or many times, for whoever calls it again and again."""
+    """A function that runs ``op``, once or many times, for a thread that calls it again and again."""
     return sess.make_repeated(op, _BLOCK) if isinstance(sess, BaseSession) else sess.make_callable(op)
 
 

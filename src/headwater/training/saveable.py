@@ -114,8 +114,10 @@ def saveables_of(var_list: Any) -> list[SaveableObject]:
     result: list[SaveableObject] = []
     for name in sorted(named):
         if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise TypeError(f"names_to_saveables must be a dict mapping string names to checkpointable operations. "
-                            f"Name is not a string: {name}")  # fmt: skip
+            raise TypeError(
+                f"names_to_saveables must be a dict mapping string names to checkpointable operations. "
+                f"Name is not a string: {name}"
+            )
         for saveable in _saveables(name, named[name]):
             if saveable.op in seen:
                 raise ValueError(f"The same saveable will be restored with two names: {saveable.name}")

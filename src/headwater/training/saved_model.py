@@ -136,10 +136,18 @@ class SavedModelBuilder:
         self._graphs: list[Any] = []
 
     def add_meta_graph_and_variables(
-        self, sess: Any, tags: Sequence[str], signature_def_map: Any = None, assets_collection: Any = None,
-        legacy_init_op: Any = None, clear_devices: bool = False, main_op: Any = None,
-        strip_default_attrs: bool = False, saver: Any = None, assets_list: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        sess: Any,
+        tags: Sequence[str],
+        signature_def_map: Any = None,
+        assets_collection: Any = None,
+        legacy_init_op: Any = None,
+        clear_devices: bool = False,
+        main_op: Any = None,
+        strip_default_attrs: bool = False,
+        saver: Any = None,
+        assets_list: Any = None,
+    ) -> None:
         """Adds the default graph, with the values that its variables have in ``sess``.
 
         Args:
@@ -165,10 +173,17 @@ class SavedModelBuilder:
         self._add(tags, signature_def_map, main_op or legacy_init_op, clear_devices, saver)
 
     def add_meta_graph(
-        self, tags: Sequence[str], signature_def_map: Any = None, assets_collection: Any = None,
-        legacy_init_op: Any = None, clear_devices: bool = False, main_op: Any = None,
-        strip_default_attrs: bool = False, saver: Any = None, assets_list: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        tags: Sequence[str],
+        signature_def_map: Any = None,
+        assets_collection: Any = None,
+        legacy_init_op: Any = None,
+        clear_devices: bool = False,
+        main_op: Any = None,
+        strip_default_attrs: bool = False,
+        saver: Any = None,
+        assets_list: Any = None,
+    ) -> None:
         """Adds the default graph for the values that are there. See `add_meta_graph_and_variables`.
 
         Raises:
@@ -228,9 +243,13 @@ def simple_save(
         tables = session.graph.get_collection(GraphKeys.TABLE_INITIALIZERS)
         init = legacy_init_op or (group(*tables) if tables else no_op("saved_model_init"))
         builder.add_meta_graph_and_variables(
-            session, [SERVING], signatures, session.graph.get_collection(GraphKeys.ASSET_FILEPATHS), main_op=init,
+            session,
+            [SERVING],
+            signatures,
+            session.graph.get_collection(GraphKeys.ASSET_FILEPATHS),
+            main_op=init,
             clear_devices=True,
-        )  # fmt: skip
+        )
     builder.save()
 
 

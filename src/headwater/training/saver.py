@@ -46,7 +46,7 @@ class Saver:
       sharded: every device writes the variables it holds, in a file of its own; the paths must be in a folder that all
         tasks share. Otherwise one task writes, and reads, all.
       max_to_keep: how many checkpoints to keep; 0 or None: all.
-      keep_checkpoint_every_n_hours: besides, one of every so many hours is kept for good.
+      keep_checkpoint_every_n_hours: besides, one in each interval of this number of hours is kept for good.
       name: name scope of the operations it adds; ``save`` when None.
       restore_sequentially: restore one variable after the other, which needs less memory.
       saver_def: a ``SaverDef`` of operations that are in the graph already.
@@ -86,8 +86,10 @@ class Saver:
     ) -> None:
         del builder, write_version
         if defer_build and var_list is not None:
-            raise ValueError("If `var_list` is provided then build cannot be deferred. Either set defer_build=False or "
-                             "var_list=None.")  # fmt: skip
+            raise ValueError(
+                "If `var_list` is provided then build cannot be deferred. Either set defer_build=False or "
+                "var_list=None."
+            )
         self._var_list = var_list
         self._reshape = reshape
         self._sharded = sharded
@@ -313,14 +315,18 @@ class Saver:
             sess.run(saver.restore_op_name, {saver.filename_tensor_name: path})
         except NotFoundError as error:
             raise NotFoundError(
-                error.node_def, error.op, "Restoring from checkpoint failed. This is most likely due to a Variable "
-                f"name or other graph key that is missing from the checkpoint: {error.message}"
-            ) from error  # fmt: skip
+                error.node_def,
+                error.op,
+                "Restoring from checkpoint failed. This is most likely due to a Variable "
+                f"name or other graph key that is missing from the checkpoint: {error.message}",
+            ) from error
         except InvalidArgumentError as error:
             raise InvalidArgumentError(
-                error.node_def, error.op, "Restoring from checkpoint failed. This is most likely due to a mismatch "
-                f"between the current graph and the graph from the checkpoint: {error.message}"
-            ) from error  # fmt: skip
+                error.node_def,
+                error.op,
+                "Restoring from checkpoint failed. This is most likely due to a mismatch "
+                f"between the current graph and the graph from the checkpoint: {error.message}",
+            ) from error
 
     # Which checkpoints there are --------------------------------------------------------------------------------
 

@@ -43,7 +43,7 @@ class CheckpointSaverListener:
 
 
 class CheckpointSaverHook(SessionRunHook):
-    """Saves a checkpoint at the begin, every so many seconds or steps, at the end, and when SIGTERM comes.
+    """Saves a checkpoint at the begin, at an interval of seconds or steps, at the end, and when SIGTERM comes.
 
     Where the disk is full, training goes on, and saving is tried again (`headwater.training.saving_attempts`). At the
     end there is nothing that could go on: the error is raised.
@@ -238,7 +238,7 @@ class StepCounterHook(SessionRunHook):
 
 
 class SummarySaverHook(SessionRunHook):
-    """Records summaries every so many steps or seconds.
+    """Records summaries at an interval of steps or seconds.
 
     Args:
       save_steps: steps between.
@@ -314,7 +314,7 @@ class SummarySaverHook(SessionRunHook):
 
 
 class ProfilerHook(SessionRunHook):
-    """Traces a step every so many steps or seconds.
+    """Traces a step at an interval of steps or seconds.
 
     The files ``timeline-<step>.json`` show what every task did in the step, in the format of Chrome's trace viewer; the
     ``RunMetadata`` goes to the events of the folder, where TensorBoard's graph shows its times.

@@ -127,11 +127,17 @@ class Seals:
         self._config = config
         with graph.as_default():
             devices = [parse_device(variable.device) for variable in global_variables()]
-        self.tasks = sorted({
-            device._replace(device_type=None, device_index=None, replica=None).name()
-            for device in devices
-            if device.job is not None
-        }) if master else []  # fmt: skip
+        self.tasks = (
+            sorted(
+                {
+                    device._replace(device_type=None, device_index=None, replica=None).name()
+                    for device in devices
+                    if device.job is not None
+                }
+            )
+            if master
+            else []
+        )
 
     def read(self) -> dict[str, Seal | None]:
         """The seal on each task."""

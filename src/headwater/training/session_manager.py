@@ -150,7 +150,7 @@ class SessionManager:
         return sess, True
 
     def rejoin_session(self, master: str, config: Any = None) -> Any:
-        """A session whose model is ready as it is, without anybody's doing; None where it is not.
+        """A session whose model is ready as it is, without initialisation; None where it is not.
 
         Args:
           master: the target of the master.
@@ -281,8 +281,9 @@ class SessionManager:
             _logger.warning(
                 "The parameter servers still have the state of this training%s: it goes on from there "
                 "(with %s=always the chief restores the newest checkpoint instead)",
-                "" if step is None else f", at step {step}", RESTORE,
-            )  # fmt: skip
+                "" if step is None else f", at step {step}",
+                RESTORE,
+            )
             return True
         if decision.reason:
             _logger.warning("The model is restored or initialised anew: %s", decision.reason)
@@ -310,7 +311,7 @@ class SessionManager:
         return _are_names(found) and held.isdisjoint(name.decode() for name in found.ravel())
 
     def _step(self, sess: Any) -> int | None:
-        """The global step; None where nobody counts, or the variable has no value."""
+        """The global step; None without a global step, or where it has no value."""
         if self._global_step is None:
             return None
         try:
@@ -323,8 +324,11 @@ class SessionManager:
         if before is not None and after is not None and after < before:
             _logger.warning(
                 "Restored step %d from %s; the parameter servers were at step %d: %d steps are lost",
-                after, path, before, before - after,
-            )  # fmt: skip
+                after,
+                path,
+                before,
+                before - after,
+            )
 
     def _checkpoint_in(self, folder: str, max_wait_secs: float) -> Any:
         deadline = time.monotonic() + max_wait_secs

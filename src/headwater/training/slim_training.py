@@ -36,14 +36,30 @@ def train_step(sess: Any, train_op: Any, global_step: Any, train_step_kwargs: Ma
 
 
 def train(
-    train_op: Any, logdir: str | None, train_step_fn: Callable[..., Any] = train_step,
-    train_step_kwargs: Any = _USE_DEFAULT, log_every_n_steps: int = 1, graph: Graph | None = None, master: str = "",
-    is_chief: bool = True, global_step: Any = None, number_of_steps: int | None = None, init_op: Any = _USE_DEFAULT,
-    init_feed_dict: Any = None, local_init_op: Any = _USE_DEFAULT, init_fn: Any = None, ready_op: Any = _USE_DEFAULT,
-    summary_op: Any = _USE_DEFAULT, save_summaries_secs: int = 600, summary_writer: Any = _USE_DEFAULT,
-    startup_delay_steps: int = 0, saver: Any = None, save_interval_secs: int = 600, sync_optimizer: Any = None,
+    train_op: Any,
+    logdir: str | None,
+    train_step_fn: Callable[..., Any] = train_step,
+    train_step_kwargs: Any = _USE_DEFAULT,
+    log_every_n_steps: int = 1,
+    graph: Graph | None = None,
+    master: str = "",
+    is_chief: bool = True,
+    global_step: Any = None,
+    number_of_steps: int | None = None,
+    init_op: Any = _USE_DEFAULT,
+    init_feed_dict: Any = None,
+    local_init_op: Any = _USE_DEFAULT,
+    init_fn: Any = None,
+    ready_op: Any = _USE_DEFAULT,
+    summary_op: Any = _USE_DEFAULT,
+    save_summaries_secs: int = 600,
+    summary_writer: Any = _USE_DEFAULT,
+    startup_delay_steps: int = 0,
+    saver: Any = None,
+    save_interval_secs: int = 600,
+    sync_optimizer: Any = None,
     session_config: Any = None,
-) -> float | None:  # fmt: skip
+) -> float | None:
     """Trains until ``number_of_steps``, with checkpoints and summaries in ``logdir``.
 
     Args:
@@ -54,7 +70,7 @@ def train(
       master, is_chief: of this task.
       init_op, init_feed_dict, local_init_op, init_fn, ready_op, summary_op, summary_writer, saver: see `Supervisor`.
       save_summaries_secs, save_interval_secs: seconds between summaries and between checkpoints.
-      startup_delay_steps: other tasks than the chief begin after so many steps.
+      startup_delay_steps: number of steps after which other tasks than the chief begin.
       sync_optimizer: a `SyncReplicasOptimizer`.
 
     Returns:
@@ -70,13 +86,18 @@ def train(
     graph = graph or get_default_graph()
     with graph.as_default():
         step = get_or_create_global_step() if global_step is None else global_step
-        kwargs = train_step_kwargs if train_step_kwargs is not _USE_DEFAULT else _step_kwargs(
-            step, number_of_steps, log_every_n_steps
-        )  # fmt: skip
+        kwargs = (
+            train_step_kwargs
+            if train_step_kwargs is not _USE_DEFAULT
+            else _step_kwargs(step, number_of_steps, log_every_n_steps)
+        )
         options = {
-            "init_op": init_op, "local_init_op": local_init_op, "ready_op": ready_op, "summary_op": summary_op,
+            "init_op": init_op,
+            "local_init_op": local_init_op,
+            "ready_op": ready_op,
+            "summary_op": summary_op,
             "summary_writer": summary_writer,
-        }  # fmt: skip
+        }
         given = {key: value for key, value in options.items() if value is not _USE_DEFAULT}
         if sync_optimizer is not None:
             sync_init = sync_optimizer.get_init_tokens_op() if is_chief else None
@@ -88,10 +109,17 @@ def train(
         else:
             sync_init = queue_runner = None
         supervisor = Supervisor(
-            graph=graph, is_chief=is_chief, logdir=logdir, init_feed_dict=init_feed_dict, init_fn=init_fn,
-            global_step=step, saver=saver or _saver(graph), save_summaries_secs=save_summaries_secs,
-            save_model_secs=save_interval_secs, **given,
-        )  # fmt: skip
+            graph=graph,
+            is_chief=is_chief,
+            logdir=logdir,
+            init_feed_dict=init_feed_dict,
+            init_fn=init_fn,
+            global_step=step,
+            saver=saver or _saver(graph),
+            save_summaries_secs=save_summaries_secs,
+            save_model_secs=save_interval_secs,
+            **given,
+        )
     loss: float | None = None
     with supervisor.managed_session(master, config=session_config) as session:
         if is_chief and queue_runner is not None:

@@ -1,4 +1,4 @@
-"""When a hook is due: every so many steps, or every so many seconds."""
+"""When a hook is due: at an interval of steps, or of seconds."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 class SecondOrStepTimer:
-    """Due at the first step, and then every so many seconds or steps.
+    """Due at the first step, and then at an interval of seconds or steps.
 
     Args:
       every_secs: seconds between.

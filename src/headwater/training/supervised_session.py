@@ -1,4 +1,4 @@
-"""`SupervisedSession`: counts training steps for whoever started the process, and outlives lost tasks."""
+"""`SupervisedSession`: counts training steps for the launcher, and outlives lost tasks."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class SupervisedSession(Session):
     that is fetched in a list together with such an operation is reported as the loss.
 
     After `recover_with`, a step that fails because a task was lost waits until the model is ready again, and is run
-    anew. Whoever holds the session notices only that it took long.
+    anew. The program that holds the session notices only that the step took long.
     """
 
     def __init__(self, target: str = "", graph: Graph | None = None, config: Any = None) -> None:
@@ -98,7 +98,7 @@ class SupervisedSession(Session):
         self._lives[runner] = (life, block)
 
     def _start_over(self, life: int, error: OpError) -> None:
-        """Replaces the session of ``life``, which is lost, by another one; raises ``error`` where nobody said how."""
+        """Replaces the session of ``life``, which is lost, by another one; raises ``error`` where it cannot."""
         with self._recovery:
             if self._life != life:
                 return

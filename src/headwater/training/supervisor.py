@@ -72,7 +72,7 @@ class Supervisor:
       stop_grace_secs: seconds that threads may take to stop.
       checkpoint_basename: file name of the checkpoints in ``logdir``.
       session_manager: opens the sessions; a `SessionManager` of all this by default.
-      summary_writer: writes events; a `FileWriter` to ``logdir`` by default, on the chief only. None: nobody does.
+      summary_writer: writes events; a `FileWriter` to ``logdir`` by default, on the chief only. None: no events.
       init_fn: ``init_fn(session)``, called after ``init_op``.
       local_init_run_options: ``RunOptions`` of ``local_init_op``.
 
@@ -405,7 +405,7 @@ class Supervisor:
         args: Sequence[Any] | None = None,
         kwargs: Mapping[str, Any] | None = None,
     ) -> LooperThread:
-        """Starts a thread that calls ``target`` every so many seconds until the coordinator stops."""
+        """Starts a thread that calls ``target`` at an interval of seconds until the coordinator stops."""
         return LooperThread.loop(self._coord, timer_interval_secs, target, args, kwargs)
 
     def summary_computed(self, sess: Any, summary: Any, global_step: Any = None) -> None:

@@ -89,12 +89,20 @@ def add_gradients_summaries(grads_and_vars: Sequence[tuple[Any, Any]]) -> list[A
 
 
 def create_train_op(
-    total_loss: Tensor, optimizer: Any, global_step: Any = _USE_GLOBAL_STEP, update_ops: Any = None,
-    variables_to_train: Any = None, clip_gradient_norm: float = 0, summarize_gradients: bool = False,
-    gate_gradients: int = Optimizer.GATE_OP, aggregation_method: Any = None,
-    colocate_gradients_with_ops: bool = False, gradient_multipliers: Any = None, check_numerics: bool = True,
+    total_loss: Tensor,
+    optimizer: Any,
+    global_step: Any = _USE_GLOBAL_STEP,
+    update_ops: Any = None,
+    variables_to_train: Any = None,
+    clip_gradient_norm: float = 0,
+    summarize_gradients: bool = False,
+    gate_gradients: int = Optimizer.GATE_OP,
+    aggregation_method: Any = None,
+    colocate_gradients_with_ops: bool = False,
+    gradient_multipliers: Any = None,
+    check_numerics: bool = True,
     transform_grads_fn: Callable[[Gradients], Gradients] | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """A tensor that trains when a step computes it, and gives the loss.
 
     Args:
@@ -121,9 +129,12 @@ def create_train_op(
     if variables is None:
         variables = get_collection(GraphKeys.TRAINABLE_VARIABLES)
     pairs = optimizer.compute_gradients(
-        total_loss, variables, gate_gradients=gate_gradients, aggregation_method=aggregation_method,
+        total_loss,
+        variables,
+        gate_gradients=gate_gradients,
+        aggregation_method=aggregation_method,
         colocate_gradients_with_ops=colocate_gradients_with_ops,
-    )  # fmt: skip
+    )
     if gradient_multipliers:
         pairs = multiply_gradients(pairs, gradient_multipliers)
     if transform_grads_fn is not None:
@@ -144,12 +155,21 @@ def create_train_op(
 
 
 def optimize_loss(
-    loss: Any, global_step: Any, learning_rate: Any, optimizer: Any, gradient_noise_scale: float | None = None,
-    gradient_multipliers: Any = None, clip_gradients: Any = None,
-    learning_rate_decay_fn: Callable[[Any, Any], Any] | None = None, update_ops: Any = None, variables: Any = None,
-    name: str | None = None, summaries: Sequence[str] | None = None, colocate_gradients_with_ops: bool = False,
+    loss: Any,
+    global_step: Any,
+    learning_rate: Any,
+    optimizer: Any,
+    gradient_noise_scale: float | None = None,
+    gradient_multipliers: Any = None,
+    clip_gradients: Any = None,
+    learning_rate_decay_fn: Callable[[Any, Any], Any] | None = None,
+    update_ops: Any = None,
+    variables: Any = None,
+    name: str | None = None,
+    summaries: Sequence[str] | None = None,
+    colocate_gradients_with_ops: bool = False,
     increment_global_step: bool = True,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """A tensor that trains when a step computes it, and gives the loss.
 
     Args:
@@ -188,10 +208,16 @@ def optimize_loss(
         pairs: Gradients = made.compute_gradients(loss, chosen, colocate_gradients_with_ops=colocate_gradients_with_ops)
         if gradient_noise_scale is not None:
             pairs = [
-                (g if g is None else _changed(
-                    g, lambda t: t + truncated_normal(arrays.shape(t), dtype=t.dtype) * gradient_noise_scale), v)
+                (
+                    g
+                    if g is None
+                    else _changed(
+                        g, lambda t: t + truncated_normal(arrays.shape(t), dtype=t.dtype) * gradient_noise_scale
+                    ),
+                    v,
+                )
                 for g, v in pairs
-            ]  # fmt: skip
+            ]
         if gradient_multipliers is not None:
             pairs = multiply_gradients(pairs, gradient_multipliers)
         if "global_gradient_norm" in wanted or "gradient_norm" in wanted:

@@ -2,5 +2,5 @@
 
 import os
 
-# gRPC's own notes, such as that a peer said goodbye, belong on nobody's terminal. It reads this when first imported.
+# gRPC's own notes, such as that a peer said goodbye, belong on no terminal. It reads this when first imported.
 os.environ.setdefault("GRPC_VERBOSITY", "ERROR")

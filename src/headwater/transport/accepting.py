@@ -66,7 +66,7 @@ def receive_greeting(
       security: this end's.
       tls: the context for TLS, None where this end does not speak it.
       make_offer: what to offer to an end that has proved who it is, and whether that wants a lifeline.
-      redeem: who was given this ticket, None when nobody was.
+      redeem: the peer that was given this ticket, None for an unknown ticket.
 
     Returns:
       Who is there, or None when the other end took the offer and left. Without a `Met`, the connection is closed.
@@ -120,7 +120,7 @@ def _receive_ticket(talk: Talk, redeem: Callable[[bytes], Identity | None]) -> M
             peer = None
     talk.send(PREAMBLE + bytes([0]))
     if peer is None:
-        _refuse(talk, Problem.TOKEN, "a ticket that nobody was given", "the ticket is not valid")
+        _refuse(talk, Problem.TOKEN, "a ticket that was not given out", "the ticket is not valid")
     talk.send_message(ACCEPTED)
     talk.arm()
     return Met(talk.sock, peer, lane=receive_lane(talk.sock))

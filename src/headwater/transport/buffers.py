@@ -1,4 +1,4 @@
-"""Memory for what is received, used again when nobody looks at it any more.
+"""Memory for what is received, used again when no array looks at it any more.
 
 Fresh memory of 100 MB costs more than receiving into it: the kernel hands it out page by page at first touch. A channel
 therefore keeps the buffers of its large frames. Whether a buffer is still in use is what Python counts anyway: every
@@ -32,7 +32,7 @@ class _Remembered:
         return sys.getrefcount(self.buffer)
 
 
-#: What `_Remembered.references` says when nobody else holds the buffer: counted, as it differs between Pythons.
+#: What `_Remembered.references` says when no other object holds the buffer: counted, as it differs between Pythons.
 _IDLE_REFERENCES = _Remembered(np.empty(1, np.uint8), 0).references()
 
 

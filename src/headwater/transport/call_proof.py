@@ -91,7 +91,7 @@ class ProofChecker:
                     f"in; set {TOKEN} to the same value for all tasks, or for none"
                 )
             return f"the caller has another token; set {TOKEN} to the same value for all tasks"
-        # From here on, whoever wrote the proof knows the token.
+        # From here on, the writer of the proof knows the token.
         now = self._clock()
         skew = float(stamp) - now
         if abs(skew) > MAX_SKEW_S:

@@ -29,7 +29,7 @@ class CertificateFiles:
 
     Attributes:
       authority: the CA's certificate; every task needs it.
-      authority_key: the CA's private key; no task needs it, and whoever has it can join the cluster.
+      authority_key: the CA's private key; no task needs it, and a program that has it can join the cluster.
       certificate: the tasks' certificate.
       key: the private key of that certificate.
     """

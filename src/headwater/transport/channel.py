@@ -90,12 +90,12 @@ class Channel(Protocol):
         ...
 
     def close(self) -> None:
-        """Ends the conversation. May be called from any thread, and again; whoever blocks in this end is woken."""
+        """Ends the conversation. May be called from any thread, and again; threads that block in this end are woken."""
         ...
 
     def break_off(self, reason: str) -> None:
-        """Like `close`, for when the other end is known to be gone though the channel does not show it: whoever uses
-        this end gets UnavailableError with ``reason``."""
+        """Like `close`, for when the other end is known to be gone though the channel does not show it: a thread that
+        uses this end gets UnavailableError with ``reason``."""
         ...
 
     def statistics(self) -> ChannelStatistics:

@@ -52,7 +52,7 @@ class ControlServer:
     """Answers calls.
 
     Args:
-      path: the Unix socket to listen at; the task's `Listener` passes on to it what comes for it.
+      path: the Unix socket to listen at; the task's `Listener` passes its connections on to it.
       me: this task.
       security: who is let in, at the address of the listener.
       on_trusted: called for each call that was let in with what gRPC calls the caller's end of the connection.
@@ -217,9 +217,11 @@ class _Task(_Answers):
                     "started anew",
                 )
             owner = Claim(
-                task=request.owner, generation=request.owner_generation, started=request.owner_started,
+                task=request.owner,
+                generation=request.owner_generation,
+                started=request.owner_started,
                 address=request.owner_address,
-            )  # fmt: skip
+            )
             self._handler.add_plan(request.session, request.number, request.plan, owner)
 
         return self._done(context, register)

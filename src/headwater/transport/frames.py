@@ -54,7 +54,7 @@ MAX_RANK = 32
 #: The largest payload that a channel takes unless it was told otherwise, in bytes.
 DEFAULT_MAX_PAYLOAD_BYTES = 8 << 30
 
-#: Kinds from here on belong to the transport itself; those below to whoever uses a channel.
+#: Kinds from here on belong to the transport itself; those below to the user of a channel.
 FIRST_RESERVED_KIND = 0xFF00
 
 _MAX_KIND = 0xFFFF

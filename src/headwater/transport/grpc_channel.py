@@ -34,7 +34,7 @@ from headwater.transport.streaming import ByteStreamChannel, as_bytes
 _log = logging.getLogger("headwater")
 
 _PIECE_BYTES = 1 << 20
-#: Pieces that wait in each direction at most; then whoever brings more waits.
+#: Maximum number of pieces that wait in each direction; then a sender of more waits.
 _MAX_PIECES = 8
 
 

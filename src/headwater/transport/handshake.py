@@ -69,8 +69,8 @@ class Identity:
     """One end of a channel.
 
     Attributes:
-      task: its name, such as ``/job:ps/task:0``; for whoever is no task, another name.
-      generation: which of its lives; 0 for whoever has none.
+      task: its name, such as ``/job:ps/task:0``; for a client that is no task, another name.
+      generation: which of its lives; 0 for a client that has none.
     """
 
     task: str
@@ -158,7 +158,7 @@ class Talk:
         self.send(_LENGTH.pack(len(packed)) + packed)
 
     def receive(self, nbytes: int) -> bytes:
-        """Receives exactly so many bytes."""
+        """Receives exactly this number of bytes."""
         data = b""
         while len(data) < nbytes:
             self.arm()
@@ -191,7 +191,7 @@ class Talk:
 
 
 def prove(tokens: Tokens, label: bytes, *said: Any) -> bytes:
-    """That each of ``tokens`` is known to whoever said all that; empty without any."""
+    """That each of ``tokens`` is known to the sender of all that; empty without any."""
     message = label + frames.pack(said)
     proofs = b"".join(hmac.digest(token.encode(), message, hashlib.sha256) for token in tokens.values)
     return _OF_USER + proofs if tokens.of_user else proofs
@@ -213,5 +213,5 @@ def proven(tokens: Tokens, proof: bytes, label: bytes, *said: Any) -> Tokens | N
 
 
 def of_user(proof: bytes) -> bool:
-    """Whether whoever made ``proof`` has no ``HEADWATER_TOKEN``, only what all programs of its user have."""
+    """Whether the maker of ``proof`` has no ``HEADWATER_TOKEN``, only what all programs of its user have."""
     return len(proof) % _PROOF_BYTES == len(_OF_USER) and proof.startswith(_OF_USER)

@@ -129,9 +129,13 @@ class Link:
         if deadline_s is not None:
             deadline_s = min(deadline_s, waiter.patience.deadline_s)
         return waiter.connect(
-            attempt, me=self._wiring.me.task, peer=self._called, address=self._address, deadline_s=deadline_s,
+            attempt,
+            me=self._wiring.me.task,
+            peer=self._called,
+            address=self._address,
+            deadline_s=deadline_s,
             otherwise=otherwise,
-        )  # fmt: skip
+        )
 
     def reach(self, deadline_s: float | None = None) -> TaskStatus:
         """Waits until the task can be reached, saying so now and then; see `Waiter.connect` for what it raises.

@@ -1,10 +1,10 @@
 """The one public port of a task, for channels and for the control plane.
 
 The first bytes of a connection tell which it is: a channel's preamble leads to a handshake and then to a thread of its
-own; everything else goes on, byte for byte, to the task's gRPC server, which listens on a Unix socket that nobody else
-can reach. One thread does all that until the handshake, so that a stranger who says nothing costs a descriptor and no
-more. Until it has proved who it is, by a handshake or by a call to the control plane, a connection is one of a bounded
-number of `Strangers`, which sees to it that they do not add up.
+own; everything else goes on, byte for byte, to the task's gRPC server, which listens on a Unix socket that no other
+user can reach. One thread does all that until the handshake, so that a stranger who says nothing costs a descriptor and
+no more. Until it has proved who it is, by a handshake or by a call to the control plane, a connection is one of a
+bounded number of `Strangers`, which sees to it that they do not add up.
 """
 
 from __future__ import annotations
@@ -305,8 +305,10 @@ class Listener:
                 self._reported_dropped_at = now
                 _log.warning(
                     "%s dropped a connection from %s for others (%d so far): too many at once do not say who they are",
-                    self._me.task, stranger.place, self._dropped,
-                )  # fmt: skip
+                    self._me.task,
+                    stranger.place,
+                    self._dropped,
+                )
 
     def _end(self, stranger: _Stranger) -> None:
         if stranger.talk is not None:

@@ -45,7 +45,7 @@ class ChannelPool:
         self._closed = False
 
     def take(self, peer: TaskName) -> Channel:
-        """A channel to ``peer`` for one conversation, nobody else's meanwhile. End it with `give_back` or `discard`.
+        """A channel to ``peer`` for one conversation alone. End it with `give_back` or `discard`.
 
         Raises:
           CancelledError: the pool is closed.
@@ -90,7 +90,7 @@ class ChannelPool:
         channel.close()
 
     def break_off(self, peer: TaskName, reason: str) -> None:
-        """Ends all channels to ``peer``, which is gone: whoever uses one gets UnavailableError with ``reason``."""
+        """Ends all channels to ``peer``, which is gone: a user of one gets UnavailableError with ``reason``."""
         with self._lock:
             channels = self._idle.pop(peer, [])
             channels += [channel for channel, its_peer in self._taken.items() if its_peer == peer]
@@ -98,7 +98,7 @@ class ChannelPool:
             channel.break_off(reason)
 
     def close(self) -> None:
-        """Closes all channels, those in use too; whoever waits for a frame is woken."""
+        """Closes all channels, those in use too; threads that wait for a frame are woken."""
         with self._lock:
             self._closed = True
             channels = [*self._taken, *(channel for idle in self._idle.values() for channel in idle)]

@@ -92,7 +92,7 @@ def listen(address: Address, *, environ: MutableMapping[str, str] | None = None)
 
 def _inherited(address: Address, environ: MutableMapping[str, str]) -> socket.socket | None:
     """The socket that was handed over for ``address``. It is taken for good: once it is closed the port is free, and
-    whoever listens there next binds it anew."""
+    the next listener binds it anew."""
     with _taking:
         text = environ.get(LISTEN_FDS)
         if not text:
@@ -155,8 +155,8 @@ def _cannot_listen(address: Address, error: OSError) -> Exception:
 
 
 def holders_of_port(port: int) -> list[Holder]:
-    """Who listens at TCP port ``port`` of this machine, at any of its addresses; empty where nobody does, or where the
-    system does not tell at all (other than Linux)."""
+    """Who listens at TCP port ``port`` of this machine, at any of its addresses; empty where no process does, or where
+    the system does not tell at all (other than Linux)."""
     users = _listening_inodes(port)
     if not users:
         return []

@@ -62,7 +62,7 @@ class Security:
       certificate_file: this task's certificate and any between it and the CA's, PEM.
       key_file: the certificate's private key, PEM.
       authority_file: the certificate of the CA that signs all certificates of the cluster, PEM.
-      insecure: let a server start that anybody who reaches it can use.
+      insecure: let a server start that every program that reaches it can use.
       users_only: where nothing of the above guards a task, ask for the tokens of this user and launch; see `at`.
       launch_token: what the launcher of this task gave to all of its tasks.
 
@@ -147,7 +147,7 @@ class Security:
         return self.certificate_file is not None or self.authority_file is not None
 
     def check_may_listen(self, host: str) -> None:
-        """Raises `PermissionDeniedError` when a server at ``host`` would be open to others, which nobody asked for."""
+        """Raises `PermissionDeniedError` when a server at ``host`` would be open to others without being told to."""
         serves_tls = self.certificate_file is not None
         guarded = self.token is not None or (serves_tls and self.authority_file is not None)
         if not (guarded or self.insecure or is_loopback(host)):

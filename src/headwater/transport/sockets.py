@@ -82,7 +82,7 @@ class SocketChannel(ByteStreamChannel):
 
     def _wake(self) -> None:
         with contextlib.suppress(OSError):
-            # Not the method of an SSLSocket: that one would pull the TLS state from under whoever reads.
+            # Not the method of an SSLSocket: that one would pull the TLS state from under a reader.
             socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
 
     def _dispose(self) -> None:

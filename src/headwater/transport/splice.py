@@ -7,7 +7,7 @@ import socket
 from collections.abc import Callable
 
 _PIECE_BYTES = 1 << 18
-#: After so many pieces it is another connection's turn.
+#: Number of pieces after which it is another connection's turn.
 _MAX_PIECES = 8
 
 
@@ -43,7 +43,7 @@ class _Direction:
 
 
 class Splice:
-    """Two connections joined, driven by the selector of whoever owns them.
+    """Two connections joined, driven by the selector of their owner.
 
     Args:
       selector: tells when something can be moved. The data of its keys are functions to call then.

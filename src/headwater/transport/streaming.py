@@ -177,7 +177,7 @@ class ByteStreamChannel(ABC):
             self._end += self._receive_into(self._chunk_view[self._end :])
 
     def _fill(self, target: memoryview) -> None:
-        """Fills ``target`` with what comes next."""
+        """Fills ``target`` with the next bytes."""
         at = min(self._end - self._start, len(target))
         target[:at] = self._chunk_view[self._start : self._start + at]
         self._start += at

@@ -5,8 +5,8 @@ file, whole before it has its name, so that programs that start at once agree on
 
 The file is ``headwater/token`` in the user's runtime folder (``XDG_RUNTIME_DIR``, else ``/run/user/UID``), which the
 system makes for one user and empties when that user has logged out; where there is none, it is ``token`` in
-``/tmp/headwater-UID``. A folder that belongs to another user, or that others may enter, is not used: whoever made it
-could read the secret.
+``/tmp/headwater-UID``. A folder that belongs to another user, or that others may enter, is not used: the one who made
+it could read the secret.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Waiting for a task that cannot be reached yet, and saying so.
 
-A task may be started minutes after those that need it. Whoever waits says every few seconds for which task, at what
+A task may be started minutes after those that need it. A task that waits says every few seconds for which task, at what
 address, since when and why, and gives up after a deadline with an error that says what to look at.
 """
 
@@ -96,7 +96,7 @@ class Waiter:
     Args:
       patience: how long and how loud.
       clock: seconds that only grow.
-      pause: waits for so many seconds; returns True when the wait shall end, because somebody called `cancel`.
+      pause: waits for a number of seconds; returns True when the wait shall end, because `cancel` was called.
     """
 
     def __init__(
@@ -171,8 +171,14 @@ class Waiter:
                 left = max(0.0, limit - waited)
                 _log.warning(
                     "%s waits for %s at %s since %d s: %s; %s in %d s",
-                    me, peer, address, waited, failure, otherwise, left,
-                )  # fmt: skip
+                    me,
+                    peer,
+                    address,
+                    waited,
+                    failure,
+                    otherwise,
+                    left,
+                )
                 reported = now
             if self._cancelled.is_set() or self._pause(min(pause_s, max(_SHORTEST_PAUSE_S, limit - waited))):
                 raise CancelledError(None, None, f"{me} was stopped while it waited for {peer} at {address}")

@@ -23,7 +23,7 @@ class Workplace:
     """A directory that only this user can enter. Gone after `close`.
 
     A process that is killed leaves its directory behind. A lock in it, which the kernel lets go with the process,
-    tells: whoever makes a directory removes those without a holder.
+    tells: a task that makes a directory removes those without a holder.
     """
 
     def __init__(self) -> None:

@@ -20,9 +20,13 @@ from headwater.variables.partitioned import PartitionedVariable
 
 
 def embedding_lookup(
-    params: Any, ids: Any, partition_strategy: str = "mod", name: str | None = None, validate_indices: bool = True,
+    params: Any,
+    ids: Any,
+    partition_strategy: str = "mod",
+    name: str | None = None,
+    validate_indices: bool = True,
     max_norm: float | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """The rows ``ids`` of a table, in the shape of ``ids``; its gradient is `IndexedSlices` of just these rows.
 
     Of a table in parts, each id goes only to the part that has its row; the gradient is then one of each part, with
@@ -78,9 +82,14 @@ def _clipped(rows: Tensor, ids: Tensor, max_norm: float | None) -> Tensor:
 
 
 def embedding_lookup_sparse(
-    params: Any, sp_ids: SparseTensor, sp_weights: SparseTensor | None, partition_strategy: str = "mod",
-    name: str | None = None, combiner: str | None = None, max_norm: float | None = None,
-) -> Tensor:  # fmt: skip
+    params: Any,
+    sp_ids: SparseTensor,
+    sp_weights: SparseTensor | None,
+    partition_strategy: str = "mod",
+    name: str | None = None,
+    combiner: str | None = None,
+    max_norm: float | None = None,
+) -> Tensor:
     """For each row of a sparse matrix of row numbers, the rows of a table that it lists, combined to one.
 
     Args:
@@ -121,10 +130,15 @@ def embedding_lookup_sparse(
 
 
 def safe_embedding_lookup_sparse(
-    embedding_weights: Any, sparse_ids: SparseTensor, sparse_weights: SparseTensor | None = None,
-    combiner: str | None = "mean", default_id: int | None = None, name: str | None = None,
-    partition_strategy: str = "div", max_norm: float | None = None,
-) -> Tensor:  # fmt: skip
+    embedding_weights: Any,
+    sparse_ids: SparseTensor,
+    sparse_weights: SparseTensor | None = None,
+    combiner: str | None = "mean",
+    default_id: int | None = None,
+    name: str | None = None,
+    partition_strategy: str = "div",
+    max_norm: float | None = None,
+) -> Tensor:
     """As `embedding_lookup_sparse`, for rows that may be empty and ids and weights that may be bad.
 
     Args:

@@ -111,16 +111,21 @@ class Constant(Initializer):
 
     def __init__(self, value: Any = 0, dtype: Any = float32, verify_shape: bool = False) -> None:
         if not (np.isscalar(value) or isinstance(value, list | tuple | np.ndarray)):
-            raise TypeError(f"Invalid type for initial value: {type(value)} (expected Python scalar, list or tuple of "
-                            "values, or numpy.ndarray).")  # fmt: skip
+            raise TypeError(
+                f"Invalid type for initial value: {type(value)} (expected Python scalar, list or tuple of "
+                "values, or numpy.ndarray)."
+            )
         self.value: Any = value
         self.dtype: DType = as_dtype(dtype)
         self._verify_shape = verify_shape
 
     def __call__(
-        self, shape: Any, dtype: Any = None, partition_info: PartitionInfo | None = None,
+        self,
+        shape: Any,
+        dtype: Any = None,
+        partition_info: PartitionInfo | None = None,
         verify_shape: bool | None = None,
-    ) -> Tensor:  # fmt: skip
+    ) -> Tensor:
         kind = as_dtype(dtype or self.dtype)
         verify = self._verify_shape if verify_shape is None else verify_shape
         if np.isscalar(self.value) and not verify:
@@ -199,9 +204,13 @@ class VarianceScaling(Initializer):
     _fields = ("scale", "mode", "distribution", "seed", "dtype")
 
     def __init__(
-        self, scale: float = 1.0, mode: str = "fan_in", distribution: str = "truncated_normal", seed: int | None = None,
+        self,
+        scale: float = 1.0,
+        mode: str = "fan_in",
+        distribution: str = "truncated_normal",
+        seed: int | None = None,
         dtype: Any = float32,
-    ) -> None:  # fmt: skip
+    ) -> None:
         if scale <= 0.0:
             raise ValueError("`scale` must be positive float.")
         if mode not in ("fan_in", "fan_out", "fan_avg"):

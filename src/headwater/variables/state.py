@@ -32,9 +32,12 @@ def as_reference(value: Any, op_type: str) -> Tensor:
 
 
 def update_op(
-    op_type: str, refs: Sequence[Any], values: Sequence[Value], attrs: dict[str, Any] | None = None,
+    op_type: str,
+    refs: Sequence[Any],
+    values: Sequence[Value],
+    attrs: dict[str, Any] | None = None,
     name: str | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Adds an operation on variables, beside the first of them.
 
     Args:

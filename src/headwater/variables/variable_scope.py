@@ -116,9 +116,22 @@ def get_variable(
 
 def get_local_variable(name: str, *args: Any, **kwargs: Any) -> Any:
     """`get_variable` for a variable of this task alone: in ``LOCAL_VARIABLES``, and not trainable."""
-    names = ("shape", "dtype", "initializer", "regularizer", "trainable", "collections", "caching_device",
-             "partitioner", "validate_shape", "use_resource", "custom_getter", "constraint", "synchronization",
-             "aggregation")  # fmt: skip
+    names = (
+        "shape",
+        "dtype",
+        "initializer",
+        "regularizer",
+        "trainable",
+        "collections",
+        "caching_device",
+        "partitioner",
+        "validate_shape",
+        "use_resource",
+        "custom_getter",
+        "constraint",
+        "synchronization",
+        "aggregation",
+    )
     arguments = dict(zip(names, args, strict=False)) | kwargs
     arguments["collections"] = [*(arguments.get("collections") or ()), GraphKeys.LOCAL_VARIABLES]
     arguments["trainable"] = False
@@ -172,10 +185,15 @@ class variable_scope:
         self._default_name = default_name
         self._graph = _graph_of(values)
         self._changes = {
-            "initializer": initializer, "regularizer": regularizer, "caching_device": caching_device,
-            "partitioner": partitioner, "custom_getter": custom_getter, "dtype": dtype,
-            "use_resource": use_resource, "constraint": constraint,
-        }  # fmt: skip
+            "initializer": initializer,
+            "regularizer": regularizer,
+            "caching_device": caching_device,
+            "partitioner": partitioner,
+            "custom_getter": custom_getter,
+            "dtype": dtype,
+            "use_resource": use_resource,
+            "constraint": constraint,
+        }
         self._reuse = reuse or None
         self._auxiliary_name_scope = auxiliary_name_scope
         self._stack: list[ExitStack] = []

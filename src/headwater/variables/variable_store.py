@@ -52,11 +52,21 @@ class VariableStore:
         if custom_getter is not None and not callable(custom_getter):
             raise ValueError(f"Passed a custom_getter which is not callable: {custom_getter}")
         arguments: dict[str, Any] = {
-            "name": name, "shape": shape, "dtype": as_dtype(dtype).base_dtype, "initializer": initializer,
-            "regularizer": regularizer, "reuse": reuse, "trainable": trainable, "collections": collections,
-            "caching_device": caching_device, "partitioner": partitioner, "validate_shape": validate_shape,
-            "use_resource": use_resource, "synchronization": synchronization, "aggregation": aggregation,
-        }  # fmt: skip
+            "name": name,
+            "shape": shape,
+            "dtype": as_dtype(dtype).base_dtype,
+            "initializer": initializer,
+            "regularizer": regularizer,
+            "reuse": reuse,
+            "trainable": trainable,
+            "collections": collections,
+            "caching_device": caching_device,
+            "partitioner": partitioner,
+            "validate_shape": validate_shape,
+            "use_resource": use_resource,
+            "synchronization": synchronization,
+            "aggregation": aggregation,
+        }
         if custom_getter is None:
             return self._get(**arguments, constraint=constraint)
         if _takes(custom_getter, "constraint"):
@@ -64,9 +74,15 @@ class VariableStore:
         return custom_getter(getter=self._get, **arguments)
 
     def _get(
-        self, name: str, shape: Any = None, dtype: Any = float32, initializer: Any = None, reuse: Any = None,
-        partitioner: Any = None, **others: Any,
-    ) -> Any:  # fmt: skip
+        self,
+        name: str,
+        shape: Any = None,
+        dtype: Any = float32,
+        initializer: Any = None,
+        reuse: Any = None,
+        partitioner: Any = None,
+        **others: Any,
+    ) -> Any:
         dtype = as_dtype(dtype).base_dtype
         scalar = isinstance(shape, list | tuple | TensorShape) and len(shape) == 0  # pyright: ignore[reportUnknownArgumentType]
         if partitioner is not None and not scalar:
@@ -114,11 +130,18 @@ class VariableStore:
         with init_scope():
             initial, initial_dtype = _initial_value(name, dims, dtype, initializer, partition_info)
             variable = Variable(
-                initial_value=initial, name=name, trainable=trainable, collections=collections,
-                caching_device=caching_device, dtype=initial_dtype, validate_shape=validate_shape,
-                constraint=constraint, use_resource=use_resource, synchronization=synchronization,
+                initial_value=initial,
+                name=name,
+                trainable=trainable,
+                collections=collections,
+                caching_device=caching_device,
+                dtype=initial_dtype,
+                validate_shape=validate_shape,
+                constraint=constraint,
+                use_resource=use_resource,
+                synchronization=synchronization,
                 aggregation=aggregation,
-            )  # fmt: skip
+            )
         self._variables[name] = variable
         if regularizer is not None:
             _regularize(variable, name, regularizer)
@@ -144,9 +167,15 @@ class VariableStore:
         return found
 
     def _partitioned_variable(
-        self, name: str, partitioner: Any, shape: Any, dtype: DType, initializer: Any, reuse: Any,
+        self,
+        name: str,
+        partitioner: Any,
+        shape: Any,
+        dtype: DType,
+        initializer: Any,
+        reuse: Any,
         others: dict[str, Any],
-    ) -> PartitionedVariable:  # fmt: skip
+    ) -> PartitionedVariable:
         from_value = initializer is not None and not callable(initializer)
         whole = as_shape(shape)
         if from_value:

@@ -30,9 +30,10 @@ MODELS = {
     "deep, numbers": ("E.DNNRegressor([4], deep, folder, activation_fn=tf.tanh, batch_norm=True)", NUMBERS),
     "both": (
         "E.DNNLinearCombinedClassifier(folder, linear_feature_columns=wide, dnn_feature_columns=deep, "
-        "dnn_hidden_units=[3], config=config)", TWO,
+        "dnn_hidden_units=[3], config=config)",
+        TWO,
     ),
-}  # fmt: skip
+}
 
 
 def columns(tf):
@@ -81,9 +82,12 @@ def case_vocabulary_of_labels_and_weights(tf):
         return tf.data.Dataset.from_tensor_slices((features, tf.constant(labels))).repeat(2).batch(16)
 
     estimator = tf.estimator.LinearClassifier(
-        [x], tempfile.mkdtemp(), label_vocabulary=["no", "yes"], weight_column="weight",
+        [x],
+        tempfile.mkdtemp(),
+        label_vocabulary=["no", "yes"],
+        weight_column="weight",
         loss_reduction=tf.losses.Reduction.SUM_BY_NONZERO_WEIGHTS,
-    )  # fmt: skip
+    )
     estimator.train(input_fn)
     metrics = sorted((key, float(value)) for key, value in estimator.evaluate(input_fn).items())
     first = next(estimator.predict(input_fn))

@@ -342,9 +342,14 @@ def case_single_element(tf):
 def case_cardinality(tf):
     data = tf.data.Dataset
     sets = [
-        data.range(5), data.range(5).batch(2), data.range(5).repeat(), data.range(5).filter(lambda a: a > 2),
-        data.range(5).skip(3), data.range(5).concatenate(data.range(2)), data.zip((data.range(5), data.range(2))),
-    ]  # fmt: skip
+        data.range(5),
+        data.range(5).batch(2),
+        data.range(5).repeat(),
+        data.range(5).filter(lambda a: a > 2),
+        data.range(5).skip(3),
+        data.range(5).concatenate(data.range(2)),
+        data.zip((data.range(5), data.range(2))),
+    ]
     with tf.compat.v1.Session() as session:
         return [_plain(session.run(tf.data.experimental.cardinality(item))) for item in sets]
 

@@ -115,9 +115,15 @@ def case_hooks_and_scaffold(tf):
         train = tf.train.GradientDescentOptimizer(0.1).minimize(loss, tf.train.get_global_step())
         scaffold = tf.train.Scaffold(init_fn=lambda scaffold, session: calls.append("init"))
         return tf.estimator.EstimatorSpec(
-            mode, loss=loss, train_op=train, predictions=w, training_hooks=[Hook("training")], scaffold=scaffold,
-            training_chief_hooks=[Hook("chief")], evaluation_hooks=[Hook("evaluation")],
-        )  # fmt: skip
+            mode,
+            loss=loss,
+            train_op=train,
+            predictions=w,
+            training_hooks=[Hook("training")],
+            scaffold=scaffold,
+            training_chief_hooks=[Hook("chief")],
+            evaluation_hooks=[Hook("evaluation")],
+        )
 
     estimator = tf.estimator.Estimator(model_fn, tempfile.mkdtemp())
 
@@ -132,14 +138,14 @@ def case_hooks_and_scaffold(tf):
 def case_warm_start(tf):
     first = tempfile.mkdtemp()
     made(tf, first).train(training(tf), steps=3)
-    second = tf.estimator.Estimator(
-        model(tf), tempfile.mkdtemp(), params={"rate": 0.0}, warm_start_from=first
-    )  # fmt: skip
+    second = tf.estimator.Estimator(model(tf), tempfile.mkdtemp(), params={"rate": 0.0}, warm_start_from=first)
     second.train(training(tf), steps=1)
     partly = tf.estimator.Estimator(
-        model(tf), tempfile.mkdtemp(), params={"rate": 0.0},
+        model(tf),
+        tempfile.mkdtemp(),
+        params={"rate": 0.0},
         warm_start_from=tf.estimator.WarmStartSettings(first, vars_to_warm_start=".*dense_1.*"),
-    )  # fmt: skip
+    )
     partly.train(training(tf), steps=1)
     names = ["net/dense/kernel", "net/dense_1/bias"]
     return [estimator.get_variable_value(name) for estimator in (second, partly) for name in names]
@@ -160,34 +166,56 @@ def case_errors(tf):
     return [
         caught(call)
         for call in (
-            lambda: E.EstimatorSpec("train", loss=one), lambda: E.EstimatorSpec("train", train_op=tf.no_op()),
-            lambda: E.EstimatorSpec("eval"), lambda: E.EstimatorSpec("infer"),
+            lambda: E.EstimatorSpec("train", loss=one),
+            lambda: E.EstimatorSpec("train", train_op=tf.no_op()),
+            lambda: E.EstimatorSpec("eval"),
+            lambda: E.EstimatorSpec("infer"),
             lambda: E.EstimatorSpec("eval", loss=tf.constant([1.0, 2.0])),
             lambda: E.EstimatorSpec("eval", loss=one, eval_metric_ops={"a": one}),
             lambda: E.EstimatorSpec("eval", loss=one, evaluation_hooks=[3]),
-            lambda: E.TrainSpec(3), lambda: E.TrainSpec(len, max_steps=0), lambda: E.EvalSpec(len, steps=0),
-            lambda: E.EvalSpec(len, throttle_secs=-1), lambda: E.Estimator(lambda x: x),
-            lambda: E.Estimator(lambda features: features, params={"a": 1}), lambda: E.Estimator(None),
-            lambda: estimator.train(training(tf), steps=1, max_steps=1), lambda: estimator.train(training(tf), steps=0),
+            lambda: E.TrainSpec(3),
+            lambda: E.TrainSpec(len, max_steps=0),
+            lambda: E.EvalSpec(len, steps=0),
+            lambda: E.EvalSpec(len, throttle_secs=-1),
+            lambda: E.Estimator(lambda x: x),
+            lambda: E.Estimator(lambda features: features, params={"a": 1}),
+            lambda: E.Estimator(None),
+            lambda: estimator.train(training(tf), steps=1, max_steps=1),
+            lambda: estimator.train(training(tf), steps=0),
             lambda: estimator.get_variable_names(),
             lambda: E.RunConfig(save_checkpoints_steps=1, save_checkpoints_secs=1),
-            lambda: E.RunConfig().replace(nonsense=1), lambda: E.train_and_evaluate(estimator, 1, 2),
+            lambda: E.RunConfig().replace(nonsense=1),
+            lambda: E.train_and_evaluate(estimator, 1, 2),
             lambda: E.Estimator(model(tf), "a", config=E.RunConfig(model_dir="b")),
-            lambda: E.inputs.numpy_input_fn({"x": X}, Y), lambda: E.Estimator(lambda features: 3).train(testing(tf)),
+            lambda: E.inputs.numpy_input_fn({"x": X}, Y),
+            lambda: E.Estimator(lambda features: 3).train(testing(tf)),
         )
-    ]  # fmt: skip
+    ]
 
 
 def case_run_config(tf):
     config = tf.estimator.RunConfig(tf_random_seed=3)
     other = config.replace(save_checkpoints_steps=7, model_dir="x")
     return [
-        config.save_checkpoints_secs, config.save_checkpoints_steps, config.save_summary_steps, config.master,
-        config.task_type, config.task_id, config.is_chief, config.num_ps_replicas, config.num_worker_replicas,
-        config.keep_checkpoint_max, config.log_step_count_steps, config.tf_random_seed, config.global_id_in_cluster,
-        config.evaluation_master, other.save_checkpoints_steps, other.save_checkpoints_secs, other.model_dir,
+        config.save_checkpoints_secs,
+        config.save_checkpoints_steps,
+        config.save_summary_steps,
+        config.master,
+        config.task_type,
+        config.task_id,
+        config.is_chief,
+        config.num_ps_replicas,
+        config.num_worker_replicas,
+        config.keep_checkpoint_max,
+        config.log_step_count_steps,
+        config.tf_random_seed,
+        config.global_id_in_cluster,
+        config.evaluation_master,
+        other.save_checkpoints_steps,
+        other.save_checkpoints_secs,
+        other.model_dir,
         config.model_dir,
-    ]  # fmt: skip
+    ]
 
 
 def case_run_config_of_a_cluster(tf):
@@ -201,9 +229,15 @@ def case_run_config_of_a_cluster(tf):
             del os.environ["TF_CONFIG"]
         found.append(
             [
-                config.master, config.task_type, config.task_id, config.is_chief, config.num_ps_replicas,
-                config.num_worker_replicas, config.global_id_in_cluster, config.evaluation_master,
+                config.master,
+                config.task_type,
+                config.task_id,
+                config.is_chief,
+                config.num_ps_replicas,
+                config.num_worker_replicas,
+                config.global_id_in_cluster,
+                config.evaluation_master,
                 config.cluster_spec.as_dict(),
             ]
-        )  # fmt: skip
+        )
     return found

@@ -110,10 +110,12 @@ def case_twice(tf):
 def case_parsing(tf):
     F = tf.feature_column
     columns = [
-        F.numeric_column("n", 2, default_value=0.5), F.bucketized_column(F.numeric_column("b"), [1.0]),
+        F.numeric_column("n", 2, default_value=0.5),
+        F.bucketized_column(F.numeric_column("b"), [1.0]),
         F.indicator_column(F.categorical_column_with_hash_bucket("h", 5)),
-        F.embedding_column(F.categorical_column_with_identity("i", 5), 2), F.crossed_column(["x", "y"], 5),
-    ]  # fmt: skip
+        F.embedding_column(F.categorical_column_with_identity("i", 5), 2),
+        F.crossed_column(["x", "y"], 5),
+    ]
     spec = F.make_parse_example_spec(columns)
     found = []
     for key in sorted(spec):
@@ -136,16 +138,23 @@ def case_errors(tf):
     F = tf.feature_column
     words = F.categorical_column_with_vocabulary_list("w", ["a"])
     calls = (
-        lambda: F.categorical_column_with_vocabulary_list("w", []), lambda: F.bucketized_column(words, [1.0]),
-        lambda: F.categorical_column_with_vocabulary_list("w", ["a", "a"]), lambda: F.numeric_column("n", 0),
+        lambda: F.categorical_column_with_vocabulary_list("w", []),
+        lambda: F.bucketized_column(words, [1.0]),
+        lambda: F.categorical_column_with_vocabulary_list("w", ["a", "a"]),
+        lambda: F.numeric_column("n", 0),
         lambda: F.categorical_column_with_vocabulary_list("w", ["a"], num_oov_buckets=1, default_value=3),
-        lambda: F.categorical_column_with_hash_bucket("w", 0), lambda: F.categorical_column_with_identity("i", 0),
-        lambda: F.crossed_column(["a"], 5), lambda: F.crossed_column(["a", 3], 5),
+        lambda: F.categorical_column_with_hash_bucket("w", 0),
+        lambda: F.categorical_column_with_identity("i", 0),
+        lambda: F.crossed_column(["a"], 5),
+        lambda: F.crossed_column(["a", 3], 5),
         lambda: F.crossed_column(["a", F.categorical_column_with_hash_bucket("w", 5)], 5),
-        lambda: F.bucketized_column(F.numeric_column("n"), [2.0, 1.0]), lambda: F.embedding_column(words, 0),
-        lambda: F.numeric_column("n", dtype=tf.string), lambda: F.numeric_column("n", normalizer_fn=3),
-        lambda: F.input_layer(features(tf), [words]), lambda: F.input_layer(features(tf), []),
+        lambda: F.bucketized_column(F.numeric_column("n"), [2.0, 1.0]),
+        lambda: F.embedding_column(words, 0),
+        lambda: F.numeric_column("n", dtype=tf.string),
+        lambda: F.numeric_column("n", normalizer_fn=3),
+        lambda: F.input_layer(features(tf), [words]),
+        lambda: F.input_layer(features(tf), []),
         lambda: F.input_layer(features(tf), [F.numeric_column("missing")]),
         lambda: F.input_layer(features(tf), [F.numeric_column("n"), F.numeric_column("n")]),
-    )  # fmt: skip
+    )
     return [caught(call) for call in calls]

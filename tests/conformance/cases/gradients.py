@@ -61,10 +61,15 @@ def cases(tf):
 
 def _values(tf, text):
     names = {
-        "tf": tf, "g": tf.gradients, "c": lambda value: c(tf, value), "x": c(tf, 2.0), "y": c(tf, 5.0),
-        "v": c(tf, [1.0, 2.0]), "m": c(tf, [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]),
+        "tf": tf,
+        "g": tf.gradients,
+        "c": lambda value: c(tf, value),
+        "x": c(tf, 2.0),
+        "y": c(tf, 5.0),
+        "v": c(tf, [1.0, 2.0]),
+        "m": c(tf, [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]),
         "z": tf.constant([1 + 2j, 3j], tf.complex64),
-    }  # fmt: skip
+    }
     return _run(tf, eval(text, names))
 
 

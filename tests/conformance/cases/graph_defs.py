@@ -69,10 +69,43 @@ def graph_operators(tf):
     i, j = tf.placeholder(tf.int32, [None], name="i"), tf.placeholder(tf.int32, name="j")
     b = tf.placeholder(tf.bool, [2], name="b")
     for made in [
-        x + y, x - 1, 1 - x, x * 2.0, x / y, 1 / x, x // y, x % y, x ** 2, -x, abs(x), x < y, x <= 1, x > y, x >= 2.0,
-        i + 1, i / 2, i // 2, i % 3, i * i, i - j, j ** 2, b & b, b | b, b ^ b, ~b, x[0], x[:, 1], x[..., 0],
-        x[1:, ::2], x[tf.newaxis], x[:, tf.newaxis, 1:2], i[0], i[-1:], j[0, 1], tf.matmul(x, x, transpose_b=True),
-    ]:  # fmt: skip
+        x + y,
+        x - 1,
+        1 - x,
+        x * 2.0,
+        x / y,
+        1 / x,
+        x // y,
+        x % y,
+        x**2,
+        -x,
+        abs(x),
+        x < y,
+        x <= 1,
+        x > y,
+        x >= 2.0,
+        i + 1,
+        i / 2,
+        i // 2,
+        i % 3,
+        i * i,
+        i - j,
+        j**2,
+        b & b,
+        b | b,
+        b ^ b,
+        ~b,
+        x[0],
+        x[:, 1],
+        x[..., 0],
+        x[1:, ::2],
+        x[tf.newaxis],
+        x[:, tf.newaxis, 1:2],
+        i[0],
+        i[-1:],
+        j[0, 1],
+        tf.matmul(x, x, transpose_b=True),
+    ]:
         assert made.graph is tf.get_default_graph()
 
 
@@ -120,11 +153,25 @@ def graph_unknown_shapes(tf):
     x = tf.placeholder(tf.float32, name="x")
     y = tf.placeholder(tf.float32, [None, None], name="y")
     for made in [
-        x + y, x * 2.0, tf.reduce_sum(x), tf.reduce_sum(x, 0), tf.reduce_sum(y, 0), tf.matmul(y, y), tf.transpose(x),
-        tf.transpose(y), tf.reshape(x, [2, -1]), tf.shape(x), tf.shape(y), tf.concat([y, y], 0), tf.nn.softmax(y),
-        tf.placeholder_with_default([1.0, 2.0], [None]), tf.argmax(y, 1), tf.nn.relu(x), tf.expand_dims(x, 0),
+        x + y,
+        x * 2.0,
+        tf.reduce_sum(x),
+        tf.reduce_sum(x, 0),
+        tf.reduce_sum(y, 0),
+        tf.matmul(y, y),
+        tf.transpose(x),
+        tf.transpose(y),
+        tf.reshape(x, [2, -1]),
+        tf.shape(x),
+        tf.shape(y),
+        tf.concat([y, y], 0),
+        tf.nn.softmax(y),
+        tf.placeholder_with_default([1.0, 2.0], [None]),
+        tf.argmax(y, 1),
+        tf.nn.relu(x),
+        tf.expand_dims(x, 0),
         tf.gather(y, 0),
-    ]:  # fmt: skip
+    ]:
         assert made.graph is tf.get_default_graph()
 
 

@@ -200,16 +200,19 @@ def case_parsing(tf):
         q=tf.SparseFeature("i", "v", tf.float32, 10),
     )
     wrong = [
-        {"absent": tf.FixedLenFeature([], tf.int64)}, {"a": tf.FixedLenFeature([3], tf.float32)},
+        {"absent": tf.FixedLenFeature([], tf.int64)},
+        {"a": tf.FixedLenFeature([3], tf.float32)},
         {"a": tf.FixedLenFeature([2], tf.int64)},
-    ]  # fmt: skip
+    ]
     outcomes = []
     with tf.Session() as session:
         for features in [plain, more, *wrong]:
             for parsed in (
-                tf.parse_single_example(first, features), tf.parse_single_example(second, features),
-                tf.parse_example([first, second], features), tf.parse_example([first, b"junk"], features),
-            ):  # fmt: skip
+                tf.parse_single_example(first, features),
+                tf.parse_single_example(second, features),
+                tf.parse_example([first, second], features),
+                tf.parse_example([first, b"junk"], features),
+            ):
                 outcomes.append({key: str(value.get_shape()) for key, value in parsed.items()})
                 try:
                     outcomes.append(_plain(session.run(parsed), "/nowhere"))
@@ -223,9 +226,16 @@ def case_columns(tf):
     none = tf.constant([], tf.int32)
     with tf.Session() as session:
         for records, defaults in (
-            (["1,2,3"], [[0], [0]]), (["1"], [none]), (["a"], [[0]]), (['"a""b",c'], [["x"], ["y"]]),
-            ([" 5 "], [[0]]), (['a"b'], [["x"]]), ([""], [none]), (["1,", ",2"], [[7], [8.5]]), (["1.5"], [[0]]),
-        ):  # fmt: skip
+            (["1,2,3"], [[0], [0]]),
+            (["1"], [none]),
+            (["a"], [[0]]),
+            (['"a""b",c'], [["x"], ["y"]]),
+            ([" 5 "], [[0]]),
+            (['a"b'], [["x"]]),
+            ([""], [none]),
+            (["1,", ",2"], [[7], [8.5]]),
+            (["1.5"], [[0]]),
+        ):
             try:
                 outcomes.append(_plain(session.run(tf.decode_csv(records, defaults)), "/nowhere"))
             except tf.errors.OpError as error:
@@ -241,14 +251,19 @@ def case_images(tf):
         return _plain(
             session.run(
                 [
-                    tf.image.decode_png(png), tf.image.decode_png(png, channels=1),
-                    tf.image.decode_png(png, dtype=tf.uint16), tf.image.decode_image(png),
-                    tf.shape(tf.image.decode_jpeg(jpeg)), tf.shape(tf.image.decode_jpeg(jpeg, channels=1)),
-                    tf.image.extract_jpeg_shape(jpeg), tf.image.is_jpeg(jpeg), tf.image.is_jpeg(png),
+                    tf.image.decode_png(png),
+                    tf.image.decode_png(png, channels=1),
+                    tf.image.decode_png(png, dtype=tf.uint16),
+                    tf.image.decode_image(png),
+                    tf.shape(tf.image.decode_jpeg(jpeg)),
+                    tf.shape(tf.image.decode_jpeg(jpeg, channels=1)),
+                    tf.image.extract_jpeg_shape(jpeg),
+                    tf.image.is_jpeg(jpeg),
+                    tf.image.is_jpeg(png),
                 ]
             ),
             "/nowhere",
-        )  # fmt: skip
+        )
 
 
 def case_tensors(tf):

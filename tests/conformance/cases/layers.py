@@ -138,10 +138,18 @@ def called(tf, call):
         session.run(updates, feeds)
         after = session.run(tf.global_variables())
     return [
-        result.name, result.shape.as_list(), names(tf.global_variables()), names(variables),
-        len(updates) if "placeholder" in call else names(updates), names(losses), [g is None for g in gradients],
-        digest(value), [digest(slope) for slope in slopes], lost, [digest(state) for state in after],
-    ]  # fmt: skip
+        result.name,
+        result.shape.as_list(),
+        names(tf.global_variables()),
+        names(variables),
+        len(updates) if "placeholder" in call else names(updates),
+        names(losses),
+        [g is None for g in gradients],
+        digest(value),
+        [digest(slope) for slope in slopes],
+        lost,
+        [digest(state) for state in after],
+    ]
 
 
 def refused(tf, call):
@@ -186,11 +194,16 @@ def case_layer_objects(tf):
 
 def case_shapes_of_outputs(tf):
     layers = [
-        (tf.layers.Dense(4), [None, 5, 3]), (tf.layers.Flatten(), [2, 3, 4]), (tf.layers.Flatten(), [2, None, 4]),
-        (tf.layers.Conv2D(4, 3), [None, 7, None, 2]), (tf.layers.Conv2D(4, 3, 2, "same"), [2, 7, 8, 2]),
-        (tf.layers.MaxPooling2D(3, 2), [2, 7, 8, 2]), (tf.layers.Dropout(), [2, 3]),
-        (tf.layers.Conv2DTranspose(4, 3, 2), [2, 7, 8, 2]), (tf.layers.BatchNormalization(), [2, 3]),
-    ]  # fmt: skip
+        (tf.layers.Dense(4), [None, 5, 3]),
+        (tf.layers.Flatten(), [2, 3, 4]),
+        (tf.layers.Flatten(), [2, None, 4]),
+        (tf.layers.Conv2D(4, 3), [None, 7, None, 2]),
+        (tf.layers.Conv2D(4, 3, 2, "same"), [2, 7, 8, 2]),
+        (tf.layers.MaxPooling2D(3, 2), [2, 7, 8, 2]),
+        (tf.layers.Dropout(), [2, 3]),
+        (tf.layers.Conv2DTranspose(4, 3, 2), [2, 7, 8, 2]),
+        (tf.layers.BatchNormalization(), [2, 3]),
+    ]
     return [layer.compute_output_shape(tf.TensorShape(shape)).as_list() for layer, shape in layers]
 
 

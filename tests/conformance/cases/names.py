@@ -1,9 +1,26 @@
 """Names of operations and of name scopes."""
 
 ODD_NAMES = [
-    "_a", "-a", "/a", "a b", "a:0", ".a", "a>b", "a\\b", "a.b", "a-b", "a/", "a/b/", "1", "", "\u00e9", "a//b", "a^b",
-    "a_", "a+b",
-]  # fmt: skip
+    "_a",
+    "-a",
+    "/a",
+    "a b",
+    "a:0",
+    ".a",
+    "a>b",
+    "a\\b",
+    "a.b",
+    "a-b",
+    "a/",
+    "a/b/",
+    "1",
+    "",
+    "\u00e9",
+    "a//b",
+    "a^b",
+    "a_",
+    "a+b",
+]
 
 
 def cases(tf):

@@ -59,8 +59,10 @@ def names(values):
 
 def results(tf, found, feeds, sources):
     leaves = flatten(found)
-    weighted = [tf.reduce_sum(leaf * tf.cos(tf.reshape(tf.to_float(tf.range(tf.size(leaf))), tf.shape(leaf))))
-                for leaf in leaves]  # fmt: skip
+    weighted = [
+        tf.reduce_sum(leaf * tf.cos(tf.reshape(tf.to_float(tf.range(tf.size(leaf))), tf.shape(leaf))))
+        for leaf in leaves
+    ]
     gradients = tf.gradients(tf.add_n(weighted), sources + tf.trainable_variables())
     with tf.Session() as session:
         session.run(tf.global_variables_initializer())
@@ -170,15 +172,18 @@ def case_errors(tf):
     return [
         error(tf, call)
         for call in (
-            "tf.nn.dynamic_rnn(R.GRUCell(2), x)", "tf.nn.dynamic_rnn(3, x, dtype=tf.float32)",
-            "tf.nn.static_rnn(R.GRUCell(2), [], dtype=tf.float32)", "R.MultiRNNCell([])",
+            "tf.nn.dynamic_rnn(R.GRUCell(2), x)",
+            "tf.nn.dynamic_rnn(3, x, dtype=tf.float32)",
+            "tf.nn.static_rnn(R.GRUCell(2), [], dtype=tf.float32)",
+            "R.MultiRNNCell([])",
             "tf.nn.dynamic_rnn(R.GRUCell(2), x, sequence_length=[[1, 2, 3]], dtype=tf.float32)",
-            "R.DropoutWrapper(R.GRUCell(2), input_keep_prob=2.)", "R.DropoutWrapper(3)",
+            "R.DropoutWrapper(R.GRUCell(2), input_keep_prob=2.)",
+            "R.DropoutWrapper(3)",
             "R.MultiRNNCell([R.BasicLSTMCell(2)], state_is_tuple=False)",
             "tf.nn.dynamic_rnn(R.GRUCell(2), tf.placeholder(tf.float32, [3, 4, None]), dtype=tf.float32)",
             "[tf.nn.dynamic_rnn(R.GRUCell(2), x, dtype=tf.float32) for _ in range(2)]",
         )
-    ]  # fmt: skip
+    ]
 
 
 def case_training(tf):

@@ -78,10 +78,23 @@ def _evaluated(tf, text):
     x, y = tf.constant(2.0, name="x"), tf.constant(3.0, name="y")
     p = tf.placeholder(tf.float32, [2], name="p")
     names = {
-        "tf": tf, "np": np, "Pair": Pair, "Tree": Tree, "OrderedDict": collections.OrderedDict,
-        "defaultdict": collections.defaultdict, "foreign": foreign, "x": x, "y": y, "p": p,
-        "op": tf.no_op(name="n"), "f": tf.constant([1.5, 2.5], tf.float64), "text": tf.constant(["a", "\u00e9"]),
-        "fed": p * x, "p_op": p.op, "type_of_zero": tf.constant(0, tf.int16), "empty": tf.zeros([0, 3]),
+        "tf": tf,
+        "np": np,
+        "Pair": Pair,
+        "Tree": Tree,
+        "OrderedDict": collections.OrderedDict,
+        "defaultdict": collections.defaultdict,
+        "foreign": foreign,
+        "x": x,
+        "y": y,
+        "p": p,
+        "op": tf.no_op(name="n"),
+        "f": tf.constant([1.5, 2.5], tf.float64),
+        "text": tf.constant(["a", "\u00e9"]),
+        "fed": p * x,
+        "p_op": p.op,
+        "type_of_zero": tf.constant(0, tf.int16),
+        "empty": tf.zeros([0, 3]),
         "slices": tf.IndexedSlices(tf.constant([[1.0]]), tf.constant([0])),
         "dense_slices": tf.IndexedSlices(tf.constant([[1.0]]), tf.constant([0]), tf.constant([3, 1])),
         "i": tf.placeholder_with_default(tf.constant(1, tf.int32), []),
@@ -89,8 +102,10 @@ def _evaluated(tf, text):
         "b": tf.placeholder_with_default(tf.constant(False), []),
         "u": tf.placeholder_with_default(tf.constant(1, tf.uint8), []),
         "any": tf.placeholder_with_default(tf.constant(1.0), None),
-        "total": tf.reduce_sum(p) + y, "mid": tf.identity(x), "hidden": tf.constant(9.0),
-    }  # fmt: skip
+        "total": tf.reduce_sum(p) + y,
+        "mid": tf.identity(x),
+        "hidden": tf.constant(9.0),
+    }
     names["chain"] = names["mid"] * tf.constant(10.0)
     names["everything"] = [names[key] for key in ("x", "p", "total", "i", "s", "b", "u", "any")]
     names["v"] = tf.Variable(5.0, name="v")

@@ -88,10 +88,14 @@ def called(tf, call):
         session.run(updates, feeds)
         after = session.run(tf.global_variables())
     return [
-        "" if "norm" in call or "softmax" in call or "Dropout" in result.name else result.name, result.shape.as_list(),
-        collections, len(updates), digest(value),
-        [digest(slope) for slope in slopes], [digest(state) for state in after],
-    ]  # fmt: skip
+        "" if "norm" in call or "softmax" in call or "Dropout" in result.name else result.name,
+        result.shape.as_list(),
+        collections,
+        len(updates),
+        digest(value),
+        [digest(slope) for slope in slopes],
+        [digest(state) for state in after],
+    ]
 
 
 def case_scopes(tf):
@@ -162,10 +166,12 @@ def case_streaming_metrics(tf):
     k, p = tf.constant([1, 0, 1]), tf.constant([1, 1, 1])
     values, updates = M.aggregate_metric_map(
         {
-            "accuracy": M.streaming_accuracy(p, k), "auc": M.streaming_auc(tf.to_float(p) * 0.7, k),
-            "precision": M.streaming_precision(p, k), "mse": M.streaming_mean_squared_error(p, k),
+            "accuracy": M.streaming_accuracy(p, k),
+            "auc": M.streaming_auc(tf.to_float(p) * 0.7, k),
+            "precision": M.streaming_precision(p, k),
+            "mse": M.streaming_mean_squared_error(p, k),
         }
-    )  # fmt: skip
+    )
     with tf.Session() as session:
         session.run(tf.local_variables_initializer())
         return [session.run(updates), session.run(values), names(tf.local_variables())]

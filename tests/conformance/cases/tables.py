@@ -50,8 +50,13 @@ def case_of_a_file(tf):
     back = L.index_to_string_table_from_file(path)
     own = L.HashTable(L.TextFileInitializer(columns, tf.string, 0, tf.int64, 1, delimiter=","), -1)
     keys = tf.constant(["b", "c", "d"])
-    return run(tf, plain.lookup(keys), some.lookup(keys), back.lookup(tf.constant([2, 3], tf.int64)),
-               own.lookup(tf.constant(["y", "z"])))  # fmt: skip
+    return run(
+        tf,
+        plain.lookup(keys),
+        some.lookup(keys),
+        back.lookup(tf.constant([2, 3], tf.int64)),
+        own.lookup(tf.constant(["y", "z"])),
+    )
 
 
 def case_hash_tables(tf):
@@ -87,8 +92,13 @@ def case_errors(tf):
                 found.append(None)
             except tf.errors.OpError as error:
                 found.append(type(error).__name__)
-    for call in ("plain.lookup(tf.constant([1]))", "L.index_table_from_tensor(None)", "L.index_table_from_file('')",
-                 "L.index_table_from_tensor([1, 2])", "L.index_table_from_file('x', num_oov_buckets=-1)"):  # fmt: skip
+    for call in (
+        "plain.lookup(tf.constant([1]))",
+        "L.index_table_from_tensor(None)",
+        "L.index_table_from_file('')",
+        "L.index_table_from_tensor([1, 2])",
+        "L.index_table_from_file('x', num_oov_buckets=-1)",
+    ):
         try:
             eval(call)
             found.append(None)
@@ -122,10 +132,14 @@ def case_safe_lookups(tf):
     lookup = tf.nn.safe_embedding_lookup_sparse
     wide = tf.SparseTensor([[0, 0, 0], [1, 1, 0]], tf.constant([1, 3], tf.int64), [2, 2, 1])
     found = [
-        lookup(table, ids), lookup(table, ids, combiner="sum"), lookup(table, ids, weights),
+        lookup(table, ids),
+        lookup(table, ids, combiner="sum"),
+        lookup(table, ids, weights),
         lookup(table, ids, default_id=4),
-        lookup(table, ids, weights, "sum"), lookup([table[:3], table[3:]], ids, combiner="sqrtn"), lookup(table, wide),
-    ]  # fmt: skip
+        lookup(table, ids, weights, "sum"),
+        lookup([table[:3], table[3:]], ids, combiner="sqrtn"),
+        lookup(table, wide),
+    ]
     variable = tf.Variable(np.ones([6, 2], np.float32))
     slope = tf.convert_to_tensor(tf.gradients(tf.reduce_sum(lookup(variable, ids) ** 2), variable)[0])
     return [run(tf, *found, slope), [tensor.shape.as_list() for tensor in found[:1]]]

@@ -11,9 +11,16 @@ def cases(tf):
 
 
 OPTIMIZERS = {
-    "GradientDescent": (0.1,), "Momentum": (0.1, 0.9), "Adagrad": (0.1,), "Adadelta": (0.1,), "Adam": (0.1,),
-    "RMSProp": (0.1,), "Ftrl": (0.1,), "ProximalGradientDescent": (0.1,), "ProximalAdagrad": (0.1,),
-}  # fmt: skip
+    "GradientDescent": (0.1,),
+    "Momentum": (0.1, 0.9),
+    "Adagrad": (0.1,),
+    "Adadelta": (0.1,),
+    "Adam": (0.1,),
+    "RMSProp": (0.1,),
+    "Ftrl": (0.1,),
+    "ProximalGradientDescent": (0.1,),
+    "ProximalAdagrad": (0.1,),
+}
 
 
 def cluster(tf):
@@ -35,12 +42,15 @@ def operations(tf, name, arguments):
             references = [t.name for t in op.inputs if t.dtype.name.endswith("_ref")]
             found.append([op.name, op.type, references, op.device, sorted(map(str, op.colocation_groups()))])
     return [
-        found, train.name, optimizer.get_name(), optimizer.get_slot_names(),
+        found,
+        train.name,
+        optimizer.get_name(),
+        optimizer.get_slot_names(),
         [v.name for v in optimizer.variables()],
         [[v.name for v in tf.get_collection(key)] for key in ["variables", "trainable_variables", "train_op"]],
         [optimizer.get_slot(variables[0], slot).name for slot in optimizer.get_slot_names()],
         optimizer.get_slot(variables[0], "no such") is None,
-    ]  # fmt: skip
+    ]
 
 
 # Devices ---------------------------------------------------------------------------------------------------------
@@ -298,21 +308,24 @@ def rates(tf, make, steps=(0, 1, 7, 10, 15, 25, 40)):
 
 def case_learning_rates(tf):
     train = tf.train
-    return [rates(tf, make) for make in [
-        lambda step: train.exponential_decay(0.5, step, 10, 0.9),
-        lambda step: train.exponential_decay(0.5, step, 10, 0.9, staircase=True),
-        lambda step: train.natural_exp_decay(0.5, step, 10, 0.9),
-        lambda step: train.natural_exp_decay(0.5, step, 10, 0.9, staircase=True),
-        lambda step: train.inverse_time_decay(0.5, step, 10, 0.9),
-        lambda step: train.inverse_time_decay(0.5, step, 10, 0.9, staircase=True),
-        lambda step: train.piecewise_constant(step, [5, 15], [1.0, 0.5, 0.1]),
-        lambda step: train.polynomial_decay(0.5, step, 20, 0.1, power=2.0),
-        lambda step: train.polynomial_decay(0.5, step, 20, 0.1, cycle=True),
-        lambda step: train.cosine_decay(0.5, step, 20, alpha=0.1),
-        lambda step: train.cosine_decay_restarts(0.5, step, 8, alpha=0.1, m_mul=0.5),
-        lambda step: train.cosine_decay_restarts(0.5, step, 8, t_mul=1.0),
-        lambda step: train.linear_cosine_decay(0.5, step, 20),
-    ]]  # fmt: skip
+    return [
+        rates(tf, make)
+        for make in [
+            lambda step: train.exponential_decay(0.5, step, 10, 0.9),
+            lambda step: train.exponential_decay(0.5, step, 10, 0.9, staircase=True),
+            lambda step: train.natural_exp_decay(0.5, step, 10, 0.9),
+            lambda step: train.natural_exp_decay(0.5, step, 10, 0.9, staircase=True),
+            lambda step: train.inverse_time_decay(0.5, step, 10, 0.9),
+            lambda step: train.inverse_time_decay(0.5, step, 10, 0.9, staircase=True),
+            lambda step: train.piecewise_constant(step, [5, 15], [1.0, 0.5, 0.1]),
+            lambda step: train.polynomial_decay(0.5, step, 20, 0.1, power=2.0),
+            lambda step: train.polynomial_decay(0.5, step, 20, 0.1, cycle=True),
+            lambda step: train.cosine_decay(0.5, step, 20, alpha=0.1),
+            lambda step: train.cosine_decay_restarts(0.5, step, 8, alpha=0.1, m_mul=0.5),
+            lambda step: train.cosine_decay_restarts(0.5, step, 8, t_mul=1.0),
+            lambda step: train.linear_cosine_decay(0.5, step, 20),
+        ]
+    ]
 
 
 def case_piecewise_constant_at_a_boundary(tf):
@@ -371,10 +384,15 @@ def case_getting_the_global_step(tf):
     found = [tf.train.get_global_step() is None]
     step = tf.train.create_global_step()
     return [
-        *found, step.name, step.dtype.name, step.trainable, tf.train.get_global_step() is step,
-        tf.train.get_or_create_global_step() is step, [v.name for v in tf.get_collection("global_step")],
+        *found,
+        step.name,
+        step.dtype.name,
+        step.trainable,
+        tf.train.get_global_step() is step,
+        tf.train.get_or_create_global_step() is step,
+        [v.name for v in tf.get_collection("global_step")],
         [v.name for v in tf.global_variables()],
-    ]  # fmt: skip
+    ]
 
 
 def case_global_step_by_name(tf):

@@ -197,12 +197,13 @@ def case_random_initializers(tf):
     # Scaled so that one digit tells.
     shape, scale = [200, 100], 1e4
     made = [
-        tf.random_uniform_initializer(-3.0, 3.0), tf.random_normal_initializer(stddev=0.0),
+        tf.random_uniform_initializer(-3.0, 3.0),
+        tf.random_normal_initializer(stddev=0.0),
         tf.variance_scaling_initializer(scale=scale, mode="fan_in", distribution="uniform"),
         tf.variance_scaling_initializer(scale=scale, mode="fan_out", distribution="uniform"),
         tf.variance_scaling_initializer(scale=scale, mode="fan_avg", distribution="uniform"),
         tf.uniform_unit_scaling_initializer(factor=50.0),
-    ]  # fmt: skip
+    ]
     return [drawn(tf, initializer, shape)[:3] for initializer in made]
 
 
@@ -215,12 +216,19 @@ def case_fans_of_convolutions(tf):
 
 def case_configuration_of_initializers(tf):
     made = [
-        tf.zeros_initializer(), tf.ones_initializer(), tf.constant_initializer(2.0),
+        tf.zeros_initializer(),
+        tf.ones_initializer(),
+        tf.constant_initializer(2.0),
         tf.random_uniform_initializer(0, 1, 3),
-        tf.random_normal_initializer(1.0, 2.0, 4), tf.truncated_normal_initializer(), tf.glorot_uniform_initializer(5),
-        tf.variance_scaling_initializer(2.0, "fan_out", "uniform"), tf.orthogonal_initializer(2.0),
-        tf.uniform_unit_scaling_initializer(), tf.initializers.identity(), tf.glorot_normal_initializer(),
-    ]  # fmt: skip
+        tf.random_normal_initializer(1.0, 2.0, 4),
+        tf.truncated_normal_initializer(),
+        tf.glorot_uniform_initializer(5),
+        tf.variance_scaling_initializer(2.0, "fan_out", "uniform"),
+        tf.orthogonal_initializer(2.0),
+        tf.uniform_unit_scaling_initializer(),
+        tf.initializers.identity(),
+        tf.glorot_normal_initializer(),
+    ]
     configs = [initializer.get_config() for initializer in made]
     again = [type(i).from_config(c).get_config() == c for i, c in zip(made, configs)]  # noqa: B905 - runs on Python 3.7
     return [configs, again]
@@ -334,9 +342,17 @@ def case_partitions(tf):
         sess.run(w.assign_add([tf.ones([2, 2]), tf.zeros([2, 2])]))
         values.append(sess.run(joined).tolist())
     return [
-        v.name, v.dtype.name, str(v.shape), parts(v), parts(w), x.name, again is w, joined.name, values,
+        v.name,
+        v.dtype.name,
+        str(v.shape),
+        parts(v),
+        parts(w),
+        x.name,
+        again is w,
+        joined.name,
+        values,
         [t.name for t in tf.global_variables()],
-    ]  # fmt: skip
+    ]
 
 
 def case_partitions_are_reused_without_a_partitioner(tf):

@@ -18,10 +18,18 @@ def graph(tf):
 def of(variable):
     """What a variable says of itself."""
     return [
-        variable.name, variable.op.name, variable.op.type, str(variable.shape), variable.dtype.name, variable.device,
-        variable.initializer.name, variable.value().name, variable.initial_value.name, variable.trainable,
+        variable.name,
+        variable.op.name,
+        variable.op.type,
+        str(variable.shape),
+        variable.dtype.name,
+        variable.device,
+        variable.initializer.name,
+        variable.value().name,
+        variable.initial_value.name,
+        variable.trainable,
         repr(variable),
-    ]  # fmt: skip
+    ]
 
 
 def case_from_a_value(tf):
@@ -109,8 +117,21 @@ def case_hash_and_equality(tf):
 def case_operators(tf):
     v = tf.Variable([4.0, 9.0], name="v")
     results = [
-        v + 1, 1 - v, v * v, v / 2, 2**v, -v, abs(v), v < 5, v >= 5.0, v // 2.0, v % 3.0, v[1], v[:1], tf.sqrt(v),
-    ]  # fmt: skip
+        v + 1,
+        1 - v,
+        v * v,
+        v / 2,
+        2**v,
+        -v,
+        abs(v),
+        v < 5,
+        v >= 5.0,
+        v // 2.0,
+        v % 3.0,
+        v[1],
+        v[:1],
+        tf.sqrt(v),
+    ]
     with tf.Session() as sess:
         sess.run(v.initializer)
         return [np.asarray(value).tolist() for value in sess.run(results)]
@@ -144,11 +165,16 @@ def case_assign(tf):
 def case_names_of_updates(tf):
     v = tf.Variable([1.0, 2.0], name="v")
     updates = [
-        v.assign([1.0, 1.0]), tf.assign(v, [1.0, 1.0], name="set"), v.assign_add([1.0, 1.0]),
+        v.assign([1.0, 1.0]),
+        tf.assign(v, [1.0, 1.0], name="set"),
+        v.assign_add([1.0, 1.0]),
         tf.assign_sub(v, [1.0, 1.0]),
-        tf.scatter_update(v, [0], [1.0]), tf.scatter_add(v, 0, 1.0), v.scatter_sub(tf.IndexedSlices([1.0], [0])),
-        v.scatter_nd_update([[0]], [1.0]), tf.is_variable_initialized(v),
-    ]  # fmt: skip
+        tf.scatter_update(v, [0], [1.0]),
+        tf.scatter_add(v, 0, 1.0),
+        v.scatter_sub(tf.IndexedSlices([1.0], [0])),
+        v.scatter_nd_update([[0]], [1.0]),
+        tf.is_variable_initialized(v),
+    ]
     return [[t.name, t.dtype.name, str(t.shape), t.device] for t in updates]
 
 
@@ -284,8 +310,13 @@ def case_assert_initialized(tf):
 
 def case_initializers_of_lists(tf):
     a, b = tf.Variable(1.0), tf.Variable(2.0)
-    ops = [tf.variables_initializer([a]), tf.variables_initializer([], name="none"), tf.global_variables_initializer(),
-           tf.local_variables_initializer(), tf.initialize_all_variables()]  # fmt: skip
+    ops = [
+        tf.variables_initializer([a]),
+        tf.variables_initializer([], name="none"),
+        tf.global_variables_initializer(),
+        tf.local_variables_initializer(),
+        tf.initialize_all_variables(),
+    ]
     with tf.Session() as sess:
         for op in ops:
             sess.run(op)
@@ -303,10 +334,17 @@ def case_proto(tf):
     proto = v.to_proto()
     again = tf.Variable.from_proto(proto)
     return [
-        proto.variable_name, proto.initializer_name, proto.snapshot_name, proto.initial_value_name, proto.trainable,
-        again.name, again.trainable, again.op is v.op, v.to_proto(export_scope="q") is None,
+        proto.variable_name,
+        proto.initializer_name,
+        proto.snapshot_name,
+        proto.initial_value_name,
+        proto.trainable,
+        again.name,
+        again.trainable,
+        again.op is v.op,
+        v.to_proto(export_scope="q") is None,
         v.to_proto(export_scope="s").variable_name,
-    ]  # fmt: skip
+    ]
 
 
 def case_two_sessions_of_one_process_do_not_share(tf):

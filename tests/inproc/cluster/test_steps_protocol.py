@@ -143,11 +143,18 @@ def test_steps_that_cannot_be(served: Served, header: Any, feeds: list[Any], cod
 @pytest.mark.parametrize(
     ("kind", "header"),
     [
-        (RUN, ()), (RUN, (SESSION, 1)), (RUN, (SESSION, "1", 5, None, False)), (RUN, (1, 1, 5, None, False)),
-        (RUN, (SESSION, 1, 5, "soon", False)), (RUN, (SESSION, 1, 5, None, None)), (77, (1,)), (DONE, (1,)),
-        (TRANSFER, ()), (TRANSFER, (SESSION, "x", 1)),
+        (RUN, ()),
+        (RUN, (SESSION, 1)),
+        (RUN, (SESSION, "1", 5, None, False)),
+        (RUN, (1, 1, 5, None, False)),
+        (RUN, (SESSION, 1, 5, "soon", False)),
+        (RUN, (SESSION, 1, 5, None, None)),
+        (77, (1,)),
+        (DONE, (1,)),
+        (TRANSFER, ()),
+        (TRANSFER, (SESSION, "x", 1)),
     ],
-)  # fmt: skip
+)
 def test_frames_that_make_no_sense_end_the_channel(served: Served, kind: int, header: Any) -> None:
     served.send(kind, header)
     with pytest.raises(UnavailableError):
@@ -278,10 +285,15 @@ def test_what_a_master_asks_and_takes() -> None:
 @pytest.mark.parametrize(
     ("kind", "header"),
     [
-        (ERROR, ()), (ERROR, (7, "3", "x")), (ERROR, (7, 3)), (TENSORS, ()), (TENSORS, (7, "x")), (RUN, (7,)),
+        (ERROR, ()),
+        (ERROR, (7, "3", "x")),
+        (ERROR, (7, 3)),
+        (TENSORS, ()),
+        (TENSORS, (7, "x")),
+        (RUN, (7,)),
         (99, (7, 1)),
     ],
-)  # fmt: skip
+)
 def test_answers_that_make_no_sense(kind: int, header: Any) -> None:
     talk = Conversing()
     talk.answer(kind, header)

@@ -183,9 +183,14 @@ def test_a_worker_with_another_program_is_refused() -> None:
     local, other = servers(optax.sgd(0.1)), servers(optax.sgd(0.1), "sync")
     client = connected(local)
     stranger = ParameterClient(
-        "params", worker="/job:worker/task:1", chief=False, layout=_layout(local), choice=from_text("sync", 2),
-        links=[(session.task, session.link) for session in client._sessions], initial=LEAVES,
-    )  # fmt: skip
+        "params",
+        worker="/job:worker/task:1",
+        chief=False,
+        layout=_layout(local),
+        choice=from_text("sync", 2),
+        links=[(session.task, session.link) for session in client._sessions],
+        initial=LEAVES,
+    )
     with pytest.raises(FailedPreconditionError, match="same program"):
         stranger.connect()
     stranger.close()

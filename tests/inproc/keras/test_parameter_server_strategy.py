@@ -34,9 +34,14 @@ class Place:
     task = None
 
     def __init__(
-        self, worker: int, workers: int, choice: Consistency, partitioner: Partitioner | None, table_bytes: int,
+        self,
+        worker: int,
+        workers: int,
+        choice: Consistency,
+        partitioner: Partitioner | None,
+        table_bytes: int,
         exact_tables: bool,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.worker, self.workers, self.choice = worker, workers, choice
         self.partitioner, self.table_bytes, self.exact_tables = partitioner, table_bytes, exact_tables
         self.is_chief = worker == 0
@@ -52,9 +57,16 @@ class Cluster:
     """
 
     def __init__(
-        self, make: Callable[[], Any], *, workers: int = 1, servers: int = 2, consistency: str = "async",
-        partitioner: Partitioner | None = None, table_bytes: int = 1 << 30, exact_tables: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        make: Callable[[], Any],
+        *,
+        workers: int = 1,
+        servers: int = 2,
+        consistency: str = "async",
+        partitioner: Partitioner | None = None,
+        table_bytes: int = 1 << 30,
+        exact_tables: bool = False,
+    ) -> None:
         choice = from_text(consistency, workers)
         self.models = [make() for _ in range(workers)]
         self.served: list[ServedModel] = []
@@ -261,9 +273,13 @@ def test_the_chief_validates_stops_training_and_saves_an_ordinary_file(tmp_path:
                 self.model.stop_training = True
 
     histories = cluster.fit(
-        X, Y, batch_size=16, epochs=50, validation_data=(X, Y),
+        X,
+        Y,
+        batch_size=16,
+        epochs=50,
+        validation_data=(X, Y),
         callbacks=lambda: [keras.callbacks.ModelCheckpoint(str(path)), Stop()],
-    )  # fmt: skip
+    )
     assert histories[0].epoch == [0, 1]
     assert len(histories[1].epoch) < 50
     loaded = keras.models.load_model(path)

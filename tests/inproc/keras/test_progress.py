@@ -20,9 +20,13 @@ def test_steps_and_losses_arrive(tmp_path: Path) -> None:
         model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
         model.compile("sgd", "mse")
         model.fit(
-            np.ones((12, 3)), np.zeros((12, 1)), batch_size=4, epochs=2, verbose=0,
+            np.ones((12, 3)),
+            np.zeros((12, 1)),
+            batch_size=4,
+            epochs=2,
+            verbose=0,
             callbacks=[ReportsProgress(reporter, shared=True)],
-        )  # fmt: skip
+        )
         reporter.close()
         listening.setblocking(False)
         reports = [Progress.decode(listening.recv(1024)) for _ in range(6)]

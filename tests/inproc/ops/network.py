@@ -37,9 +37,18 @@ def build(tf):
     h = tf.nn.lrn(tf.nn.avg_pool(h, [1, 2, 2, 1], [1, 2, 2, 1], "VALID"), 1, 1.0, 0.5, 0.75)
     h = tf.matmul(tf.reshape(h, [tf.shape(h)[0], 16]), given["weights"])
     activations = [
-        tf.nn.relu6, tf.nn.elu, tf.nn.selu, tf.nn.softplus, tf.nn.softsign, tf.nn.leaky_relu, tf.tanh, tf.sigmoid,
-        lambda v: tf.sqrt(tf.abs(v) + 1), lambda v: tf.rsqrt(tf.square(v) + 1), lambda v: tf.reciprocal(v * v + 1),
-    ]  # fmt: skip
+        tf.nn.relu6,
+        tf.nn.elu,
+        tf.nn.selu,
+        tf.nn.softplus,
+        tf.nn.softsign,
+        tf.nn.leaky_relu,
+        tf.tanh,
+        tf.sigmoid,
+        lambda v: tf.sqrt(tf.abs(v) + 1),
+        lambda v: tf.rsqrt(tf.square(v) + 1),
+        lambda v: tf.reciprocal(v * v + 1),
+    ]
     h = tf.add_n([activation(h + 0.1) for activation in activations]) / 3
     h = tf.concat(tf.split(h, 3, 1)[::-1], 1) * tf.reduce_mean(h, 0)
     h = tf.pad(h, [[0, 0], [1, 1]], "REFLECT")[:, 1:-1] + tf.pad(h, [[0, 0], [1, 1]])[:, 2:]

@@ -16,31 +16,44 @@ STORED = json.loads((Path(__file__).parents[2] / "data" / "tf1" / "ops.json").re
 
 # Where other operations, mostly fewer, do the same; their names differ.
 OTHER_NAMES = {
-    "tf.nn.swish(x)", "tf.einsum('ij,jk->ik', x, c)", "tf.einsum('bij,bjk->bik', s, r)", "tf.repeat([1, 2, 3], 2)",
-    "tf.repeat(y, [1, 2, 0], axis=1)", "tf.batch_gather(y, [[0, 1], [2, 0]])", "tf.sequence_mask(k, 2, tf.float32)",
-    "tf.sort(y)", "tf.sort(x, 1, 'DESCENDING')", "tf.argsort(w)",
+    "tf.nn.swish(x)",
+    "tf.einsum('ij,jk->ik', x, c)",
+    "tf.einsum('bij,bjk->bik', s, r)",
+    "tf.repeat([1, 2, 3], 2)",
+    "tf.repeat(y, [1, 2, 0], axis=1)",
+    "tf.batch_gather(y, [[0, 1], [2, 0]])",
+    "tf.sequence_mask(k, 2, tf.float32)",
+    "tf.sort(y)",
+    "tf.sort(x, 1, 'DESCENDING')",
+    "tf.argsort(w)",
     "tf.nn.softmax_cross_entropy_with_logits(labels=o, logits=l)",
     "tf.nn.softmax_cross_entropy_with_logits_v2(labels=o, logits=l)",
     "tf.nn.softmax_cross_entropy_with_logits_v2(labels=c, logits=o, axis=0)",
     "tf.nn.sparse_softmax_cross_entropy_with_logits(labels=k, logits=o)",
-    "tf.nn.depthwise_conv2d(e, h, [1, 1, 1, 1], 'SAME')", "tf.nn.embedding_lookup([c, o], [0, 5, 3, 0])",
+    "tf.nn.depthwise_conv2d(e, h, [1, 1, 1, 1], 'SAME')",
+    "tf.nn.embedding_lookup([c, o], [0, 5, 3, 0])",
     "tf.nn.embedding_lookup([c, o], [[0, 5], [3, 0]], 'div')",
-    "tf.nn.atrous_conv2d(e, h, 2, 'VALID')", "tf.nn.pool(e, [2, 2], 'MAX', 'SAME')",
-    "tf.nn.pool(e, [2, 2], 'AVG', 'VALID', strides=[2, 2])", "tf.confusion_matrix([1, 2, 1], [1, 0, 1])",
-    "tf.confusion_matrix(k, n, 4, weights=[1., 2., 3.], dtype=tf.float32)", "tf.linalg.expm(q)",
+    "tf.nn.atrous_conv2d(e, h, 2, 'VALID')",
+    "tf.nn.pool(e, [2, 2], 'MAX', 'SAME')",
+    "tf.nn.pool(e, [2, 2], 'AVG', 'VALID', strides=[2, 2])",
+    "tf.confusion_matrix([1, 2, 1], [1, 0, 1])",
+    "tf.confusion_matrix(k, n, 4, weights=[1., 2., 3.], dtype=tf.float32)",
+    "tf.linalg.expm(q)",
     "tf.sparse_tensor_dense_matmul(tf.SparseTensor([[0, 1], [1, 0]], w[:2], [2, 2]), x)",
-}  # fmt: skip
+}
 # Where more is known of the static shape.
 OTHER_SHAPES = {
-    "tf.segment_min(c, [0, 0, 1])", "tf.repeat(y, [1, 2, 0], axis=1)",
+    "tf.segment_min(c, [0, 0, 1])",
+    "tf.repeat(y, [1, 2, 0], axis=1)",
     "tf.nn.embedding_lookup_sparse(c, tf.SparseTensor([[0, 0], [0, 1], [1, 0]], k, [2, 2]), "
     "tf.SparseTensor([[0, 0], [0, 1], [1, 0]], [2., 1., 3.], [2, 2]), combiner='sqrtn')",
-}  # fmt: skip
+}
 # Where values differ: other bytes for the same picture, sums in another order.
 OTHER_VALUES = {
-    "tf.summary.histogram('h', x)", "tf.summary.image('i', tf.reshape(p, [1, 2, 3, 1]))",
+    "tf.summary.histogram('h', x)",
+    "tf.summary.image('i', tf.reshape(p, [1, 2, 3, 1]))",
     "tf.summary.image('i', tf.cast(e[..., :1] * 9, tf.uint8), 1)",
-}  # fmt: skip
+}
 # Where gradients differ.
 OTHER_GRADIENTS = {
     "tf.math.reduce_euclidean_norm(x, 1)",  # TensorFlow has none

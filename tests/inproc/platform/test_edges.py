@@ -152,8 +152,12 @@ def test_the_log_for_programs() -> None:
         {"msg": "job %s", "args": ("a",), "levelname": "INFO", "name": "n", "job": "a", "created": 1.0}
     )
     assert json.loads(JsonFormatter().format(record)) == {
-        "at": 1.0, "level": "info", "logger": "n", "message": "job a", "job": "a",
-    }  # fmt: skip
+        "at": 1.0,
+        "level": "info",
+        "logger": "n",
+        "message": "job a",
+        "job": "a",
+    }
 
 
 def test_tokens_are_found(tmp_path: Path) -> None:

@@ -147,8 +147,9 @@ def test_progress_comes_with_the_log_and_is_no_part_of_it(cluster: Cluster, tmp_
     fake.log(pod, "begins", MARK + first.encode().decode())
     report = backend.poll_job(handle)
     assert (report.tasks[FIRST], report.tasks[SECOND]) == (
-        Running(started_at=report.tasks[PS].started_at, progress=first), report.tasks[PS],
-    )  # fmt: skip
+        Running(started_at=report.tasks[PS].started_at, progress=first),
+        report.tasks[PS],
+    )
     fake.log(pod, MARK + second.encode().decode(), "goes on")
     for _ in range(2):  # it is the latest for as long as there is no other
         assert backend.poll_job(handle).tasks[FIRST].progress == second

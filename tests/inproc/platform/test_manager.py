@@ -276,8 +276,10 @@ def test_an_engine_runs_a_job(engine_server: Server, engine: ScriptedEngine) -> 
     engine_server.turn()
     state = engine_server.job(job_id).state
     assert (state.phase, state.tasks[WORKER].phase, state.tasks[TaskName("ps", 0)].phase) == (
-        JobPhase.SUCCEEDED, TaskPhase.SUCCEEDED, TaskPhase.STOPPED,
-    )  # fmt: skip
+        JobPhase.SUCCEEDED,
+        TaskPhase.SUCCEEDED,
+        TaskPhase.STOPPED,
+    )
     assert engine.deleted == []
     engine_server.manager.delete(job_id)
     assert engine.deleted == ["#0"]
@@ -289,8 +291,9 @@ def test_an_engine_that_fails_stops_loses_and_refuses_jobs(engine_server: Server
     engine.reports["#0"] = JobReport(phase="failed", reason="worker-0: exit code 3")
     engine_server.turn()
     assert (engine_server.phase(failed), engine_server.job(failed).state.reason) == (
-        JobPhase.FAILED, "worker-0: exit code 3",
-    )  # fmt: skip
+        JobPhase.FAILED,
+        "worker-0: exit code 3",
+    )
 
     engine.reports.clear()
     stopped = engine_server.submit()
@@ -322,8 +325,9 @@ def test_an_engine_that_fails_stops_loses_and_refuses_jobs(engine_server: Server
     engine.refuses = BackendError("invalid partition")
     engine_server.turn()
     assert (engine_server.phase(waits), engine_server.job(waits).state.reason) == (
-        JobPhase.FAILED, "invalid partition",
-    )  # fmt: skip
+        JobPhase.FAILED,
+        "invalid partition",
+    )
 
 
 def test_what_an_engine_loses_is_submitted_again_as_often_as_the_job_says(

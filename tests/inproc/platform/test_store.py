@@ -38,14 +38,26 @@ def record(job_id: str = "a-1", at: float = 100.0) -> JobRecord:
     fault = Fault(task="worker-0", at=5.0, attempt=1, code=None, reason="lost", last_lines=("a", "b"))
     task = replace(state.tasks[tasks[1]], first=fault, step=2**40, loss=0.5)
     place = Place(
-        task=tasks[0], host="h", address="h:1", resources=Resources(cpus=1.5, memory_bytes=2**40), cores=(0, 1),
-        gpus=("0",), detail={"a": "b"},
-    )  # fmt: skip
+        task=tasks[0],
+        host="h",
+        address="h:1",
+        resources=Resources(cpus=1.5, memory_bytes=2**40),
+        cores=(0, 1),
+        gpus=("0",),
+        detail={"a": "b"},
+    )
     return JobRecord(
-        id=job_id, owner="eve", submitted_at=at, backend="local", archive="f" * 64,
-        state=replace(state.with_task(task), first=fault), places={tasks[0]: place}, handles={tasks[0]: "{}"},
-        usages={tasks[0]: Usage(cpu_s=1.5, memory_bytes=2**33)}, handle="42",
-    )  # fmt: skip
+        id=job_id,
+        owner="eve",
+        submitted_at=at,
+        backend="local",
+        archive="f" * 64,
+        state=replace(state.with_task(task), first=fault),
+        places={tasks[0]: place},
+        handles={tasks[0]: "{}"},
+        usages={tasks[0]: Usage(cpu_s=1.5, memory_bytes=2**33)},
+        handle="42",
+    )
 
 
 def test_a_job_comes_back_as_it_was(store: Store) -> None:
@@ -88,8 +100,10 @@ def test_history(store: Store) -> None:
     store.save(job, notes=[Note("restarting", "z")], attempts=[ended], samples=[sample], now=8.0)
     events = store.events(job_id="a-1")
     assert [(event.at, event.note) for event in events] == [
-        (7.0, Note("queued", "x")), (7.0, Note("failed", "y", "worker-0")), (8.0, Note("restarting", "z")),
-    ]  # fmt: skip
+        (7.0, Note("queued", "x")),
+        (7.0, Note("failed", "y", "worker-0")),
+        (8.0, Note("restarting", "z")),
+    ]
     assert store.events(after=events[1].id) == events[2:]
     assert store.last_event() == events[-1].id
     assert store.attempts("a-1") == [ended]

@@ -73,8 +73,10 @@ def test_settings_of_the_process() -> None:
     settings = process_settings(config)
     assert settings.visible_gpus == "1"
     assert settings.environment() == {
-        "NPROC": "2", "XLA_PYTHON_CLIENT_MEM_FRACTION": "0.25", "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
-    }  # fmt: skip
+        "NPROC": "2",
+        "XLA_PYTHON_CLIENT_MEM_FRACTION": "0.25",
+        "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
+    }
     assert process_settings(None).environment() == {}
     wrong = tf.ConfigProto(gpu_options=tf.GPUOptions(per_process_gpu_memory_fraction=2))
     with pytest.raises(tf.errors.InvalidArgumentError, match="must be from 0 to 1"):

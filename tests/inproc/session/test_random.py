@@ -72,9 +72,11 @@ def test_the_numbers_are_what_they_should_be() -> None:
     with tf.Graph().as_default():
         tf.set_random_seed(7)
         fetches = [
-            tf.random_uniform([2000], -2.0, 4.0), tf.random_normal([2000], 1.0, 3.0), tf.truncated_normal([2000]),
+            tf.random_uniform([2000], -2.0, 4.0),
+            tf.random_normal([2000], 1.0, 3.0),
+            tf.truncated_normal([2000]),
             tf.random_uniform([2000], 5, 9, tf.int64),
-        ]  # fmt: skip
+        ]
         with tf.Session() as session:
             uniform, normal, truncated, integers = session.run(fetches)
     assert uniform.min() >= -2

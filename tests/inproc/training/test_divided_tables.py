@@ -86,9 +86,11 @@ def trained(parts: int, optimizer: str, target: str = "", *, replicas: int = 0) 
     """The table after training on `BATCHES`, in ``parts`` parts."""
     with tf.Graph().as_default(), tf.device(tf.train.replica_device_setter(2) if target else ""):
         table: Any = tf.get_variable(
-            "table", initializer=tf.constant_initializer(TABLE) if parts == 1 else initial, shape=[ROWS, 2],
+            "table",
+            initializer=tf.constant_initializer(TABLE) if parts == 1 else initial,
+            shape=[ROWS, 2],
             partitioner=tf.fixed_size_partitioner(parts) if parts > 1 else None,
-        )  # fmt: skip
+        )
         ids = tf.placeholder(tf.int32, [None])
         rows = tf.nn.embedding_lookup(table, ids, "div")
         step = tf.train.get_or_create_global_step()

@@ -166,9 +166,12 @@ def test_a_session_that_saves_does_so_at_sigterm_as_long_as_it_lasts(tmp_path: P
 def test_a_training_session_saves_restores_and_summarises(tmp_path: Path) -> None:
     train = Train()
     arguments: dict[str, Any] = {
-        "checkpoint_dir": str(tmp_path), "save_checkpoint_steps": 4, "save_summaries_steps": None,
-        "save_summaries_secs": None, "log_step_count_steps": 5,
-    }  # fmt: skip
+        "checkpoint_dir": str(tmp_path),
+        "save_checkpoint_steps": 4,
+        "save_summaries_steps": None,
+        "save_summaries_secs": None,
+        "log_step_count_steps": 5,
+    }
     with tf.train.MonitoredTrainingSession(hooks=[tf.train.StopAtStepHook(last_step=10)], **arguments) as sess:
         while not sess.should_stop():
             sess.run(train.op)

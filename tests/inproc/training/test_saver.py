@@ -45,8 +45,10 @@ def test_operations_are_called_as_tensorflow_calls_them() -> None:
     tf.Variable(1.0, name="v")
     saver = tf.train.Saver().as_saver_def()
     assert (saver.filename_tensor_name, saver.save_tensor_name, saver.restore_op_name) == (
-        "save/Const:0", "save/control_dependency:0", "save/restore_all",
-    )  # fmt: skip
+        "save/Const:0",
+        "save/control_dependency:0",
+        "save/restore_all",
+    )
     assert tf.train.Saver().as_saver_def().restore_op_name == "save_1/restore_all"
     assert tf.train.Saver(sharded=True, name="mine").as_saver_def().save_tensor_name == "mine/Identity:0"
 

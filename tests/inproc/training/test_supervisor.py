@@ -80,8 +80,10 @@ def test_services_write_checkpoints_and_events(tmp_path: Path, monkeypatch: pyte
     assert [e.WhichOneof("what") for e in found[:4]] == ["file_version", "graph_def", "meta_graph_def", "session_log"]
     statuses = [e.session_log.status for e in found if e.HasField("session_log")]
     assert (statuses[0], tf.SessionLog.CHECKPOINT in statuses, statuses[-1]) == (
-        tf.SessionLog.START, True, tf.SessionLog.STOP,
-    )  # fmt: skip
+        tf.SessionLog.START,
+        True,
+        tf.SessionLog.STOP,
+    )
     values = {(v.tag, v.simple_value, e.step) for e in found for v in e.summary.value}
     assert {("x", 1.5, 0), ("x", 1.5, 1), ("y", 2.0, 77)} <= values
     assert any(tag == "global_step/sec" for tag, _, _ in values)

@@ -33,9 +33,14 @@ class Model:
 
 def supervisor(model: Model, replica: int, logdir: Path) -> Any:
     return tf.train.Supervisor(
-        is_chief=replica == 0, logdir=str(logdir), summary_op=None, save_summaries_secs=0, save_model_secs=0,
-        recovery_wait_secs=0.05, global_step=model.step,
-    )  # fmt: skip
+        is_chief=replica == 0,
+        logdir=str(logdir),
+        summary_op=None,
+        save_summaries_secs=0,
+        save_model_secs=0,
+        recovery_wait_secs=0.05,
+        global_step=model.step,
+    )
 
 
 def test_variables_come_back_from_the_checkpoint(start_cluster: StartCluster, tmp_path: Path) -> None:

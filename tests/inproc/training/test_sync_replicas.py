@@ -176,9 +176,13 @@ def test_an_older_checkpoint_is_restored_while_a_replica_waits(start_cluster: St
             model = Model(0, sync(2, 2))
             hooks = [model.opt.make_session_run_hook(True)]
             with tf.train.MonitoredTrainingSession(
-                targets["worker:0"], hooks=hooks, checkpoint_dir=str(tmp_path), save_checkpoint_steps=2,
-                save_summaries_steps=0, log_step_count_steps=0,
-            ) as sess:  # fmt: skip
+                targets["worker:0"],
+                hooks=hooks,
+                checkpoint_dir=str(tmp_path),
+                save_checkpoint_steps=2,
+                save_summaries_steps=0,
+                log_step_count_steps=0,
+            ) as sess:
                 while sess.run(model.step) < until:
                     sess.run(model.train, model.feed(batches(0)[0]))
 

@@ -38,13 +38,24 @@ def listener() -> Iterator[Listener]:
         stack.callback(workplace.close)
         path = str(workplace.path / "control")
         listener = Listener(
-            Address("127.0.0.1", 0), me=PS, security=TOKEN, on_channel=echo, options=OPTIONS, workplace=workplace,
+            Address("127.0.0.1", 0),
+            me=PS,
+            security=TOKEN,
+            on_channel=echo,
+            options=OPTIONS,
+            workplace=workplace,
             control_path=path,
-        )  # fmt: skip
+        )
         control = ControlServer(
-            path, me=PS, security=listener.security, task=Recorder(), master=None, on_channel=echo, options=OPTIONS,
+            path,
+            me=PS,
+            security=listener.security,
+            task=Recorder(),
+            master=None,
+            on_channel=echo,
+            options=OPTIONS,
             on_trusted=listener.trust,
-        )  # fmt: skip
+        )
         stack.callback(listener.stop)
         stack.callback(control.stop, 0)
         control.start()

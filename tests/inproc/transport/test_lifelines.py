@@ -40,9 +40,13 @@ def start(stack: ExitStack) -> Start:
         workplace = Workplace()
         stack.callback(workplace.close)
         listener = Listener(
-            Address("127.0.0.1", 0), me=PS, security=security, on_channel=lambda _: None, options=TransportOptions(),
+            Address("127.0.0.1", 0),
+            me=PS,
+            security=security,
+            on_channel=lambda _: None,
+            options=TransportOptions(),
             workplace=workplace,
-        )  # fmt: skip
+        )
         stack.callback(listener.stop)
         listener.start()
         return listener

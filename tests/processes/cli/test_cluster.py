@@ -43,8 +43,12 @@ def test_workers_count_together_and_the_ps_ends_by_itself(tmp_path: Path) -> Non
     (tmp_path / "count.py").write_text(COUNT)
     result = subprocess.run(
         [HEADWATER, "run", "--ps", "1", "--workers", "2", "count.py"],
-        cwd=tmp_path, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL,
-    )  # fmt: skip
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
     assert result.returncode == 0, result.stderr
     assert sorted(result.stdout.splitlines()) == ["[worker 0] count 200", "[worker 1] count 200"]
     # The ps ended when asked to: it was not killed.

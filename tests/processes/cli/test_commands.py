@@ -63,8 +63,11 @@ def test_completion_knows_the_commands() -> None:
 def test_certificates_and_how_to_use_them(tmp_path: Path) -> None:
     result = subprocess.run(
         [HEADWATER, "certs", "made here", "--hosts", "a, 10.0.0.1"],
-        cwd=tmp_path, capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     variables = dict(shlex.split(line)[1].split("=", 1) for line in result.stdout.splitlines())
     assert variables.keys() == {"HEADWATER_TLS_CA", "HEADWATER_TLS_CERT", "HEADWATER_TLS_KEY"}
     assert all(Path(file).parent == tmp_path / "made here" and Path(file).is_file() for file in variables.values())

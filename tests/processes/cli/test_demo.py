@@ -18,8 +18,10 @@ def test_the_demo_finds_w_and_b_and_draws_them(tmp_path: Path) -> None:
     folder = tmp_path / "demo"
     result = subprocess.run(
         [sys.executable, str(DEMO), "--folder", str(folder), "--steps", "6000"],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert result.returncode == 0, result.stderr
     *_, outcome, first, second, picture, log = result.stdout.splitlines()
     values = re.fullmatch(r"result +w = (\S+), b = (\S+)", outcome)

@@ -243,8 +243,12 @@ def test_a_closed_terminal_leaves_nothing(folder: Path) -> None:
     command = [HEADWATER, "run", "--ps", "1", "--workers", "2", "--log-dir", "logs", "--grace", "0.1", "stay.py"]
     with subprocess.Popen(
         [sys.executable, "-c", take_terminal, *command],
-        cwd=folder, stdin=inside, stdout=inside, stderr=inside, start_new_session=True,
-    ) as launcher:  # fmt: skip
+        cwd=folder,
+        stdin=inside,
+        stdout=inside,
+        stderr=inside,
+        start_new_session=True,
+    ) as launcher:
         os.close(inside)
         shown = b""
         while shown.count(b" processes ") < 3:
@@ -305,8 +309,11 @@ def test_nor_does_what_is_left_to_show_at_the_end(folder: Path) -> None:
     env = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     with subprocess.Popen(
         [HEADWATER, "run", "--workers", "1", "begin.py"],
-        cwd=folder, env=env, stdout=writing, stderr=subprocess.DEVNULL,
-    ) as launcher:  # fmt: skip
+        cwd=folder,
+        env=env,
+        stdout=writing,
+        stderr=subprocess.DEVNULL,
+    ) as launcher:
         (folder / "ready").read_bytes()
         launcher.send_signal(signal.SIGTERM)
         assert launcher.wait() == 143

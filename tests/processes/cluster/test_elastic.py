@@ -144,9 +144,7 @@ def test_the_launcher_lets_workers_come_and_go() -> None:
         job = cluster.run(*HEADWATER, "run", "--ps", "1", "--workers", "2:3", "--flags", program, "--steps=20")
         address = job.wait_for(r"workers may join: headwater worker --join (\S+)").group(1)
         job.wait_for(r"\[worker 1\] step")
-        (second,) = [
-            child for child in psutil.Process(job.pid).children() if "--task_index=1" in child.cmdline()
-        ]  # fmt: skip
+        (second,) = [child for child in psutil.Process(job.pid).children() if "--task_index=1" in child.cmdline()]
         second.kill()
         job.wait_for("worker 1 is lost .*another worker takes its place")
         # Whatever the lost one had printed has been shown before.

@@ -90,9 +90,13 @@ def test_a_deadline_and_a_spec_that_does_not_fit() -> None:
         late = other.start("worker", 0, program, HEADWATER_CONNECT_DEADLINE_S="1")
         # The same address, but another task in this one's spec.
         swapped = other.run(
-            *EXEC, str(program), f"--ps_hosts={other.address('ps')}",
-            f"--worker_hosts=127.0.0.1:0,{cluster.address('ps')}", "--job_name=worker", "--task_index=0",
-        )  # fmt: skip
+            *EXEC,
+            str(program),
+            f"--ps_hosts={other.address('ps')}",
+            f"--worker_hosts=127.0.0.1:0,{cluster.address('ps')}",
+            "--job_name=worker",
+            "--task_index=0",
+        )
         taken = cluster.run(*EXEC, str(TASK), f"--ps_hosts={cluster.address('ps')}", "--job_name=ps", "--task_index=0")
         assert taken.ends() != 0
         assert "AlreadyExistsError" in taken.output

@@ -46,9 +46,12 @@ class Trap:
 
 def open_channel(address: Address, *, local: bool = True) -> Channel:
     return connect(
-        address, me=Identity(task="a stranger", generation=0), wanted=Identity(task="", generation=0),
-        security=Security.from_environment(), options=TransportOptions(local_sockets=local),
-    )  # fmt: skip
+        address,
+        me=Identity(task="a stranger", generation=0),
+        wanted=Identity(task="", generation=0),
+        security=Security.from_environment(),
+        options=TransportOptions(local_sockets=local),
+    )
 
 
 def prefix(header: int, layout: int, payload: int, *, flags: int = 0, kind: int = RUN) -> bytes:
@@ -176,9 +179,7 @@ def test_what_strangers_send(tmp_path: Path) -> None:
 def test_a_graph_cannot_bring_functions_along() -> None:
     """A ``py_func`` is a name of a function in the program that made it; other processes have none of that name."""
     with processes(ps=1) as cluster:
-        ps = cluster.run(
-            *EXEC, str(LOOP), f"--ps_hosts={cluster.release('ps')[0]}", "--job_name=ps", "--task_index=0"
-        )  # fmt: skip
+        ps = cluster.run(*EXEC, str(LOOP), f"--ps_hosts={cluster.release('ps')[0]}", "--job_name=ps", "--task_index=0")
         ps.wait_for("serving")
         with tf.Graph().as_default():
             result = tf.py_func(lambda: np.float32(1), [], tf.float32)

@@ -24,9 +24,18 @@ def accuracies(output: str) -> list[float]:
 def test_synchronous_replicas_under_the_launcher(shared: Path) -> None:
     with processes() as cluster:
         job = cluster.run(
-            *HEADWATER, "run", "--ps", "1", "--workers", "2", "--flags", str(EXAMPLE),
-            "--sync_replicas", "--train_steps=1000", HEADWATER_DATA_DIR=str(shared / "data"),
-        )  # fmt: skip
+            *HEADWATER,
+            "run",
+            "--ps",
+            "1",
+            "--workers",
+            "2",
+            "--flags",
+            str(EXAMPLE),
+            "--sync_replicas",
+            "--train_steps=1000",
+            HEADWATER_DATA_DIR=str(shared / "data"),
+        )
         output = job.succeeds()
     first, second = accuracies(output)
     assert first == second > 0.94
@@ -45,11 +54,17 @@ def test_clients_of_existing_servers(shared: Path) -> None:
         flags = [f"--{job}_hosts={','.join(hosts)}" for job, hosts in jobs.items()]
         clients = [
             cluster.run(
-                *EXEC, str(EXAMPLE), "--existing_servers", *flags, "--job_name=worker", f"--task_index={index}",
-                "--train_steps=3000", HEADWATER_DATA_DIR=str(shared / "data"),
+                *EXEC,
+                str(EXAMPLE),
+                "--existing_servers",
+                *flags,
+                "--job_name=worker",
+                f"--task_index={index}",
+                "--train_steps=3000",
+                HEADWATER_DATA_DIR=str(shared / "data"),
             )
             for index in range(2)
-        ]  # fmt: skip
+        ]
         for client in clients:
             (accuracy,) = accuracies(client.succeeds())
             assert accuracy > 0.95

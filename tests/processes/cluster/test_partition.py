@@ -22,9 +22,13 @@ def test_a_chief_that_was_replaced_is_refused(tmp_path: Path) -> None:
         (place,) = cluster.release("ps")
         # Where the cluster has its chief from now on.
         ps = cluster.run(
-            *EXEC, str(PROGRAMS / "loop.py"), f"--ps_hosts={place}", f"--worker_hosts={second}", "--job_name=ps",
+            *EXEC,
+            str(PROGRAMS / "loop.py"),
+            f"--ps_hosts={place}",
+            f"--worker_hosts={second}",
+            "--job_name=ps",
             "--task_index=0",
-        )  # fmt: skip
+        )
         former = cluster.run(
             *EXEC, str(PROGRAMS / "far.py"), f"--ps_hosts={network.address}", f"--worker_hosts={first}", *task
         )

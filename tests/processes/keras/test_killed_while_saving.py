@@ -22,9 +22,13 @@ def test_the_newest_file_loads(tmp_path: Path, kind: str) -> None:
     folder.mkdir()
     program = Path(__file__).with_name("saves_until_killed.py")
     with subprocess.Popen(
-        [sys.executable, str(program), str(folder), kind], text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        bufsize=1, env=os.environ | {"JAX_PLATFORMS": "cpu"},
-    ) as process:  # fmt: skip
+        [sys.executable, str(program), str(folder), kind],
+        text=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        bufsize=1,
+        env=os.environ | {"JAX_PLATFORMS": "cpu"},
+    ) as process:
         stdin, stdout = process.stdin, process.stdout
         assert stdin is not None
         assert stdout is not None

@@ -48,9 +48,14 @@ def url() -> Iterator[str]:
 
         def run(*command: str) -> None:
             subprocess.run(
-                command, user=user, cwd=folder, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                command,
+                user=user,
+                cwd=folder,
+                check=True,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
-            )  # fmt: skip
+            )
 
         run(initdb, "--auth=trust", "--username=headwater", "--no-sync", f"--pgdata={folder}/data")
         options = f"-c listen_addresses= -c unix_socket_directories={folder} -c fsync=off"

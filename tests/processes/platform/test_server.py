@@ -139,9 +139,15 @@ def test_preempted_training_goes_on_from_where_it_was(running: Server, tmp_path:
     program = tmp_path / "train.py"
     program.write_text(TRAINING)
     job = {
-        "name": "train", "program": str(program), "flags": True, "ps": ps, "workers": 1,
-        "checkpoint_dir": str(tmp_path / "checkpoints"), "deadlines": {"grace": "60s"}, "restart": {"policy": "never"},
-    }  # fmt: skip
+        "name": "train",
+        "program": str(program),
+        "flags": True,
+        "ps": ps,
+        "workers": 1,
+        "checkpoint_dir": str(tmp_path / "checkpoints"),
+        "deadlines": {"grace": "60s"},
+        "restart": {"policy": "never"},
+    }
     job_id = str(running.client.post("/jobs", job)["id"])
     with running.client.stream(f"/jobs/{job_id}/logs", task="worker-0") as lines:
         trains = next((entry["line"] for _, entry in lines if entry["line"].startswith("trains")), "")
@@ -229,9 +235,13 @@ def test_real_training_with_the_commands(running: Server, tmp_path: Path) -> Non
 
     def command(*arguments: str) -> str:
         return subprocess.run(
-            [*HEADWATER, *arguments], env=environ, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
+            [*HEADWATER, *arguments],
+            env=environ,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            text=True,
             check=True,
-        ).stdout  # fmt: skip
+        ).stdout
 
     output = command("submit", str(job_file), "--follow")
     job_id = output.splitlines()[0]

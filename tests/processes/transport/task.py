@@ -87,9 +87,15 @@ def main() -> None:
             control_path=path,
         )
         control = ControlServer(
-            path, me=ME, security=listener.security, task=Nothing(), master=None, on_channel=echo,
-            options=TransportOptions(), on_trusted=listener.trust,
-        )  # fmt: skip
+            path,
+            me=ME,
+            security=listener.security,
+            task=Nothing(),
+            master=None,
+            on_channel=echo,
+            options=TransportOptions(),
+            on_trusted=listener.trust,
+        )
         control.start()
         listener.start()
         print(listener.address.port, flush=True)

@@ -31,9 +31,14 @@ def plan() -> Iterator[Any]:
         ) -> dict[TaskName, TaskPlan]:
             sockets = {task: stack.enter_context(reserve_address()) for task in settings.tasks}
             plans = plan_tasks(
-                settings, sockets, job_id="j0b", status_address="/run/s", launch_token="s3cret", base_env=env or {},
+                settings,
+                sockets,
+                job_id="j0b",
+                status_address="/run/s",
+                launch_token="s3cret",
+                base_env=env or {},
                 gpus=gpus,
-            )  # fmt: skip
+            )
             return {plan.task: plan for plan in plans}
 
         yield plan

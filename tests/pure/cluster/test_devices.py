@@ -39,9 +39,20 @@ CANONICAL = {
 }
 
 WRONG = [
-    "/device:CPU", "/foo:1", "/task:x", "/job:ps/task:*", "/job:ps/cpu:0/gpu:1", "/device:cpu:0/device:gpu:0", "/tpu:0",
-    "/Job:ps", "/device:CPU:0:1", "/job", "/job:a:b", "/task:", "/device:CPU:x",
-]  # fmt: skip
+    "/device:CPU",
+    "/foo:1",
+    "/task:x",
+    "/job:ps/task:*",
+    "/job:ps/cpu:0/gpu:1",
+    "/device:cpu:0/device:gpu:0",
+    "/tpu:0",
+    "/Job:ps",
+    "/device:CPU:0:1",
+    "/job",
+    "/job:a:b",
+    "/task:",
+    "/device:CPU:x",
+]
 
 
 @pytest.mark.parametrize(("name", "canonical"), CANONICAL.items())

@@ -73,8 +73,9 @@ def test_slurm(step: pytest.MonkeyPatch) -> None:
 
     resolver = SlurmClusterResolver({"ps": 1, "worker": 4}, port_base=9000, gpus_per_node=4, gpus_per_task=2)
     assert resolver.cluster_spec().as_dict() == {
-        "ps": ["gpu01:9000"], "worker": ["gpu01:9001", "gpu02:9000", "gpu02:9001", "cpu:9000"],
-    }  # fmt: skip
+        "ps": ["gpu01:9000"],
+        "worker": ["gpu01:9001", "gpu02:9000", "gpu02:9001", "cpu:9000"],
+    }
     assert resolver.get_task_info() == ("worker", 2)
     assert resolver.master() == "grpc://gpu02:9001"
     assert os.environ["CUDA_VISIBLE_DEVICES"] == "2,3"

@@ -53,10 +53,20 @@ def test_value_errors(question: Any) -> None:
 @pytest.mark.parametrize(
     "cluster",
     [
-        None, ["a"], "a", 3, {1: ["a:1"]}, {"a": [1]}, {"a": "b:1"}, {"a": 3}, {"a": None}, {"a": {"0": "b:1"}},
-        {"a": {1.0: "b:1"}}, {"a": (x for x in ["h:1"])},
+        None,
+        ["a"],
+        "a",
+        3,
+        {1: ["a:1"]},
+        {"a": [1]},
+        {"a": "b:1"},
+        {"a": 3},
+        {"a": None},
+        {"a": {"0": "b:1"}},
+        {"a": {1.0: "b:1"}},
+        {"a": (x for x in ["h:1"])},
     ],
-)  # fmt: skip
+)
 def test_type_errors(cluster: Any) -> None:
     with pytest.raises(TypeError):
         ClusterSpec(cluster)

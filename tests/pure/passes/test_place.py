@@ -15,10 +15,13 @@ from headwater.passes.prune import Request, prune
 from tests.support import host_ops
 
 CLUSTER = [
-    "/job:worker/replica:0/task:1/device:CPU:0", "/job:worker/replica:0/task:0/device:GPU:1",
-    "/job:worker/replica:0/task:0/device:GPU:0", "/job:worker/replica:0/task:0/device:CPU:0",
-    "/job:ps/replica:0/task:1/device:CPU:0", "/job:ps/replica:0/task:0/device:CPU:0",
-]  # fmt: skip
+    "/job:worker/replica:0/task:1/device:CPU:0",
+    "/job:worker/replica:0/task:0/device:GPU:1",
+    "/job:worker/replica:0/task:0/device:GPU:0",
+    "/job:worker/replica:0/task:0/device:CPU:0",
+    "/job:ps/replica:0/task:1/device:CPU:0",
+    "/job:ps/replica:0/task:0/device:CPU:0",
+]
 LOCAL = ["/job:localhost/replica:0/task:0/device:CPU:0"]
 
 del host_ops  # imported for what it does: it registers operation types

@@ -196,11 +196,19 @@ def _constant_of_giant_shape(raw: dict[str, Any], graph: Any) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        _unknown_type, _unknown_input, _no_variables, _no_references, _reference_out_of_range, _a_later_format,
-        _unknown_fetch, _index_before_the_first, _static_that_is_no_input, _unknown_instruction,
+        _unknown_type,
+        _unknown_input,
+        _no_variables,
+        _no_references,
+        _reference_out_of_range,
+        _a_later_format,
+        _unknown_fetch,
+        _index_before_the_first,
+        _static_that_is_no_input,
+        _unknown_instruction,
         _constant_of_giant_shape,
     ],
-)  # fmt: skip
+)
 def test_refused(change: Callable[[dict[str, Any], Any], None]) -> None:
     with pytest.raises(InvalidArgumentError, match="not a well-formed plan"):
         decode_plan(_changed(change))

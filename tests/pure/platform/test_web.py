@@ -20,18 +20,37 @@ FORM = {**DEFAULTS, "name": "linear", "what": "/train.py"}
 
 
 def test_a_form_and_its_file_are_the_same_job() -> None:
-    made = draft({
-        **FORM, "args": "--name 'two words' --log {log_dir}", "log_dir": "/logs", "workers.count": "2:4",
-        "workers.gpus": "1", "workers.memory": "4GiB", "chief.count": "1", "chief.cpus": "2.5", "env": "A=1\nB=x=y\n",
-        "restart.policy": "never", "priority": "-5",
-    })  # fmt: skip
+    made = draft(
+        {
+            **FORM,
+            "args": "--name 'two words' --log {log_dir}",
+            "log_dir": "/logs",
+            "workers.count": "2:4",
+            "workers.gpus": "1",
+            "workers.memory": "4GiB",
+            "chief.count": "1",
+            "chief.cpus": "2.5",
+            "env": "A=1\nB=x=y\n",
+            "restart.policy": "never",
+            "priority": "-5",
+        }
+    )
     assert made.problems == ()
     assert made.spec == parse_job(made.text)
-    assert made.spec == job_from_data({
-        "name": "linear", "program": "/train.py", "args": ["--name", "two words", "--log", "{log_dir}"],
-        "log_dir": "/logs", "ps": 1, "workers": {"count": "2:4", "gpus": 1, "memory": "4GiB"}, "chief": {"cpus": 2.5},
-        "env": {"A": "1", "B": "x=y"}, "restart": {"policy": "never"}, "priority": -5,
-    })  # fmt: skip
+    assert made.spec == job_from_data(
+        {
+            "name": "linear",
+            "program": "/train.py",
+            "args": ["--name", "two words", "--log", "{log_dir}"],
+            "log_dir": "/logs",
+            "ps": 1,
+            "workers": {"count": "2:4", "gpus": 1, "memory": "4GiB"},
+            "chief": {"cpus": 2.5},
+            "env": {"A": "1", "B": "x=y"},
+            "restart": {"policy": "never"},
+            "priority": -5,
+        }
+    )
 
 
 def test_a_command_is_taken_apart_as_a_shell_does() -> None:

@@ -70,9 +70,15 @@ def test_chrome_trace() -> None:
     assert [(e["pid"], e["args"]["name"]) for e in found if e["ph"] == "M"] == [(0, CPU), (1, GPU)]
     spans = {e["args"]["name"]: e for e in found if e["ph"] == "X"}
     assert spans["tower/add"] == {
-        "ph": "X", "cat": "Op", "name": "Add", "pid": 1, "tid": 0, "ts": 120, "dur": 30,
+        "ph": "X",
+        "cat": "Op",
+        "name": "Add",
+        "pid": 1,
+        "tid": 0,
+        "ts": 120,
+        "dur": 30,
         "args": {"name": "tower/add", "op": "Add", "input0": "read:0", "input1": "gone:1"},
-    }  # fmt: skip
+    }
     # What overlaps on a device stands on tracks of its own.
     assert [spans[name]["tid"] for name in ("read", "beside")] == [0, 1]
     assert {e["ph"] for e in found} == {"M", "X"}

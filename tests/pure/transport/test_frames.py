@@ -21,11 +21,29 @@ from headwater.transport.frames import Frame
 from headwater.transport.wire_dtypes import dtype_code
 
 DTYPES = [
-    np.float16, np.float32, np.float64, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32,
-    np.uint64, np.bool_, np.complex64, np.complex128, ml_dtypes.bfloat16, ml_dtypes.float8_e5m2,
-    ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e4m3fnuz, ml_dtypes.float8_e4m3b11fnuz, ml_dtypes.float8_e5m2fnuz,
-    ml_dtypes.int4, ml_dtypes.uint4,
-]  # fmt: skip
+    np.float16,
+    np.float32,
+    np.float64,
+    np.int8,
+    np.int16,
+    np.int32,
+    np.int64,
+    np.uint8,
+    np.uint16,
+    np.uint32,
+    np.uint64,
+    np.bool_,
+    np.complex64,
+    np.complex128,
+    ml_dtypes.bfloat16,
+    ml_dtypes.float8_e5m2,
+    ml_dtypes.float8_e4m3fn,
+    ml_dtypes.float8_e4m3fnuz,
+    ml_dtypes.float8_e4m3b11fnuz,
+    ml_dtypes.float8_e5m2fnuz,
+    ml_dtypes.int4,
+    ml_dtypes.uint4,
+]
 
 
 def wire(frame: Frame) -> bytes:
@@ -156,12 +174,36 @@ EMPTY = msgpack.packb([])
 @pytest.mark.parametrize(
     "layout",
     [
-        {}, 3, "x", [3], [[]], [[1]], [[1, 2]], [[1, [1], 4]], [["1", [1]]], [[1, ["1"]]], [[1, [-1]]], [[1, [1.0]]],
-        [[1, [True]]], [[1, [17]]], [[0, [1]]], [[999, [1]]], [[7, [1]]], [[7, [9], 64]], [[7, [1], 65]],
-        [[7, [1], -1]], [[7, [1], 8.0]], [[7, [2**60], 64]], [[1, [2**63, 2**63]]], [[1, [0, 2**62]]],
-        [[1, [1] * 33]], [[1, [1]]] * 2, [[None, [1]]], [[[1], [1]]],
+        {},
+        3,
+        "x",
+        [3],
+        [[]],
+        [[1]],
+        [[1, 2]],
+        [[1, [1], 4]],
+        [["1", [1]]],
+        [[1, ["1"]]],
+        [[1, [-1]]],
+        [[1, [1.0]]],
+        [[1, [True]]],
+        [[1, [17]]],
+        [[0, [1]]],
+        [[999, [1]]],
+        [[7, [1]]],
+        [[7, [9], 64]],
+        [[7, [1], 65]],
+        [[7, [1], -1]],
+        [[7, [1], 8.0]],
+        [[7, [2**60], 64]],
+        [[1, [2**63, 2**63]]],
+        [[1, [0, 2**62]]],
+        [[1, [1] * 33]],
+        [[1, [1]]] * 2,
+        [[None, [1]]],
+        [[[1], [1]]],
     ],
-)  # fmt: skip
+)
 def test_layouts_that_are_wrong(layout: object) -> None:
     with pytest.raises(InvalidArgumentError):
         frames.decode(raw(EMPTY, msgpack.packb(layout), bytes(64)))
@@ -183,8 +225,15 @@ def test_headers_that_are_wrong(header: bytes) -> None:
 
 def prefix(**changes: int | bytes) -> bytes:
     fields: dict[str, int | bytes] = {
-        "magic": frames.MAGIC, "version": 1, "flags": 0, "kind": 0, "header": 1, "layout": 1, "payload": 0, "slot": 0,
-    }  # fmt: skip
+        "magic": frames.MAGIC,
+        "version": 1,
+        "flags": 0,
+        "kind": 0,
+        "header": 1,
+        "layout": 1,
+        "payload": 0,
+        "slot": 0,
+    }
     return frames.PREFIX.pack(*(fields | changes).values())
 
 

@@ -129,7 +129,7 @@ class Interrupted:
 
 @dataclass(frozen=True, slots=True)
 class OutputLost:
-    """Nobody reads what the launcher shows any more."""
+    """The reader of the launcher's output is gone."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,7 +78,7 @@ class TaskLog:
 
 
 class View(Protocol):
-    """Where lines go. Every method raises OSError when nobody reads them any more.
+    """Where lines go. Every method raises OSError when their reader is gone.
 
     Attributes:
       live: whether `status` shows anything.
@@ -201,7 +201,7 @@ class Outlet:
 
     @property
     def live(self) -> bool:
-        """Whether anybody sees a status line."""
+        """Whether a status line is shown at all."""
         return self._view.live and not self.lost
 
     def line(self, task: TaskName, stream: str, text: str) -> None:
@@ -231,7 +231,7 @@ class Outlet:
           OSError: inside that method, which handles it.
         """
         if self._since is not None and self._clock() - self._since > _STUCK_S:
-            raise TimeoutError("nobody reads the output")
+            raise TimeoutError("no process reads the output")
 
     def _show(self, show: Callable[[], None]) -> None:
         if self.lost:

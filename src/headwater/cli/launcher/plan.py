@@ -39,7 +39,7 @@ class LaunchSettings:
       grace_s: seconds between asking a task to end and killing it.
       restarts: how often all tasks are started again when one is lost of those that cannot go on without each other, or
         a lost worker is replaced.
-      most_workers: workers may come and go, and there are never more than so many; None: they may not.
+      most_workers: maximum number of workers, which may come and go; None: they may not.
     """
 
     invocation: Invocation
@@ -100,8 +100,8 @@ class TaskPlan:
 def reserve_address() -> socket.socket:
     """A socket that listens at a port of its own on this machine.
 
-    The port is taken from this moment on: the kernel gives it to nobody else, and the task gets the socket, not the
-    number, so that there is no moment at which another process could take it. Whoever connects before the task is
+    The port is taken from this moment on: no other process can get it, and the task gets the socket, not the
+    number, so that there is no moment at which another process could take it. A peer that connects before the task is
     ready waits.
     """
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)

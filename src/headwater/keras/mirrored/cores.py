@@ -58,5 +58,5 @@ def take_share(members: Sequence[Member], rank: int, environ: Mapping[str, str] 
 def _place(host: str) -> str:
     try:
         return str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
-    except OSError:  # found out, with a better message, by whoever dials it
+    except OSError:  # found out, with a better message, by the task that dials it
         return host

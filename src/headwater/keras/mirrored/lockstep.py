@@ -11,7 +11,7 @@ _current: contextvars.ContextVar[tuple[Lockstep, int] | None] = contextvars.Cont
 
 
 class Lockstep:
-    """So many threads that do the same.
+    """Threads that all do the same.
 
     Args:
       count: how many.
@@ -34,7 +34,7 @@ class Lockstep:
                 results[index] = body(index)
             except threading.BrokenBarrierError:  # another one failed, which says why
                 return
-            except BaseException as error:  # noqa: BLE001  raised again by whoever waits
+            except BaseException as error:  # noqa: BLE001  raised again by the thread that waits
                 errors.append(error)
                 self._barrier.abort()
 

@@ -96,7 +96,7 @@ class DeviceReplicas(GroupReplicas):
     """Replicas in several processes, which add up the vectors of steps with JAX's own collectives: NCCL between GPUs,
     Gloo between CPUs. Everything else goes over the group's channels.
 
-    When another process dies, JAX ends this one; whoever started it starts it again.
+    When another process dies, JAX ends this one; its launcher starts it again.
 
     Args:
       group: all processes.

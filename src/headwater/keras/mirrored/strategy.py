@@ -159,7 +159,7 @@ class MultiWorkerMirroredStrategy(_Mirrors):
             super().__init__(LocalReplicas([local_device(name) for name in names]), names)
             return
         take_share(members, rank)
-        # If one is lost, whoever has started us starts all of us again.
+        # If one is lost, the launcher starts all of them again.
         report(Progress(task=str(members[rank].task), together=True))
         me = members[rank].task
         shown: list[DeviceInfo] = []

@@ -1,4 +1,4 @@
-"""Batches by number: step 17 of an epoch is the same examples for whoever does it.
+"""Batches by number: step 17 of an epoch is the same examples on every worker.
 
 Arrays and `keras.utils.PyDataset` are looked up. Everything else is iterated: every worker goes over all of it and
 takes what it needs, so that any of them can do any step.
@@ -28,7 +28,7 @@ class Batches(Protocol):
 
     @property
     def steps(self) -> int | None:
-        """How many an epoch has; None where nobody knows before its end."""
+        """How many an epoch has; None where that is unknown before its end."""
         ...
 
     def first(self) -> Any:
@@ -192,9 +192,15 @@ class IteratedBatches:
 
 
 def make_batches(
-    x: Any, y: Any = None, sample_weight: Any = None, *, batch_size: int | None, shuffle: Any, class_weight: Any,
+    x: Any,
+    y: Any = None,
+    sample_weight: Any = None,
+    *,
+    batch_size: int | None,
+    shuffle: Any,
+    class_weight: Any,
     steps: int | None,
-) -> Batches:  # fmt: skip
+) -> Batches:
     """The batches that `keras.Model.fit` makes of these arguments."""
     if isinstance(x, _keras.utils.PyDataset):
         return PyDatasetBatches(x, steps)

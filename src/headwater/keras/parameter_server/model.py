@@ -34,11 +34,19 @@ _MODEL = "_headwater_parameter_servers"
 _CHIEFS = tuple(
     getattr(keras.callbacks, name)
     for name in (
-        "ModelCheckpoint", "BackupAndRestore", "TensorBoard", "CSVLogger", "EarlyStopping", "ReduceLROnPlateau",
-        "LearningRateScheduler", "RemoteMonitor", "ProgbarLogger", "SwapEMAWeights",
+        "ModelCheckpoint",
+        "BackupAndRestore",
+        "TensorBoard",
+        "CSVLogger",
+        "EarlyStopping",
+        "ReduceLROnPlateau",
+        "LearningRateScheduler",
+        "RemoteMonitor",
+        "ProgbarLogger",
+        "SwapEMAWeights",
     )
     if hasattr(keras.callbacks, name)
-)  # fmt: skip
+)
 
 
 #: Those of them that an evaluator has, too.
@@ -130,9 +138,14 @@ class ServedModel(ModelValues):
                 (x, y, sample_weight), validation_split=validation_split
             )
         batches = make_batches(
-            x, y, sample_weight, batch_size=batch_size, shuffle=shuffle, class_weight=class_weight,
+            x,
+            y,
+            sample_weight,
+            batch_size=batch_size,
+            shuffle=shuffle,
+            class_weight=class_weight,
             steps=steps_per_epoch,
-        )  # fmt: skip
+        )
         self._check_model()
         model._symbolic_build(data_batch=_padded(batches.first()))
         task = self.place.task
@@ -263,17 +276,26 @@ class ServedModel(ModelValues):
         pushed = dict(zip(tables, zip(wanted, of_rows, strict=True), strict=True))
         others = [None] * (len(variables) - len(gradients))
         ticket, _ = client.push(
-            [*gradients, *others], changes=changes, weight=rows, rows=pushed, knobs=self._knobs(),
+            [*gradients, *others],
+            changes=changes,
+            weight=rows,
+            rows=pushed,
+            knobs=self._knobs(),
             wish=None if wish is None else (*wish, -1),
-        )  # fmt: skip
+        )
         return ticket
 
     def _validate(self, data: Any, batch_size: Any, steps: Any, container: Any) -> dict[str, Any]:
         x, y, sample_weight = _utils.unpack_x_y_sample_weight(data)
         logs = self.model.evaluate(
-            x=x, y=y, sample_weight=sample_weight, batch_size=batch_size, steps=steps, callbacks=container,
+            x=x,
+            y=y,
+            sample_weight=sample_weight,
+            batch_size=batch_size,
+            steps=steps,
+            callbacks=container,
             return_dict=True,
-        )  # fmt: skip
+        )
         return {f"val_{name}": value for name, value in logs.items()}
 
     def _check_model(self) -> None:
@@ -301,9 +323,14 @@ class ServedModel(ModelValues):
             self._sync_before_saving(callback)
         self._backups = [callback for callback in mine if isinstance(callback, _keras.callbacks.BackupAndRestore)]
         return _keras.callbacks.CallbackList(
-            [*mine, *progress_callbacks(shared=False)], add_history=True, add_progbar=chief and verbose != 0,
-            verbose=verbose, epochs=epochs, steps=batches.steps, model=self.model,
-        )  # fmt: skip
+            [*mine, *progress_callbacks(shared=False)],
+            add_history=True,
+            add_progbar=chief and verbose != 0,
+            verbose=verbose,
+            epochs=epochs,
+            steps=batches.steps,
+            model=self.model,
+        )
 
     def _sync_before_saving(self, callback: Any) -> None:
         """Files hold what the ``ps`` have at that moment, whenever in an epoch they are written."""

@@ -54,8 +54,11 @@ def clone_optimizer(optimizer: Any, *, clips: bool) -> Any:
 def stand_in(variable: Any, shape: Sequence[int]) -> Any:
     """A variable that an optimizer takes for ``variable``, or for a part of it."""
     made = _keras.Variable(
-        np.zeros(shape, np.float32), dtype=variable.dtype, name=variable.name, trainable=True,
-    )  # fmt: skip
+        np.zeros(shape, np.float32),
+        dtype=variable.dtype,
+        name=variable.name,
+        trainable=True,
+    )
     made._path = variable.path
     made.constraint = variable.constraint
     if hasattr(variable, "overwrite_with_gradient"):
@@ -175,9 +178,12 @@ class KerasUpdater:
         return found
 
     def apply(
-        self, gradients: Sequence[Array], changes: Mapping[int, Array], tables: Sequence[tuple[Array, Array]],
+        self,
+        gradients: Sequence[Array],
+        changes: Mapping[int, Array],
+        tables: Sequence[tuple[Array, Array]],
         knobs: Sequence[float],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._blocks.check_gradients(gradients)
         self._blocks.change(changes)
         if knobs:

@@ -130,9 +130,15 @@ class GradientStep:
             tables = {at: (numbers, found) for at, ((numbers, _), found) in enumerate(zip(read, rows, strict=True))}
             with reading(tables):
                 return model.compute_loss_and_updates(
-                    split.trainable(dense), others, metrics, x, y, sample_weight, training=True,
+                    split.trainable(dense),
+                    others,
+                    metrics,
+                    x,
+                    y,
+                    sample_weight,
+                    training=True,
                     optimizer_variables=[variable.value for variable in model.optimizer.variables],
-                )  # fmt: skip
+                )
 
         gradient: Any = _jax.value_and_grad(loss_of, has_aux=True)
         (_, aux), (gradients, of_rows) = gradient((dense, [rows for _, rows in read]))

@@ -24,7 +24,7 @@ class ParameterServerStrategy(Strategy):
       variable_partitioner: which variables to split by rows among the ``ps``: a `FixedShardsPartitioner`,
         `MinSizePartitioner` or `MaxSizePartitioner`. None splits none.
       consistency: ``"async"``: every gradient is an update at once. ``"sync"``: an update is the mean of one gradient
-        from each worker. ``"k=3"``: it is the mean of the first three. ``"staleness=4"``: like async, but nobody is
+        from each worker. ``"k=3"``: it is the mean of the first three. ``"staleness=4"``: like async, but no worker is
         more than four steps ahead of the slowest. Or a choice of `headwater.consistency`.
       table_bytes: from this size on, in bytes, tables of embedding layers stay on the ``ps``: only the rows that a
         batch uses travel. See `headwater.keras.parameter_server.tables`.
@@ -32,7 +32,7 @@ class ParameterServerStrategy(Strategy):
         `headwater.keras.parameter_server.table_updates`.
 
     Raises:
-      ValueError: the cluster has no ``ps`` or nobody to compute, or the consistency cannot be right.
+      ValueError: the cluster has no ``ps`` or no worker, or the consistency cannot be right.
       ClusterConfigError: ``TF_CONFIG`` cannot be right.
     """
 

@@ -36,7 +36,7 @@ class TableUpdates:
 
     Args:
       shape: of the table.
-      make: gives the optimizer, built for a variable of so many rows.
+      make: gives the optimizer, built for a variable of a number of rows.
       names_of: names an optimizer's variables.
       exact: see above.
 

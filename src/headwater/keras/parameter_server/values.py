@@ -129,9 +129,13 @@ class ModelValues:
 
     def _updater(self, layout: Layout, index: int) -> KerasUpdater:
         return KerasUpdater(
-            layout, index, self.variables, self.model.optimizer,
-            clips=not self.workers_clip, exact=self.place.exact_tables,
-        )  # fmt: skip
+            layout,
+            index,
+            self.variables,
+            self.model.optimizer,
+            clips=not self.workers_clip,
+            exact=self.place.exact_tables,
+        )
 
     def _make_client(self) -> ParameterClient:
         if self._given is not None:

@@ -1,7 +1,7 @@
 """The interface between the platform and what runs the tasks of its jobs.
 
-There are two kinds of backends. A `TaskBackend` (this machine, hosts over ssh, Ray) runs one task at a time: whoever
-calls it decides what to start and when to start it again. A `JobBackend` (Kubernetes, Slurm) takes a whole job, and the
+There are two kinds of backends. A `TaskBackend` (this machine, hosts over ssh, Ray) runs one task at a time: its
+caller decides what to start and when to start it again. A `JobBackend` (Kubernetes, Slurm) takes a whole job, and the
 engine below it places, restarts and ends its tasks by the job's own rules.
 
 All methods block, briefly; all may be called from any thread. Handles and places are text (JSON) that is stored and
@@ -261,7 +261,7 @@ class Exited:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Lost:
-    """The task is gone and nobody knows how it ended, or its host has not answered for long.
+    """The task is gone and how it ended is unknown, or its host has not answered for long.
 
     Attributes:
       reason: in words, such as ``host b does not answer since 40 s: connection refused``.
@@ -337,7 +337,7 @@ class TaskBackend(AnyBackend):
 
     @abstractmethod
     def poll(self, handle: str) -> TaskState:
-        """What has become of the task. An end that happened while nobody asked is still told."""
+        """What has become of the task. An end that happened between two questions is still told."""
 
     @abstractmethod
     def stop(self, handle: str, *, grace_s: float) -> None:

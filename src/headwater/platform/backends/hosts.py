@@ -255,7 +255,7 @@ class HostsBackend(TaskBackend):
     def _call_hosts_of(self, job_id: str, method: str, **arguments: Any) -> None:
         """Calls the hosts that the job ever had places on, also when one of them fails."""
         with self._lock:
-            # Of a job from before the server's restart nobody knows where it was.
+            # Where a job from before the server's restart was is unknown.
             hosts = set(self._hosts_of.get(job_id, self._connections)) & self._connections.keys()
         errors: list[BackendError] = []
         for host in hosts:

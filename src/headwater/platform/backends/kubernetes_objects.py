@@ -5,7 +5,7 @@ always has the same name behind a headless Service, such as ``worker-0.linear``,
 All of it is there from version 1.20 of Kubernetes on; nothing newer is used.
 
 What ends a job is not among the objects, because Kubernetes has none for it: the ``ps`` tasks end when the backend, or
-whoever applied the objects by hand, deletes them.
+a person who applied the objects by hand, deletes them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LABEL = "headwater.dev/job"
 ROLE_LABEL = "headwater.dev/role"
 INDEX_LABEL = "headwater.dev/index"
 ATTEMPT_LABEL = "headwater.dev/attempt"
-#: What pods carry until they have ended, so that their Service gives nobody the address of a dead one.
+#: What pods carry until they have ended, so that their Service does not give the address of a dead one.
 LIVE_LABEL = "headwater.dev/live"
 _QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 #: Each task has a pod, and so an address, of its own: the port can be the same for all.
@@ -344,7 +344,7 @@ def _resources(role: RoleSpec, gpu_resource: str) -> dict[str, Any]:
         asked["memory"] = str(role.memory)
     if role.gpus:
         asked[gpu_resource] = str(role.gpus)
-    # What is no limit of CPUs lets a task use those that nobody else does.
+    # What is no limit of CPUs lets a task use those that no other task does.
     limits = {name: value for name, value in asked.items() if name != "cpu"}
     return {key: value for key, value in (("requests", asked), ("limits", limits)) if value}
 

@@ -111,7 +111,7 @@ def verdict(
     if asked is not None:
         if asked.limit_s is not None and asked.limit_s - asked.used_s <= grace_s + _EARLY_S:
             return "failed", f"it ran into its time limit{_of(asked.limit_s)}"
-        return "preempted", "its script was asked to end by a SIGTERM that nobody here sent"
+        return "preempted", "its script was asked to end by a SIGTERM that this server did not send"
     if not now.state:
         return "lost", f"Slurm knows no job {number}"
     if now.state == "COMPLETED":

@@ -146,7 +146,7 @@ while :; do
     until failed || ended "${{working[@]}}" || [ "$asked" -eq 1 ]; do
         wait -n
     done
-    # Once more: what comes after this ends because it is asked to.
+    # Once more: an end after this one happens because it is asked for.
     failed || told || interrupted=1
     end_all
     # Slurm may want to start an interrupted job again: that is no result.

@@ -110,7 +110,7 @@ class SlurmTask:
         while missing := [task for task in tasks if not self._address_file(task).exists()]:
             if time.monotonic() > deadline:
                 raise SystemExit(f"headwater: {missing[0].job} {missing[0].index} did not start in {_MEETING_S:.0f} s")
-            # Disks that nodes share tell nobody of changes.
+            # Disks that nodes share give no sign of changes.
             threading.Event().wait(_LOOK_S)
         return {task: read_text(self._address_file(task)).strip() for task in tasks}
 

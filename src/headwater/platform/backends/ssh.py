@@ -25,7 +25,7 @@ from headwater.platform.backends.base import BackendError
 from headwater.platform.backends.hosts import HostsBackend
 
 _READ_SIZE = 1 << 20
-# Neither a password nor an unknown host's key can be asked for where nobody sits.
+# Neither a password nor an unknown host's key can be asked for without a person at the terminal.
 _OPTIONS = ("-T", "-o", "BatchMode=yes", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3")
 
 

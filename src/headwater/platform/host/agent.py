@@ -104,7 +104,7 @@ class Agent:
         Args:
           order: ``job_id``, ``job`` (the role), ``index``, ``attempt``, ``argv``, ``env``, ``cwd``, ``address``,
             ``cores``, ``gpus``, ``memory_bytes``, ``log_path`` (None for a file among the records),
-            ``max_log_bytes``, ``remember`` (what comes back with the handle, also when it is asked for again).
+            ``max_log_bytes``, ``remember`` (values that are given back with the handle).
 
         Returns:
           The handle: ``folder``, and what was to be remembered.
@@ -320,10 +320,19 @@ def serve(agent: Agent) -> None:
     methods: dict[str, Callable[..., Any]] = {
         name: getattr(agent, name)
         for name in (
-            "describe", "lease_ports", "lease_again", "start", "poll", "stop", "release", "forget", "has_archive",
-            "put_archive", "unpack_archive",
+            "describe",
+            "lease_ports",
+            "lease_again",
+            "start",
+            "poll",
+            "stop",
+            "release",
+            "forget",
+            "has_archive",
+            "put_archive",
+            "unpack_archive",
         )
-    }  # fmt: skip
+    }
     for line in sys.stdin:
         request = json.loads(line)
         try:

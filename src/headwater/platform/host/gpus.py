@@ -26,7 +26,7 @@ class GpuUse:
 
     Attributes:
       memory_bytes: memory of these processes on these GPUs.
-      utilization: the busy share of these GPUs, 0 to 1, whoever keeps them busy.
+      utilization: the busy share of these GPUs, 0 to 1, by all processes.
     """
 
     memory_bytes: int

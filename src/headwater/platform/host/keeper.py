@@ -364,7 +364,7 @@ def _opened(path: Path) -> IO[bytes]:
 
 
 def _tell(ready: IO[bytes]) -> None:
-    with contextlib.suppress(OSError):  # whoever asked is gone; the task is not
+    with contextlib.suppress(OSError):  # the process that asked is gone; the task is not
         ready.write(b"ready\n")
         ready.close()
 

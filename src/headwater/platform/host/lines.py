@@ -63,7 +63,7 @@ class Stamper:
 
 
 class LineBuffer:
-    """Cuts what comes from a pipe into lines."""
+    """Cuts a pipe's bytes into lines."""
 
     def __init__(self) -> None:
         self._pending = b""

@@ -1,7 +1,7 @@
 """The first process of a pod: runs the task, and tells its progress in the pod's log.
 
 A pod shares no disk with the server and is asked nothing by it, but its log is fetched anyway. So what the task reports
-(see `headwater.telemetry.progress`) goes there, as lines that begin with `MARK`; whoever fetches the log takes them
+(see `headwater.telemetry.progress`) goes there, as lines that begin with `MARK`; the reader of the log takes them
 out. They stand between lines of the task's, never within one, and there is one every other second at most.
 
 Usage: python -P -m headwater.platform.host.pod_task COMMAND...

@@ -1,9 +1,9 @@
 """Ports of this machine that are set aside for tasks before they start, and kept while they are restarted.
 
-A leased port is outside of the range from which the system gives ports to whoever asks for any. So only a program that
-asks for this very number could take it. Each lease is a file that can be made only once, in a folder that all servers
-of this user on this machine share. It ends when it is given back, when the machine starts again, or when the folder of
-its owner is gone. While a task runs, its keeper also holds the port (`hold`).
+A leased port is outside of the range from which the system gives ports to programs that ask for any. So only a program
+that asks for this very number could take it. Each lease is a file that can be made only once, in a folder that all
+servers of this user on this machine share. It ends when it is given back, when the machine starts again, or when the
+folder of its owner is gone. While a task runs, its keeper also holds the port (`hold`).
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def release_ports(folder: Path, owner: str) -> None:
 
 
 def leasable_ports() -> range:
-    """The ports that may be leased: those that the system gives to nobody by itself."""
+    """The ports that may be leased: those that the system gives to no program by itself."""
     try:
         first, last = map(int, _RANGE.read_text().split())
     except (OSError, ValueError):  # a system that does not tell
@@ -110,8 +110,8 @@ def leasable_ports() -> range:
 def hold(address: Address) -> socket.socket:
     """A socket that is bound to ``address`` and does not listen.
 
-    As long as it is open the system gives the port to nobody else, and whoever connects is refused at once; the task
-    can bind it as any server does (with SO_REUSEADDR).
+    As long as it is open the system gives the port to no other process, and a peer that connects is refused at once;
+    the task can bind it as any server does (with SO_REUSEADDR).
 
     Raises:
       NoPort: somebody has it.
@@ -149,7 +149,7 @@ def _cannot_be_had(address: Address, error: OSError) -> NoPort:
 
 @contextlib.contextmanager
 def _alone(folder: Path) -> Generator[None]:
-    """Nobody else makes or ends leases: two that find one ended must not both take the port."""
+    """No other process makes or ends leases: two that find one ended must not both take the port."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -160,7 +160,7 @@ def _alone(folder: Path) -> Generator[None]:
 
 def _lease(path: Path, owner: str, home: Path) -> bool:
     """Makes a lease; whether there was none."""
-    # Made whole before it has its name, so that nobody takes a lease that is being written for one that has ended.
+    # Made whole before it has its name, so that no process takes a lease that is being written for one that has ended.
     written = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     written.write_bytes(seal(f"{boot_id()} {owner} {home}\n".encode()))
     try:

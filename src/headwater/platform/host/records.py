@@ -173,7 +173,7 @@ class HostFolder:
 
     @contextlib.contextmanager
     def locked(self, job_id: str, task: TaskName) -> Generator[None]:
-        """Nobody else starts or fences ``task`` meanwhile."""
+        """No other process starts or fences ``task`` meanwhile."""
         folder = self._task(job_id, task)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with (folder / "lock").open("a") as file:

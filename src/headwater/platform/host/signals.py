@@ -13,7 +13,7 @@ Handler = Callable[[int, FrameType | None], None]
 
 @contextmanager
 def handling(handlers: Mapping[signal.Signals, Handler]) -> Generator[None]:
-    """Has ``handlers`` take their signals, and afterwards whoever took them before. In the main thread only."""
+    """Has ``handlers`` take their signals, and afterwards the handlers from before. In the main thread only."""
     previous = {signum: signal.signal(signum, handler) for signum, handler in handlers.items()}
     try:
         yield

@@ -67,7 +67,7 @@ def sign_in_page(request: Request, platform: PlatformOf, next: str = "/") -> Res
 
 @router.post(SIGN_IN)
 def sign_in(request: Request, platform: PlatformOf, form: Form) -> Response:
-    """Opens a session for whoever shows a token."""
+    """Opens a session for a person who shows a token."""
     target = _own(form.get("next", "/"))
     opened = platform.auth.open_session(form.get("token", "").strip())
     if opened is None:

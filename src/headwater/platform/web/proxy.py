@@ -1,4 +1,4 @@
-"""A job's TensorBoard behind the server: only who is signed in sees it, and it sees nobody's session."""
+"""A job's TensorBoard behind the server: only a person who is signed in sees it, and it sees no session of theirs."""
 
 from __future__ import annotations
 
@@ -19,11 +19,25 @@ from headwater.platform.web.routing import PageRoute, redirect
 router: APIRouter = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 _PATH = "/jobs/{job_id}/tensorboard"
-# What concerns one connection alone, whoever is signed in, or what the next server writes anew.
-_NOT_PASSED = frozenset({
-    "connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "te", "trailer", "transfer-encoding",
-    "upgrade", "authorization", "cookie", "set-cookie", "host", "date", "server",
-})  # fmt: skip
+# What concerns one connection alone, the person signed in, or what the next server writes anew.
+_NOT_PASSED = frozenset(
+    {
+        "connection",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-authorization",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+        "authorization",
+        "cookie",
+        "set-cookie",
+        "host",
+        "date",
+        "server",
+    }
+)
 
 
 def _onlooker(request: Request, platform: PlatformOf) -> None:

@@ -21,7 +21,7 @@ NOTHING = "\N{EN DASH}"
 """What stands where there is nothing to show."""
 
 HEADERS = {
-    # Nothing from elsewhere, no script and no style within a page, and the page in nobody else's.
+    # Nothing from elsewhere, no script and no style within a page, and the page in no other page.
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
         "manifest-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -51,7 +51,7 @@ def duration(seconds: float | None) -> str:
 
 
 def number(value: float | str | None, digits: int = 4) -> str:
-    """A number for people, with so many digits that count; text stays as it is."""
+    """A number for people, with a number of digits that count; text stays as it is."""
     if value is None:
         return NOTHING
     if isinstance(value, str):

@@ -42,7 +42,7 @@ class PageRoute(APIRoute):
 
 
 def visitor(request: Request, platform: PlatformOf) -> Identity:
-    """Who looks at the page; raises `Refused` where that is nobody who is known."""
+    """Who looks at the page; raises `Refused` for an unknown person."""
     return identify(request, platform, None)
 
 

@@ -1,4 +1,4 @@
-"""TensorBoard for jobs: started when somebody wants to see one, ended when nobody does any more."""
+"""TensorBoard for jobs: started when a person wants to see one, ended when it is idle."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class TensorBoards:
     """The TensorBoards of a server's jobs, at ports of the loopback address.
 
     Args:
-      most: so many at once; for another one, the one that was used least recently ends.
-      idle_s: one that nobody has used for so long ends.
+      most: maximum number at once; for another one, the one that was used least recently ends.
+      idle_s: seconds without a request after which one ends.
       command: what is started, before its options.
       clock: gives seconds that only grow.
     """
@@ -82,7 +82,7 @@ class TensorBoards:
             return board.port
 
     def forget_idle(self) -> None:
-        """Ends those that nobody uses."""
+        """Ends those that are idle."""
         with self._changed:
             oldest = self._clock() - self._idle_s
             for job_id in [job_id for job_id, board in self._boards.items() if board.used_at < oldest]:

@@ -55,9 +55,16 @@ def _spread(partitioner: Any) -> Any:
 
 
 def _deep_logits(
-    features: Mapping[str, Any], mode: str, units: int, hidden_units: Sequence[int], columns: Any, activation: Any,
-    drop: float | None, normalize: bool, partitioner: Any,
-) -> Tensor:  # fmt: skip
+    features: Mapping[str, Any],
+    mode: str,
+    units: int,
+    hidden_units: Sequence[int],
+    columns: Any,
+    activation: Any,
+    drop: float | None,
+    normalize: bool,
+    partitioner: Any,
+) -> Tensor:
     training = mode == ModeKeys.TRAIN
     partitioner = _spread(partitioner)
     with variable_scope(_DEEP, values=tuple(features.values()), partitioner=partitioner):
@@ -100,9 +107,14 @@ def _training(parts: Sequence[tuple[str, Any]]) -> Callable[[Tensor], Any]:
 
 class _Canned(Estimator):
     def __init__(
-        self, head: Head, logits: Callable[[Mapping[str, Any], str, int], Tensor],
-        optimizers: Callable[[], Sequence[tuple[str, Any]]], model_dir: str | None, config: Any, warm_start_from: Any,
-    ) -> None:  # fmt: skip
+        self,
+        head: Head,
+        logits: Callable[[Mapping[str, Any], str, int], Tensor],
+        optimizers: Callable[[], Sequence[tuple[str, Any]]],
+        model_dir: str | None,
+        config: Any,
+        warm_start_from: Any,
+    ) -> None:
         def model_fn(features: Any, labels: Any, mode: str) -> Any:
             train = _training(optimizers()) if mode == ModeKeys.TRAIN else None
             found = logits(features, mode, head.logits_dimension)
@@ -113,15 +125,31 @@ class _Canned(Estimator):
 
 class _Deep(_Canned):
     def __init__(
-        self, head: Head, hidden_units: Sequence[int], feature_columns: Any, model_dir: str | None, optimizer: Any,
-        activation_fn: Any, dropout: float | None, input_layer_partitioner: Any, config: Any, warm_start_from: Any,
+        self,
+        head: Head,
+        hidden_units: Sequence[int],
+        feature_columns: Any,
+        model_dir: str | None,
+        optimizer: Any,
+        activation_fn: Any,
+        dropout: float | None,
+        input_layer_partitioner: Any,
+        config: Any,
+        warm_start_from: Any,
         batch_norm: bool,
-    ) -> None:  # fmt: skip
+    ) -> None:
         def logits(features: Any, mode: str, units: int) -> Tensor:
             return _deep_logits(
-                features, mode, units, hidden_units, feature_columns, activation_fn, dropout, batch_norm,
+                features,
+                mode,
+                units,
+                hidden_units,
+                feature_columns,
+                activation_fn,
+                dropout,
+                batch_norm,
                 input_layer_partitioner,
-            )  # fmt: skip
+            )
 
         super().__init__(
             head, logits, lambda: [(_DEEP, _optimizer(optimizer, _DEEP_RATE))], model_dir, config, warm_start_from
@@ -147,40 +175,86 @@ class DNNClassifier(_Deep):
     """
 
     def __init__(
-        self, hidden_units: Sequence[int], feature_columns: Any, model_dir: str | None = None, n_classes: int = 2,
-        weight_column: Any = None, label_vocabulary: Sequence[str] | None = None, optimizer: Any = "Adagrad",
-        activation_fn: Any = relu, dropout: float | None = None, input_layer_partitioner: Any = None,
-        config: Any = None, warm_start_from: Any = None, loss_reduction: str = Reduction.SUM, batch_norm: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        hidden_units: Sequence[int],
+        feature_columns: Any,
+        model_dir: str | None = None,
+        n_classes: int = 2,
+        weight_column: Any = None,
+        label_vocabulary: Sequence[str] | None = None,
+        optimizer: Any = "Adagrad",
+        activation_fn: Any = relu,
+        dropout: float | None = None,
+        input_layer_partitioner: Any = None,
+        config: Any = None,
+        warm_start_from: Any = None,
+        loss_reduction: str = Reduction.SUM,
+        batch_norm: bool = False,
+    ) -> None:
         super().__init__(
-            class_head(n_classes, weight_column, label_vocabulary, loss_reduction), hidden_units, feature_columns,
-            model_dir, optimizer, activation_fn, dropout, input_layer_partitioner, config, warm_start_from, batch_norm,
-        )  # fmt: skip
+            class_head(n_classes, weight_column, label_vocabulary, loss_reduction),
+            hidden_units,
+            feature_columns,
+            model_dir,
+            optimizer,
+            activation_fn,
+            dropout,
+            input_layer_partitioner,
+            config,
+            warm_start_from,
+            batch_norm,
+        )
 
 
 class DNNRegressor(_Deep):
     """A deep model of numbers. See `DNNClassifier`; ``label_dimension`` numbers an example."""
 
     def __init__(
-        self, hidden_units: Sequence[int], feature_columns: Any, model_dir: str | None = None,
-        label_dimension: int = 1, weight_column: Any = None, optimizer: Any = "Adagrad", activation_fn: Any = relu,
-        dropout: float | None = None, input_layer_partitioner: Any = None, config: Any = None,
-        warm_start_from: Any = None, loss_reduction: str = Reduction.SUM, batch_norm: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        hidden_units: Sequence[int],
+        feature_columns: Any,
+        model_dir: str | None = None,
+        label_dimension: int = 1,
+        weight_column: Any = None,
+        optimizer: Any = "Adagrad",
+        activation_fn: Any = relu,
+        dropout: float | None = None,
+        input_layer_partitioner: Any = None,
+        config: Any = None,
+        warm_start_from: Any = None,
+        loss_reduction: str = Reduction.SUM,
+        batch_norm: bool = False,
+    ) -> None:
         head = RegressionHead(
             label_dimension=label_dimension, weight_column=weight_column, loss_reduction=loss_reduction
         )
         super().__init__(
-            head, hidden_units, feature_columns, model_dir, optimizer, activation_fn, dropout, input_layer_partitioner,
-            config, warm_start_from, batch_norm,
-        )  # fmt: skip
+            head,
+            hidden_units,
+            feature_columns,
+            model_dir,
+            optimizer,
+            activation_fn,
+            dropout,
+            input_layer_partitioner,
+            config,
+            warm_start_from,
+            batch_norm,
+        )
 
 
 class _Linear(_Canned):
     def __init__(
-        self, head: Head, feature_columns: Any, model_dir: str | None, optimizer: Any, config: Any, partitioner: Any,
-        warm_start_from: Any, sparse_combiner: str,
-    ) -> None:  # fmt: skip
+        self,
+        head: Head,
+        feature_columns: Any,
+        model_dir: str | None,
+        optimizer: Any,
+        config: Any,
+        partitioner: Any,
+        warm_start_from: Any,
+        sparse_combiner: str,
+    ) -> None:
         def logits(features: Any, mode: str, units: int) -> Tensor:
             del mode
             return _linear_logits(features, units, feature_columns, partitioner, sparse_combiner)
@@ -195,25 +269,47 @@ class LinearClassifier(_Linear):
     """A linear model of classes. See `DNNClassifier` and `linear_model`."""
 
     def __init__(
-        self, feature_columns: Any, model_dir: str | None = None, n_classes: int = 2, weight_column: Any = None,
-        label_vocabulary: Sequence[str] | None = None, optimizer: Any = "Ftrl", config: Any = None,
-        partitioner: Any = None, warm_start_from: Any = None, loss_reduction: str = Reduction.SUM,
+        self,
+        feature_columns: Any,
+        model_dir: str | None = None,
+        n_classes: int = 2,
+        weight_column: Any = None,
+        label_vocabulary: Sequence[str] | None = None,
+        optimizer: Any = "Ftrl",
+        config: Any = None,
+        partitioner: Any = None,
+        warm_start_from: Any = None,
+        loss_reduction: str = Reduction.SUM,
         sparse_combiner: str = "sum",
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(
-            class_head(n_classes, weight_column, label_vocabulary, loss_reduction), feature_columns, model_dir,
-            optimizer, config, partitioner, warm_start_from, sparse_combiner,
-        )  # fmt: skip
+            class_head(n_classes, weight_column, label_vocabulary, loss_reduction),
+            feature_columns,
+            model_dir,
+            optimizer,
+            config,
+            partitioner,
+            warm_start_from,
+            sparse_combiner,
+        )
 
 
 class LinearRegressor(_Linear):
     """A linear model of numbers. See `DNNRegressor` and `linear_model`."""
 
     def __init__(
-        self, feature_columns: Any, model_dir: str | None = None, label_dimension: int = 1, weight_column: Any = None,
-        optimizer: Any = "Ftrl", config: Any = None, partitioner: Any = None, warm_start_from: Any = None,
-        loss_reduction: str = Reduction.SUM, sparse_combiner: str = "sum",
-    ) -> None:  # fmt: skip
+        self,
+        feature_columns: Any,
+        model_dir: str | None = None,
+        label_dimension: int = 1,
+        weight_column: Any = None,
+        optimizer: Any = "Ftrl",
+        config: Any = None,
+        partitioner: Any = None,
+        warm_start_from: Any = None,
+        loss_reduction: str = Reduction.SUM,
+        sparse_combiner: str = "sum",
+    ) -> None:
         head = RegressionHead(
             label_dimension=label_dimension, weight_column=weight_column, loss_reduction=loss_reduction
         )
@@ -224,10 +320,22 @@ class LinearRegressor(_Linear):
 
 class _Together(_Canned):
     def __init__(
-        self, head: Head, model_dir: str | None, linear_feature_columns: Any, linear_optimizer: Any,
-        dnn_feature_columns: Any, dnn_optimizer: Any, dnn_hidden_units: Any, dnn_activation_fn: Any, dnn_dropout: Any,
-        input_layer_partitioner: Any, config: Any, warm_start_from: Any, batch_norm: bool, linear_sparse_combiner: str,
-    ) -> None:  # fmt: skip
+        self,
+        head: Head,
+        model_dir: str | None,
+        linear_feature_columns: Any,
+        linear_optimizer: Any,
+        dnn_feature_columns: Any,
+        dnn_optimizer: Any,
+        dnn_hidden_units: Any,
+        dnn_activation_fn: Any,
+        dnn_dropout: Any,
+        input_layer_partitioner: Any,
+        config: Any,
+        warm_start_from: Any,
+        batch_norm: bool,
+        linear_sparse_combiner: str,
+    ) -> None:
         wide, deep = list(linear_feature_columns or ()), list(dnn_feature_columns or ())
         if not wide and not deep:
             raise ValueError("Either linear_feature_columns or dnn_feature_columns must be defined.")
@@ -239,10 +347,17 @@ class _Together(_Canned):
             if deep:
                 found.append(
                     _deep_logits(
-                        features, mode, units, dnn_hidden_units, deep, dnn_activation_fn, dnn_dropout, batch_norm,
+                        features,
+                        mode,
+                        units,
+                        dnn_hidden_units,
+                        deep,
+                        dnn_activation_fn,
+                        dnn_dropout,
+                        batch_norm,
                         input_layer_partitioner,
                     )
-                )  # fmt: skip
+                )
             if wide:
                 found.append(_linear_logits(features, units, wide, input_layer_partitioner, linear_sparse_combiner))
             return found[0] if len(found) == 1 else found[0] + found[1]
@@ -263,36 +378,81 @@ class DNNLinearCombinedClassifier(_Together):
     """A linear and a deep model of classes whose logits are added (Cheng et al., Wide & Deep Learning, 2016)."""
 
     def __init__(
-        self, model_dir: str | None = None, linear_feature_columns: Any = None, linear_optimizer: Any = "Ftrl",
-        dnn_feature_columns: Any = None, dnn_optimizer: Any = "Adagrad", dnn_hidden_units: Any = None,
-        dnn_activation_fn: Any = relu, dnn_dropout: float | None = None, n_classes: int = 2, weight_column: Any = None,
-        label_vocabulary: Sequence[str] | None = None, input_layer_partitioner: Any = None, config: Any = None,
-        warm_start_from: Any = None, loss_reduction: str = Reduction.SUM, batch_norm: bool = False,
+        self,
+        model_dir: str | None = None,
+        linear_feature_columns: Any = None,
+        linear_optimizer: Any = "Ftrl",
+        dnn_feature_columns: Any = None,
+        dnn_optimizer: Any = "Adagrad",
+        dnn_hidden_units: Any = None,
+        dnn_activation_fn: Any = relu,
+        dnn_dropout: float | None = None,
+        n_classes: int = 2,
+        weight_column: Any = None,
+        label_vocabulary: Sequence[str] | None = None,
+        input_layer_partitioner: Any = None,
+        config: Any = None,
+        warm_start_from: Any = None,
+        loss_reduction: str = Reduction.SUM,
+        batch_norm: bool = False,
         linear_sparse_combiner: str = "sum",
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(
-            class_head(n_classes, weight_column, label_vocabulary, loss_reduction), model_dir, linear_feature_columns,
-            linear_optimizer, dnn_feature_columns, dnn_optimizer, dnn_hidden_units, dnn_activation_fn, dnn_dropout,
-            input_layer_partitioner, config, warm_start_from, batch_norm, linear_sparse_combiner,
-        )  # fmt: skip
+            class_head(n_classes, weight_column, label_vocabulary, loss_reduction),
+            model_dir,
+            linear_feature_columns,
+            linear_optimizer,
+            dnn_feature_columns,
+            dnn_optimizer,
+            dnn_hidden_units,
+            dnn_activation_fn,
+            dnn_dropout,
+            input_layer_partitioner,
+            config,
+            warm_start_from,
+            batch_norm,
+            linear_sparse_combiner,
+        )
 
 
 class DNNLinearCombinedRegressor(_Together):
     """A linear and a deep model of numbers whose results are added."""
 
     def __init__(
-        self, model_dir: str | None = None, linear_feature_columns: Any = None, linear_optimizer: Any = "Ftrl",
-        dnn_feature_columns: Any = None, dnn_optimizer: Any = "Adagrad", dnn_hidden_units: Any = None,
-        dnn_activation_fn: Any = relu, dnn_dropout: float | None = None, label_dimension: int = 1,
-        weight_column: Any = None, input_layer_partitioner: Any = None, config: Any = None,
-        warm_start_from: Any = None, loss_reduction: str = Reduction.SUM, batch_norm: bool = False,
+        self,
+        model_dir: str | None = None,
+        linear_feature_columns: Any = None,
+        linear_optimizer: Any = "Ftrl",
+        dnn_feature_columns: Any = None,
+        dnn_optimizer: Any = "Adagrad",
+        dnn_hidden_units: Any = None,
+        dnn_activation_fn: Any = relu,
+        dnn_dropout: float | None = None,
+        label_dimension: int = 1,
+        weight_column: Any = None,
+        input_layer_partitioner: Any = None,
+        config: Any = None,
+        warm_start_from: Any = None,
+        loss_reduction: str = Reduction.SUM,
+        batch_norm: bool = False,
         linear_sparse_combiner: str = "sum",
-    ) -> None:  # fmt: skip
+    ) -> None:
         head = RegressionHead(
             label_dimension=label_dimension, weight_column=weight_column, loss_reduction=loss_reduction
         )
         super().__init__(
-            head, model_dir, linear_feature_columns, linear_optimizer, dnn_feature_columns, dnn_optimizer,
-            dnn_hidden_units, dnn_activation_fn, dnn_dropout, input_layer_partitioner, config, warm_start_from,
-            batch_norm, linear_sparse_combiner,
-        )  # fmt: skip
+            head,
+            model_dir,
+            linear_feature_columns,
+            linear_optimizer,
+            dnn_feature_columns,
+            dnn_optimizer,
+            dnn_hidden_units,
+            dnn_activation_fn,
+            dnn_dropout,
+            input_layer_partitioner,
+            config,
+            warm_start_from,
+            batch_norm,
+            linear_sparse_combiner,
+        )

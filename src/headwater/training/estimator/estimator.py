@@ -62,9 +62,13 @@ class Estimator:
     """
 
     def __init__(
-        self, model_fn: Callable[..., Any], model_dir: str | None = None, config: Any = None, params: Any = None,
+        self,
+        model_fn: Callable[..., Any],
+        model_dir: str | None = None,
+        config: Any = None,
+        params: Any = None,
         warm_start_from: Any = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         if model_fn is None:  # pyright: ignore[reportUnnecessaryComparison]
             raise ValueError("model_fn must be provided to Estimator.")
         wanted = arguments_of(model_fn)
@@ -136,15 +140,19 @@ class Estimator:
     # Training ------------------------------------------------------------------------------------------------------
 
     def train(
-        self, input_fn: Callable[..., Any], hooks: Any = None, steps: int | None = None, max_steps: int | None = None,
+        self,
+        input_fn: Callable[..., Any],
+        hooks: Any = None,
+        steps: int | None = None,
+        max_steps: int | None = None,
         saving_listeners: Any = None,
-    ) -> Estimator:  # fmt: skip
+    ) -> Estimator:
         """Trains, from the newest checkpoint on.
 
         Args:
           input_fn: returns features and labels: as tensors, or as a dataset of pairs.
           hooks: of the session.
-          steps: so many more.
+          steps: number of further steps.
           max_steps: until this global step.
           saving_listeners: are told of every checkpoint.
 
@@ -205,10 +213,13 @@ class Estimator:
         scaffold = spec.scaffold
         if not (scaffold.saver or graph.get_collection(GraphKeys.SAVERS)):
             saver = Saver(
-                sharded=True, max_to_keep=config.keep_checkpoint_max, allow_empty=True, save_relative_paths=True,
+                sharded=True,
+                max_to_keep=config.keep_checkpoint_max,
+                allow_empty=True,
+                save_relative_paths=True,
                 defer_build=True,
                 keep_checkpoint_every_n_hours=config.keep_checkpoint_every_n_hours,
-            )  # fmt: skip
+            )
             graph.add_to_collection(GraphKeys.SAVERS, saver)
         chief_hooks = list(spec.training_chief_hooks)
         saves = config.save_checkpoints_secs or config.save_checkpoints_steps
@@ -216,20 +227,32 @@ class Estimator:
         if saves and not existing:
             chief_hooks.append(
                 CheckpointSaverHook(
-                    self._model_dir, save_secs=config.save_checkpoints_secs,
-                    save_steps=config.save_checkpoints_steps, scaffold=scaffold, listeners=listeners,
+                    self._model_dir,
+                    save_secs=config.save_checkpoints_secs,
+                    save_steps=config.save_checkpoints_steps,
+                    scaffold=scaffold,
+                    listeners=listeners,
                 )
-            )  # fmt: skip
+            )
         elif listeners:
             if not existing:
                 raise ValueError("There should be a CheckpointSaverHook to use saving_listeners.")
             existing[0].add_listeners(listeners)
         session = MonitoredTrainingSession(
-            master=config.master, is_chief=config.is_chief, checkpoint_dir=self._model_dir, scaffold=scaffold,
-            hooks=all_hooks, chief_only_hooks=chief_hooks, save_checkpoint_secs=0, save_checkpoint_steps=None,
-            save_summaries_steps=config.save_summary_steps, save_summaries_secs=None, config=config.session_config,
-            max_wait_secs=config.session_creation_timeout_secs, log_step_count_steps=config.log_step_count_steps,
-        )  # fmt: skip
+            master=config.master,
+            is_chief=config.is_chief,
+            checkpoint_dir=self._model_dir,
+            scaffold=scaffold,
+            hooks=all_hooks,
+            chief_only_hooks=chief_hooks,
+            save_checkpoint_secs=0,
+            save_checkpoint_steps=None,
+            save_summaries_steps=config.save_summary_steps,
+            save_summaries_secs=None,
+            config=config.session_config,
+            max_wait_secs=config.session_creation_timeout_secs,
+            log_step_count_steps=config.log_step_count_steps,
+        )
         loss: Any = None
         with session:
             while not session.should_stop():
@@ -242,9 +265,13 @@ class Estimator:
     # Evaluation ----------------------------------------------------------------------------------------------------
 
     def evaluate(
-        self, input_fn: Callable[..., Any], steps: int | None = None, hooks: Any = None,
-        checkpoint_path: str | None = None, name: str | None = None,
-    ) -> dict[str, Any]:  # fmt: skip
+        self,
+        input_fn: Callable[..., Any],
+        steps: int | None = None,
+        hooks: Any = None,
+        checkpoint_path: str | None = None,
+        name: str | None = None,
+    ) -> dict[str, Any]:
         """The metrics of a checkpoint.
 
         Args:
@@ -273,10 +300,15 @@ class Estimator:
             values = {key: pair[0] for key, pair in pairs.items()}
             values["global_step"] = step
             found, seconds = evaluate_once(
-                path, [pair[1] for pair in pairs.values()], values, steps,
-                [*input_hooks, *(hooks or ()), *spec.evaluation_hooks], spec.scaffold, self._config.evaluation_master,
+                path,
+                [pair[1] for pair in pairs.values()],
+                values,
+                steps,
+                [*input_hooks, *(hooks or ()), *spec.evaluation_hooks],
+                spec.scaffold,
+                self._config.evaluation_master,
                 self._config.session_config,
-            )  # fmt: skip
+            )
         found.update(self.metrics_of_host())
         _logger.info("Evaluated %s in %.2f s: %s", path, seconds, found)
         self._write_metrics(found, name)
@@ -303,9 +335,13 @@ class Estimator:
     # Prediction ----------------------------------------------------------------------------------------------------
 
     def predict(
-        self, input_fn: Callable[..., Any], predict_keys: Any = None, hooks: Any = None,
-        checkpoint_path: str | None = None, yield_single_examples: bool = True,
-    ) -> Generator[Any]:  # fmt: skip
+        self,
+        input_fn: Callable[..., Any],
+        predict_keys: Any = None,
+        hooks: Any = None,
+        checkpoint_path: str | None = None,
+        yield_single_examples: bool = True,
+    ) -> Generator[Any]:
         """The predictions for each example, one after the other.
 
         Args:
@@ -325,9 +361,11 @@ class Estimator:
             spec = self._call_model_fn(features, None, ModeKeys.PREDICT, self._config)
             predictions = _chosen(spec.predictions, predict_keys)
             creator = ChiefSessionCreator(
-                checkpoint_filename_with_path=path, master=self._config.master, scaffold=spec.scaffold,
+                checkpoint_filename_with_path=path,
+                master=self._config.master,
+                scaffold=spec.scaffold,
                 config=self._config.session_config,
-            )  # fmt: skip
+            )
             all_hooks = [*input_hooks, *(hooks or ()), *spec.prediction_hooks]
             with MonitoredSession(creator, all_hooks) as session:
                 while not session.should_stop():
@@ -342,9 +380,14 @@ class Estimator:
     # Exporting -----------------------------------------------------------------------------------------------------
 
     def export_saved_model(
-        self, export_dir_base: str, serving_input_receiver_fn: Callable[[], Any], assets_extra: Any = None,
-        as_text: bool = False, checkpoint_path: str | None = None, experimental_mode: str = ModeKeys.PREDICT,
-    ) -> bytes:  # fmt: skip
+        self,
+        export_dir_base: str,
+        serving_input_receiver_fn: Callable[[], Any],
+        assets_extra: Any = None,
+        as_text: bool = False,
+        checkpoint_path: str | None = None,
+        experimental_mode: str = ModeKeys.PREDICT,
+    ) -> bytes:
         """Writes the model for serving into a new folder within ``export_dir_base``, and gives its path.
 
         Args:
@@ -373,9 +416,13 @@ class Estimator:
                 saver.restore(session, path)
                 builder = saved_model.SavedModelBuilder(folder)
                 builder.add_meta_graph_and_variables(
-                    session, [saved_model.SERVING], signatures, graph.get_collection(GraphKeys.ASSET_FILEPATHS),
-                    main_op=init, saver=saver,
-                )  # fmt: skip
+                    session,
+                    [saved_model.SERVING],
+                    signatures,
+                    graph.get_collection(GraphKeys.ASSET_FILEPATHS),
+                    main_op=init,
+                    saver=saver,
+                )
                 builder.save(as_text)
         extra: dict[str, str] = dict(assets_extra or {})
         for target, source in extra.items():
@@ -403,9 +450,11 @@ class Estimator:
             return None
         task = TaskName(config.task_type, config.task_id)
         return replica_device_setter(
-            ps_tasks=config.num_ps_replicas, worker_device=f"/job:{task.job}/task:{task.index}", merge_devices=True,
+            ps_tasks=config.num_ps_replicas,
+            worker_device=f"/job:{task.job}/task:{task.index}",
+            merge_devices=True,
             cluster=config.cluster_spec,
-        )  # fmt: skip
+        )
 
     def _call_input_fn(self, input_fn: Callable[..., Any], mode: str) -> Any:
         with get_default_graph().device("/cpu:0"):

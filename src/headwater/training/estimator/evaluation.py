@@ -1,4 +1,4 @@
-"""One evaluation of a checkpoint: metrics over so many batches."""
+"""One evaluation of a checkpoint: metrics over a number of batches."""
 
 from __future__ import annotations
 
@@ -63,9 +63,15 @@ class StopAfterNEvalsHook(SessionRunHook):
 
 
 def evaluate_once(
-    checkpoint_path: str | None, eval_ops: Any, final_ops: Mapping[str, Any], steps: int | None,
-    hooks: Sequence[SessionRunHook] = (), scaffold: Scaffold | None = None, master: str = "", config: Any = None,
-) -> tuple[dict[str, Any], float]:  # fmt: skip
+    checkpoint_path: str | None,
+    eval_ops: Any,
+    final_ops: Mapping[str, Any],
+    steps: int | None,
+    hooks: Sequence[SessionRunHook] = (),
+    scaffold: Scaffold | None = None,
+    master: str = "",
+    config: Any = None,
+) -> tuple[dict[str, Any], float]:
     """Runs ``eval_ops`` for ``steps`` batches and then ``final_ops`` once.
 
     Args:

@@ -200,18 +200,26 @@ class Exporter:
         raise NotImplementedError
 
     def export(
-        self, estimator: Any, export_path: str, checkpoint_path: str | None, eval_result: Any,
+        self,
+        estimator: Any,
+        export_path: str,
+        checkpoint_path: str | None,
+        eval_result: Any,
         is_the_final_export: bool,
-    ) -> Any:  # fmt: skip
+    ) -> Any:
         """Exports, or does not; what it returns `train_and_evaluate` returns."""
         raise NotImplementedError
 
 
 class _SavedModelExporter(Exporter):
     def __init__(
-        self, name: str, serving_input_receiver_fn: Callable[[], Any], assets_extra: Any, as_text: bool,
+        self,
+        name: str,
+        serving_input_receiver_fn: Callable[[], Any],
+        assets_extra: Any,
+        as_text: bool,
         exports_to_keep: int | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         if exports_to_keep is not None and exports_to_keep <= 0:
             raise ValueError("`exports_to_keep`, if provided, must be positive number")
         self._name = name
@@ -244,9 +252,13 @@ class FinalExporter(_SavedModelExporter):
         super().__init__(name, serving_input_receiver_fn, assets_extra, as_text, None)
 
     def export(
-        self, estimator: Any, export_path: str, checkpoint_path: str | None, eval_result: Any,
+        self,
+        estimator: Any,
+        export_path: str,
+        checkpoint_path: str | None,
+        eval_result: Any,
         is_the_final_export: bool,
-    ) -> Any:  # fmt: skip
+    ) -> Any:
         del eval_result
         return self._export(estimator, export_path, checkpoint_path) if is_the_final_export else None
 
@@ -255,15 +267,23 @@ class LatestExporter(_SavedModelExporter):
     """Exports after every evaluation, and keeps the newest."""
 
     def __init__(
-        self, name: str, serving_input_receiver_fn: Callable[[], Any], assets_extra: Any = None, as_text: bool = False,
+        self,
+        name: str,
+        serving_input_receiver_fn: Callable[[], Any],
+        assets_extra: Any = None,
+        as_text: bool = False,
         exports_to_keep: int | None = 5,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(name, serving_input_receiver_fn, assets_extra, as_text, exports_to_keep)
 
     def export(
-        self, estimator: Any, export_path: str, checkpoint_path: str | None, eval_result: Any,
+        self,
+        estimator: Any,
+        export_path: str,
+        checkpoint_path: str | None,
+        eval_result: Any,
         is_the_final_export: bool,
-    ) -> Any:  # fmt: skip
+    ) -> Any:
         del eval_result, is_the_final_export
         return self._export(estimator, export_path, checkpoint_path)
 
@@ -281,10 +301,15 @@ class BestExporter(_SavedModelExporter):
     """
 
     def __init__(
-        self, name: str = "best_exporter", serving_input_receiver_fn: Any = None,
-        event_file_pattern: str = "eval/*.tfevents.*", compare_fn: Callable[..., bool] = _loss_smaller,
-        assets_extra: Any = None, as_text: bool = False, exports_to_keep: int | None = 5,
-    ) -> None:  # fmt: skip
+        self,
+        name: str = "best_exporter",
+        serving_input_receiver_fn: Any = None,
+        event_file_pattern: str = "eval/*.tfevents.*",
+        compare_fn: Callable[..., bool] = _loss_smaller,
+        assets_extra: Any = None,
+        as_text: bool = False,
+        exports_to_keep: int | None = 5,
+    ) -> None:
         super().__init__(name, serving_input_receiver_fn, assets_extra, as_text, exports_to_keep)
         self._compare = compare_fn
         self._event_file_pattern = event_file_pattern
@@ -292,9 +317,13 @@ class BestExporter(_SavedModelExporter):
         self._best: Any = None
 
     def export(
-        self, estimator: Any, export_path: str, checkpoint_path: str | None, eval_result: Any,
+        self,
+        estimator: Any,
+        export_path: str,
+        checkpoint_path: str | None,
+        eval_result: Any,
         is_the_final_export: bool,
-    ) -> Any:  # fmt: skip
+    ) -> Any:
         del is_the_final_export
         if self._event_file_pattern and self._looked_in != estimator.model_dir:
             self._looked_in = estimator.model_dir

@@ -35,9 +35,13 @@ class Head:
         raise NotImplementedError
 
     def create_estimator_spec(
-        self, features: Mapping[str, Any], mode: str, logits: Tensor, labels: Any,
+        self,
+        features: Mapping[str, Any],
+        mode: str,
+        logits: Tensor,
+        labels: Any,
         train_op_fn: Callable[[Tensor], Any] | None,
-    ) -> EstimatorSpec:  # fmt: skip
+    ) -> EstimatorSpec:
         """The model with these logits."""
         predictions = self._predictions(logits)
         if mode == ModeKeys.PREDICT:
@@ -147,9 +151,13 @@ class BinaryHead(_ClassHead):
         probabilities = nn.softmax(both, name="probabilities")
         ids = arrays.expand_dims(reductions.argmax(both, axis=-1, name="class_ids"), -1)
         return {
-            "logits": logits, "logistic": logistic, "probabilities": probabilities, "class_ids": ids,
-            "classes": self._classes(ids), **self._all(arrays.shape(logits)[0]),
-        }  # fmt: skip
+            "logits": logits,
+            "logistic": logistic,
+            "probabilities": probabilities,
+            "class_ids": ids,
+            "classes": self._classes(ids),
+            **self._all(arrays.shape(logits)[0]),
+        }
 
     def _metrics(self, labels: Tensor, predictions: Mapping[str, Tensor], weights: Any) -> dict[str, Any]:
         logistic, ids = predictions["logistic"], predictions["class_ids"]
@@ -191,9 +199,12 @@ class MultiClassHead(_ClassHead):
     def _predictions(self, logits: Tensor) -> dict[str, Tensor]:
         ids = arrays.expand_dims(reductions.argmax(logits, axis=-1, name="class_ids"), -1)
         return {
-            "logits": logits, "probabilities": nn.softmax(logits, name="probabilities"), "class_ids": ids,
-            "classes": self._classes(ids), **self._all(arrays.shape(logits)[0]),
-        }  # fmt: skip
+            "logits": logits,
+            "probabilities": nn.softmax(logits, name="probabilities"),
+            "class_ids": ids,
+            "classes": self._classes(ids),
+            **self._all(arrays.shape(logits)[0]),
+        }
 
     def _metrics(self, labels: Tensor, predictions: Mapping[str, Tensor], weights: Any) -> dict[str, Any]:
         return {"accuracy": means.accuracy(labels, predictions["class_ids"], weights)}
@@ -227,13 +238,14 @@ class RegressionHead(Head):
     def _exports(self, predictions: Mapping[str, Tensor]) -> dict[str, ExportOutput]:
         regression = RegressionOutput(predictions["predictions"])
         return {
-            saved_model.DEFAULT_SERVING_SIGNATURE_DEF_KEY: regression, "regression": regression,
+            saved_model.DEFAULT_SERVING_SIGNATURE_DEF_KEY: regression,
+            "regression": regression,
             "predict": PredictOutput(dict(predictions)),
-        }  # fmt: skip
+        }
 
 
 def class_head(n_classes: int, weight_column: Any, label_vocabulary: Sequence[str] | None, loss_reduction: str) -> Head:
-    """The head for so many classes.
+    """The head for this number of classes.
 
     Raises:
       ValueError: less than two, or another number of names.
@@ -243,7 +255,9 @@ def class_head(n_classes: int, weight_column: Any, label_vocabulary: Sequence[st
     if label_vocabulary is not None and len(label_vocabulary) != n_classes:
         raise ValueError(f"Length of label_vocabulary must be n_classes. Given: {label_vocabulary}")
     settings: dict[str, Any] = {
-        "weight_column": weight_column, "label_vocabulary": label_vocabulary, "loss_reduction": loss_reduction,
+        "weight_column": weight_column,
+        "label_vocabulary": label_vocabulary,
+        "loss_reduction": loss_reduction,
         "n_classes": n_classes,
-    }  # fmt: skip
+    }
     return BinaryHead(**settings) if n_classes == 2 else MultiClassHead(**settings)

@@ -60,9 +60,14 @@ def features_and_labels(result: Any) -> tuple[Any, Any, list[SessionRunHook]]:
 
 
 def numpy_input_fn(
-    x: Any, y: Any = None, batch_size: int = 128, num_epochs: int | None = 1, shuffle: bool | None = None,
-    queue_capacity: int = 1000, num_threads: int = 1,
-) -> Callable[[], Any]:  # fmt: skip
+    x: Any,
+    y: Any = None,
+    batch_size: int = 128,
+    num_epochs: int | None = 1,
+    shuffle: bool | None = None,
+    queue_capacity: int = 1000,
+    num_threads: int = 1,
+) -> Callable[[], Any]:
     """An input function that gives batches of arrays.
 
     Args:
@@ -102,18 +107,29 @@ def _batches(examples: Any, batch_size: int, num_epochs: int | None, shuffle: bo
 
 
 def pandas_input_fn(
-    x: Any, y: Any = None, batch_size: int = 128, num_epochs: int | None = 1, shuffle: bool | None = None,
-    queue_capacity: int = 1000, num_threads: int = 1, target_column: str = "target",
-) -> Callable[[], Any]:  # fmt: skip
+    x: Any,
+    y: Any = None,
+    batch_size: int = 128,
+    num_epochs: int | None = 1,
+    shuffle: bool | None = None,
+    queue_capacity: int = 1000,
+    num_threads: int = 1,
+    target_column: str = "target",
+) -> Callable[[], Any]:
     """As `numpy_input_fn`, of a data frame's columns and a series (or a frame) of labels."""
     del target_column
     labels = None
     if y is not None:
         labels = {name: y[name].to_numpy() for name in y.columns} if hasattr(y, "columns") else y.to_numpy()
     return numpy_input_fn(
-        {str(name): _column(x[name]) for name in x.columns}, labels, batch_size, num_epochs, shuffle, queue_capacity,
+        {str(name): _column(x[name]) for name in x.columns},
+        labels,
+        batch_size,
+        num_epochs,
+        shuffle,
+        queue_capacity,
         num_threads,
-    )  # fmt: skip
+    )
 
 
 def _column(series: Any) -> Any:

@@ -16,9 +16,15 @@ class _Fits(canned.Estimator):
     """An estimator with `fit`; its predictions are classes or numbers."""
 
     def fit(
-        self, x: Any = None, y: Any = None, input_fn: Any = None, steps: int | None = None,
-        batch_size: int | None = None, monitors: Any = None, max_steps: int | None = None,
-    ) -> Any:  # fmt: skip
+        self,
+        x: Any = None,
+        y: Any = None,
+        input_fn: Any = None,
+        steps: int | None = None,
+        batch_size: int | None = None,
+        monitors: Any = None,
+        max_steps: int | None = None,
+    ) -> Any:
         """`train`.
 
         Raises:
@@ -38,57 +44,114 @@ class LinearClassifier(_Fits, canned.LinearClassifier):
     """A linear model of classes."""
 
     def __init__(
-        self, feature_columns: Any, model_dir: str | None = None, n_classes: int = 2,
-        weight_column_name: str | None = None, optimizer: Any = None, gradient_clip_norm: float | None = None,
-        enable_centered_bias: bool = False, _joint_weight: bool = False, config: Any = None,
-        feature_engineering_fn: Any = None, label_keys: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        feature_columns: Any,
+        model_dir: str | None = None,
+        n_classes: int = 2,
+        weight_column_name: str | None = None,
+        optimizer: Any = None,
+        gradient_clip_norm: float | None = None,
+        enable_centered_bias: bool = False,
+        _joint_weight: bool = False,
+        config: Any = None,
+        feature_engineering_fn: Any = None,
+        label_keys: Any = None,
+    ) -> None:
         del enable_centered_bias, _joint_weight
         _require_none(gradient_clip_norm=gradient_clip_norm, feature_engineering_fn=feature_engineering_fn)
         canned.LinearClassifier.__init__(
-            self, list(feature_columns), model_dir, n_classes, weight_column_name, label_keys, optimizer or "Ftrl",
+            self,
+            list(feature_columns),
+            model_dir,
+            n_classes,
+            weight_column_name,
+            label_keys,
+            optimizer or "Ftrl",
             config,
-        )  # fmt: skip
+        )
 
 
 class DNNClassifier(_Fits, canned.DNNClassifier):
     """A deep model of classes."""
 
     def __init__(
-        self, hidden_units: Sequence[int], feature_columns: Any, model_dir: str | None = None, n_classes: int = 2,
-        weight_column_name: str | None = None, optimizer: Any = None, activation_fn: Any = relu,
-        dropout: float | None = None, gradient_clip_norm: float | None = None, enable_centered_bias: bool = False,
-        config: Any = None, feature_engineering_fn: Any = None, embedding_lr_multipliers: Any = None,
-        input_layer_min_slice_size: Any = None, label_keys: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        hidden_units: Sequence[int],
+        feature_columns: Any,
+        model_dir: str | None = None,
+        n_classes: int = 2,
+        weight_column_name: str | None = None,
+        optimizer: Any = None,
+        activation_fn: Any = relu,
+        dropout: float | None = None,
+        gradient_clip_norm: float | None = None,
+        enable_centered_bias: bool = False,
+        config: Any = None,
+        feature_engineering_fn: Any = None,
+        embedding_lr_multipliers: Any = None,
+        input_layer_min_slice_size: Any = None,
+        label_keys: Any = None,
+    ) -> None:
         del enable_centered_bias, embedding_lr_multipliers, input_layer_min_slice_size
         _require_none(gradient_clip_norm=gradient_clip_norm, feature_engineering_fn=feature_engineering_fn)
         canned.DNNClassifier.__init__(
-            self, hidden_units, list(feature_columns), model_dir, n_classes, weight_column_name, label_keys,
-            optimizer or "Adagrad", activation_fn, dropout, config=config,
-        )  # fmt: skip
+            self,
+            hidden_units,
+            list(feature_columns),
+            model_dir,
+            n_classes,
+            weight_column_name,
+            label_keys,
+            optimizer or "Adagrad",
+            activation_fn,
+            dropout,
+            config=config,
+        )
 
 
 class DNNLinearCombinedClassifier(_Fits, canned.DNNLinearCombinedClassifier):
     """A linear and a deep model of classes whose logits are added."""
 
     def __init__(
-        self, model_dir: str | None = None, n_classes: int = 2, weight_column_name: str | None = None,
-        linear_feature_columns: Any = None, linear_optimizer: Any = None, _joint_linear_weights: bool = False,
-        dnn_feature_columns: Any = None, dnn_optimizer: Any = None, dnn_hidden_units: Any = None,
-        dnn_activation_fn: Any = relu, dnn_dropout: float | None = None, gradient_clip_norm: float | None = None,
-        enable_centered_bias: bool = False, config: Any = None, feature_engineering_fn: Any = None,
-        embedding_lr_multipliers: Any = None, input_layer_min_slice_size: Any = None, label_keys: Any = None,
+        self,
+        model_dir: str | None = None,
+        n_classes: int = 2,
+        weight_column_name: str | None = None,
+        linear_feature_columns: Any = None,
+        linear_optimizer: Any = None,
+        _joint_linear_weights: bool = False,
+        dnn_feature_columns: Any = None,
+        dnn_optimizer: Any = None,
+        dnn_hidden_units: Any = None,
+        dnn_activation_fn: Any = relu,
+        dnn_dropout: float | None = None,
+        gradient_clip_norm: float | None = None,
+        enable_centered_bias: bool = False,
+        config: Any = None,
+        feature_engineering_fn: Any = None,
+        embedding_lr_multipliers: Any = None,
+        input_layer_min_slice_size: Any = None,
+        label_keys: Any = None,
         fix_global_step_increment_bug: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         del _joint_linear_weights, enable_centered_bias, embedding_lr_multipliers, input_layer_min_slice_size
         del fix_global_step_increment_bug
         _require_none(gradient_clip_norm=gradient_clip_norm, feature_engineering_fn=feature_engineering_fn)
         canned.DNNLinearCombinedClassifier.__init__(
-            self, model_dir, linear_feature_columns, linear_optimizer or "Ftrl", dnn_feature_columns,
-            dnn_optimizer or "Adagrad", dnn_hidden_units, dnn_activation_fn, dnn_dropout, n_classes,
-            weight_column_name, label_keys, config=config,
-        )  # fmt: skip
+            self,
+            model_dir,
+            linear_feature_columns,
+            linear_optimizer or "Ftrl",
+            dnn_feature_columns,
+            dnn_optimizer or "Adagrad",
+            dnn_hidden_units,
+            dnn_activation_fn,
+            dnn_dropout,
+            n_classes,
+            weight_column_name,
+            label_keys,
+            config=config,
+        )
 
 
 def _require_none(**settings: Any) -> None:
@@ -106,27 +169,40 @@ class Experiment:
       train_steps: until this global step.
       eval_steps: batches of an evaluation; None until the input ends.
       train_monitors, eval_hooks: hooks of the sessions.
-      eval_delay_secs: an evaluator begins after so many seconds.
-      continuous_eval_throttle_secs: at least so many seconds between two evaluations.
+      eval_delay_secs: seconds before an evaluator begins.
+      continuous_eval_throttle_secs: minimum number of seconds between two evaluations.
       eval_metrics, local_eval_frequency, min_eval_frequency, delay_workers_by_global_step, export_strategies: accepted.
     """
 
     def __init__(
-        self, estimator: Any, train_input_fn: Any, eval_input_fn: Any, eval_metrics: Any = None,
-        train_steps: int | None = None, eval_steps: int | None = 100, train_monitors: Any = None,
-        eval_hooks: Any = None, local_eval_frequency: Any = None, eval_delay_secs: float = 120,
-        continuous_eval_throttle_secs: float = 60, min_eval_frequency: Any = None,
-        delay_workers_by_global_step: bool = False, export_strategies: Any = None,
+        self,
+        estimator: Any,
+        train_input_fn: Any,
+        eval_input_fn: Any,
+        eval_metrics: Any = None,
+        train_steps: int | None = None,
+        eval_steps: int | None = 100,
+        train_monitors: Any = None,
+        eval_hooks: Any = None,
+        local_eval_frequency: Any = None,
+        eval_delay_secs: float = 120,
+        continuous_eval_throttle_secs: float = 60,
+        min_eval_frequency: Any = None,
+        delay_workers_by_global_step: bool = False,
+        export_strategies: Any = None,
         train_steps_per_iteration: int | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         del eval_metrics, local_eval_frequency, min_eval_frequency, delay_workers_by_global_step, export_strategies
         del train_steps_per_iteration
         self._estimator = estimator
         self._train_spec = TrainSpec(train_input_fn, train_steps, train_monitors)
         self._eval_spec = EvalSpec(
-            eval_input_fn, eval_steps, hooks=eval_hooks, start_delay_secs=eval_delay_secs,
+            eval_input_fn,
+            eval_steps,
+            hooks=eval_hooks,
+            start_delay_secs=eval_delay_secs,
             throttle_secs=continuous_eval_throttle_secs,
-        )  # fmt: skip
+        )
 
     @property
     def estimator(self) -> Any:
@@ -159,9 +235,12 @@ class Experiment:
 
 
 def run(
-    experiment_fn: Callable[..., Experiment], output_dir: str | None = None, schedule: str | None = None,
-    run_config: Any = None, hparams: Any = None,
-) -> Any:  # fmt: skip
+    experiment_fn: Callable[..., Experiment],
+    output_dir: str | None = None,
+    schedule: str | None = None,
+    run_config: Any = None,
+    hparams: Any = None,
+) -> Any:
     """Makes an experiment, and does with it what this task of the cluster has to do.
 
     Args:

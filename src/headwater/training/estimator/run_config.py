@@ -46,8 +46,8 @@ class RunConfig:
       save_summary_steps: steps between two summaries.
       save_checkpoints_steps, save_checkpoints_secs: steps or seconds between two checkpoints; every 600 s by default.
       session_config: a ``ConfigProto``.
-      keep_checkpoint_max: so many checkpoints are kept.
-      keep_checkpoint_every_n_hours: one more every so many hours.
+      keep_checkpoint_max: maximum number of checkpoints that are kept.
+      keep_checkpoint_every_n_hours: one more is kept in each interval of this number of hours.
       log_step_count_steps: steps between two lines about the speed and the loss.
       device_fn: says the device of each operation, in place of the replica device setter.
       protocol: of the task's server.
@@ -62,21 +62,43 @@ class RunConfig:
     """
 
     _fields: ClassVar[tuple[str, ...]] = (
-        "model_dir", "tf_random_seed", "save_summary_steps", "save_checkpoints_steps", "save_checkpoints_secs",
-        "session_config", "keep_checkpoint_max", "keep_checkpoint_every_n_hours", "log_step_count_steps",
-        "train_distribute", "device_fn", "protocol", "eval_distribute", "experimental_distribute",
-        "experimental_max_worker_delay_secs", "session_creation_timeout_secs",
-    )  # fmt: skip
+        "model_dir",
+        "tf_random_seed",
+        "save_summary_steps",
+        "save_checkpoints_steps",
+        "save_checkpoints_secs",
+        "session_config",
+        "keep_checkpoint_max",
+        "keep_checkpoint_every_n_hours",
+        "log_step_count_steps",
+        "train_distribute",
+        "device_fn",
+        "protocol",
+        "eval_distribute",
+        "experimental_distribute",
+        "experimental_max_worker_delay_secs",
+        "session_creation_timeout_secs",
+    )
 
     def __init__(
-        self, model_dir: str | None = None, tf_random_seed: int | None = None, save_summary_steps: int | None = 100,
-        save_checkpoints_steps: Any = _DEFAULT, save_checkpoints_secs: Any = _DEFAULT, session_config: Any = None,
-        keep_checkpoint_max: int | None = 5, keep_checkpoint_every_n_hours: float = 10000,
-        log_step_count_steps: int | None = 100, train_distribute: Any = None,
-        device_fn: Callable[[Any], Any] | None = None, protocol: str | None = None, eval_distribute: Any = None,
-        experimental_distribute: Any = None, experimental_max_worker_delay_secs: float | None = None,
+        self,
+        model_dir: str | None = None,
+        tf_random_seed: int | None = None,
+        save_summary_steps: int | None = 100,
+        save_checkpoints_steps: Any = _DEFAULT,
+        save_checkpoints_secs: Any = _DEFAULT,
+        session_config: Any = None,
+        keep_checkpoint_max: int | None = 5,
+        keep_checkpoint_every_n_hours: float = 10000,
+        log_step_count_steps: int | None = 100,
+        train_distribute: Any = None,
+        device_fn: Callable[[Any], Any] | None = None,
+        protocol: str | None = None,
+        eval_distribute: Any = None,
+        experimental_distribute: Any = None,
+        experimental_max_worker_delay_secs: float | None = None,
         session_creation_timeout_secs: float = 7200,
-    ) -> None:  # fmt: skip
+    ) -> None:
         if save_checkpoints_steps is _DEFAULT and save_checkpoints_secs is _DEFAULT:
             save_checkpoints_steps, save_checkpoints_secs = None, _DEFAULT_SECS
         elif save_checkpoints_secs is _DEFAULT:
@@ -130,12 +152,12 @@ class RunConfig:
         self.task_type: str = TaskType.WORKER if task is None else task.job
         self.task_id: int = 0 if task is None else task.index
         if self.task_type == EVALUATOR:
-            # It reads checkpoints and talks to nobody.
+            # It reads checkpoints and talks to no other task.
             self.cluster_spec, jobs = ClusterSpec({}), []
         self.num_ps_replicas: int = len(self.cluster_spec.task_indices("ps")) if "ps" in jobs else 0
         self.num_worker_replicas: int = sum(
             len(self.cluster_spec.task_indices(job)) for job in jobs if job == "worker" or job in CHIEFS
-        ) or (0 if self.task_type == EVALUATOR else 1)  # fmt: skip
+        ) or (0 if self.task_type == EVALUATOR else 1)
         self.is_chief: bool = (not jobs and self.task_type != EVALUATOR) or self.task_type in CHIEFS
         self.master = ""
         self.evaluation_master = ""

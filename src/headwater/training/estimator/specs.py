@@ -53,10 +53,19 @@ class EstimatorSpec(_EstimatorSpec):
     """
 
     def __new__(
-        cls, mode: str, predictions: Any = None, loss: Any = None, train_op: Any = None, eval_metric_ops: Any = None,
-        export_outputs: Any = None, training_chief_hooks: Any = None, training_hooks: Any = None,
-        scaffold: Scaffold | None = None, evaluation_hooks: Any = None, prediction_hooks: Any = None,
-    ) -> Self:  # fmt: skip
+        cls,
+        mode: str,
+        predictions: Any = None,
+        loss: Any = None,
+        train_op: Any = None,
+        eval_metric_ops: Any = None,
+        export_outputs: Any = None,
+        training_chief_hooks: Any = None,
+        training_hooks: Any = None,
+        scaffold: Scaffold | None = None,
+        evaluation_hooks: Any = None,
+        prediction_hooks: Any = None,
+    ) -> Self:
         if train_op is None and mode == ModeKeys.TRAIN:
             raise ValueError("Missing train_op.")
         if loss is None and mode in (ModeKeys.TRAIN, ModeKeys.EVAL):
@@ -81,17 +90,26 @@ class EstimatorSpec(_EstimatorSpec):
             train_op = getattr(train_op, "op", train_op)
         if scaffold is not None and not isinstance(scaffold, Scaffold):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TypeError(f"scaffold must be tf.train.Scaffold. Given: {scaffold}")
-        hooks: list[tuple[Any, ...]] = [tuple(given or ()) for given in (
-            training_chief_hooks, training_hooks, evaluation_hooks, prediction_hooks
-        )]  # fmt: skip
+        hooks: list[tuple[Any, ...]] = [
+            tuple(given or ()) for given in (training_chief_hooks, training_hooks, evaluation_hooks, prediction_hooks)
+        ]
         for hook in (item for listed in hooks for item in listed):
             if not isinstance(hook, SessionRunHook):
                 raise TypeError(f"All hooks must be SessionRunHook instances, given: {hook}")
         return super().__new__(
-            cls, mode=mode, predictions=predictions, loss=loss, train_op=train_op, eval_metric_ops=metrics,
-            export_outputs=export_outputs, training_chief_hooks=hooks[0], training_hooks=hooks[1],
-            scaffold=scaffold or Scaffold(), evaluation_hooks=hooks[2], prediction_hooks=hooks[3],
-        )  # fmt: skip
+            cls,
+            mode=mode,
+            predictions=predictions,
+            loss=loss,
+            train_op=train_op,
+            eval_metric_ops=metrics,
+            export_outputs=export_outputs,
+            training_chief_hooks=hooks[0],
+            training_hooks=hooks[1],
+            scaffold=scaffold or Scaffold(),
+            evaluation_hooks=hooks[2],
+            prediction_hooks=hooks[3],
+        )
 
 
 class _TrainSpec(NamedTuple):
@@ -132,18 +150,24 @@ class EvalSpec(_EvalSpec):
 
     Args:
       input_fn: see `Estimator.evaluate`.
-      steps: so many; None until the input ends.
+      steps: number of steps; None until the input ends.
       name: of this evaluation, where there are several.
       hooks: of the session.
       exporters: called after an evaluation.
-      start_delay_secs: an evaluator begins after so many seconds.
-      throttle_secs: at least so many seconds between two evaluations.
+      start_delay_secs: seconds before an evaluator begins.
+      throttle_secs: minimum number of seconds between two evaluations.
     """
 
     def __new__(
-        cls, input_fn: Any, steps: int | None = 100, name: str | None = None, hooks: Any = None, exporters: Any = None,
-        start_delay_secs: float = 120, throttle_secs: float = 600,
-    ) -> Self:  # fmt: skip
+        cls,
+        input_fn: Any,
+        steps: int | None = 100,
+        name: str | None = None,
+        hooks: Any = None,
+        exporters: Any = None,
+        start_delay_secs: float = 120,
+        throttle_secs: float = 600,
+    ) -> Self:
         if not callable(input_fn):
             raise TypeError(f"input_fn must be callable, given: {input_fn}")
         if steps is not None and steps <= 0:

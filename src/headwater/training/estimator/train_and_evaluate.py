@@ -51,15 +51,18 @@ class _Evaluator:
         """Calls the exporters."""
         self.exported = [
             exporter.export(
-                estimator=self._estimator, export_path=f"{self._estimator.model_dir}/export/{exporter.name}",
-                checkpoint_path=self._last, eval_result=self.metrics, is_the_final_export=is_the_final_export,
+                estimator=self._estimator,
+                export_path=f"{self._estimator.model_dir}/export/{exporter.name}",
+                checkpoint_path=self._last,
+                eval_result=self.metrics,
+                is_the_final_export=is_the_final_export,
             )
             for exporter in self._spec.exporters
-        ]  # fmt: skip
+        ]
 
 
 class _EvaluateAfterSaving(CheckpointSaverListener):
-    """Evaluates after checkpoints, at most every so many seconds, and after the last one."""
+    """Evaluates after checkpoints, at most once in an interval of seconds, and after the last one."""
 
     def __init__(self, evaluator: _Evaluator, throttle_secs: float) -> None:
         self._evaluator = evaluator

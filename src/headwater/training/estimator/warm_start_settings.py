@@ -13,9 +13,12 @@ class WarmStartSettings:
     """Which variables begin with values of a checkpoint; see `headwater.training.warm_start.warm_start`."""
 
     def __init__(
-        self, ckpt_to_initialize_from: str, vars_to_warm_start: Any = ".*", var_name_to_vocab_info: Any = None,
+        self,
+        ckpt_to_initialize_from: str,
+        vars_to_warm_start: Any = ".*",
+        var_name_to_vocab_info: Any = None,
         var_name_to_prev_var_name: Any = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         if not ckpt_to_initialize_from:
             raise ValueError("`ckpt_to_initialize_from` MUST be set in WarmStartSettings")
         if var_name_to_vocab_info:

@@ -121,9 +121,11 @@ class ProximalAdagradOptimizer(SettingsOptimizer):
 
     def _values(self, grad: Any, var: Any) -> list[tuple[str, Any]]:
         return [
-            ("lr", self._setting("learning_rate", var)), ("l1", self._setting("l1_regularization_strength", var)),
-            ("l2", self._setting("l2_regularization_strength", var)), ("grad", grad),
-        ]  # fmt: skip
+            ("lr", self._setting("learning_rate", var)),
+            ("l1", self._setting("l1_regularization_strength", var)),
+            ("l2", self._setting("l2_regularization_strength", var)),
+            ("grad", grad),
+        ]
 
     def _apply_dense(self, grad: Any, var: Any) -> Any:
         return self._apply("ApplyProximalAdagrad", var, ("accumulator",), self._values(grad, var))
@@ -196,9 +198,11 @@ class AdagradDAOptimizer(SettingsOptimizer):
 
     def _rest(self, var: Any) -> list[tuple[str, Any]]:
         return [
-            ("lr", self._setting("learning_rate", var)), ("l1", self._setting("l1_regularization_strength", var)),
-            ("l2", self._setting("l2_regularization_strength", var)), ("global_step", self._step),
-        ]  # fmt: skip
+            ("lr", self._setting("learning_rate", var)),
+            ("l1", self._setting("l1_regularization_strength", var)),
+            ("l2", self._setting("l2_regularization_strength", var)),
+            ("global_step", self._step),
+        ]
 
     def _apply_dense(self, grad: Any, var: Any) -> Any:
         return self._apply("ApplyAdagradDA", var, self._SLOTS, [("grad", grad), *self._rest(var)])

@@ -68,10 +68,14 @@ class AdamOptimizer(SettingsOptimizer):
 
     def _values(self, grad: Any, var: Any) -> list[tuple[str, Any]]:
         return [
-            ("beta1_power", self._setting("beta1_power", var)), ("beta2_power", self._setting("beta2_power", var)),
-            ("lr", self._setting("learning_rate", var)), ("beta1", self._setting("beta1", var)),
-            ("beta2", self._setting("beta2", var)), ("epsilon", self._setting("epsilon", var)), ("grad", grad),
-        ]  # fmt: skip
+            ("beta1_power", self._setting("beta1_power", var)),
+            ("beta2_power", self._setting("beta2_power", var)),
+            ("lr", self._setting("learning_rate", var)),
+            ("beta1", self._setting("beta1", var)),
+            ("beta2", self._setting("beta2", var)),
+            ("epsilon", self._setting("epsilon", var)),
+            ("grad", grad),
+        ]
 
     def _apply_dense(self, grad: Any, var: Any) -> Any:
         return self._apply("ApplyAdam", var, self._SLOTS, self._values(grad, var))

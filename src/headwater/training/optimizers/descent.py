@@ -82,9 +82,11 @@ class MomentumOptimizer(SettingsOptimizer):
 
     def _apply_sparse(self, grad: Any, var: Any) -> Any:
         values = [
-            ("lr", self._setting("learning_rate", var)), ("grad", grad), ("indices", grad.indices),
+            ("lr", self._setting("learning_rate", var)),
+            ("grad", grad),
+            ("indices", grad.indices),
             ("momentum", self._setting("momentum", var)),
-        ]  # fmt: skip
+        ]
         return self._apply("SparseApplyMomentum", var, ("momentum",), values, use_nesterov=self._use_nesterov)
 
 
@@ -121,9 +123,10 @@ class ProximalGradientDescentOptimizer(SettingsOptimizer):
 
     def _values(self, var: Any) -> list[tuple[str, Any]]:
         return [
-            ("alpha", self._setting("learning_rate", var)), ("l1", self._setting("l1_regularization_strength", var)),
+            ("alpha", self._setting("learning_rate", var)),
+            ("l1", self._setting("l1_regularization_strength", var)),
             ("l2", self._setting("l2_regularization_strength", var)),
-        ]  # fmt: skip
+        ]
 
     def _apply_dense(self, grad: Any, var: Any) -> Any:
         return self._apply("ApplyProximalGradientDescent", var, (), [*self._values(var), ("delta", grad)])

@@ -64,9 +64,12 @@ class RMSPropOptimizer(SettingsOptimizer):
 
     def _values(self, grad: Any, var: Any) -> list[tuple[str, Any]]:
         return [
-            ("lr", self._setting("learning_rate", var)), ("rho", self._setting("decay", var)),
-            ("momentum", self._setting("momentum", var)), ("epsilon", self._setting("epsilon", var)), ("grad", grad),
-        ]  # fmt: skip
+            ("lr", self._setting("learning_rate", var)),
+            ("rho", self._setting("decay", var)),
+            ("momentum", self._setting("momentum", var)),
+            ("epsilon", self._setting("epsilon", var)),
+            ("grad", grad),
+        ]
 
     def _apply_kind(self, prefix: str, var: Any, values: list[tuple[str, Any]]) -> Any:
         if self._centered:

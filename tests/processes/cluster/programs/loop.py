@@ -12,9 +12,13 @@ with replicas():
     increment = tf.assign_add(global_step, 1)
 
 supervisor = tf.train.Supervisor(
-    is_chief=args.task_index == 0, logdir=args.folder or None, global_step=global_step, summary_op=None,
-    save_model_secs=0, recovery_wait_secs=1,
-)  # fmt: skip
+    is_chief=args.task_index == 0,
+    logdir=args.folder or None,
+    global_step=global_step,
+    summary_op=None,
+    save_model_secs=0,
+    recovery_wait_secs=1,
+)
 session = supervisor.prepare_or_wait_for_session(server.target)
 if supervisor.is_chief and args.folder:
     supervisor.saver.save(session, supervisor.save_path, global_step=session.run(global_step))

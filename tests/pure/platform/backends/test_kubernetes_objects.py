@@ -40,8 +40,12 @@ def environment(objects: dict[str, dict[str, Any]], task: str) -> dict[str, str]
 def test_each_task_has_a_job_and_a_name_that_stays() -> None:
     objects = render(spec())
     assert list(objects) == [
-        "Secret linear", "Service linear", "Job linear-ps-0", "Job linear-worker-0", "Job linear-worker-1",
-    ]  # fmt: skip
+        "Secret linear",
+        "Service linear",
+        "Job linear-ps-0",
+        "Job linear-worker-0",
+        "Job linear-worker-1",
+    ]
     assert objects["Service linear"]["spec"]["clusterIP"] == "None"
     selector = objects["Service linear"]["spec"]["selector"]
     for task in ("ps-0", "worker-0", "worker-1"):

@@ -78,8 +78,9 @@ def test_a_failure_is_told_once_slurm_has_said_whether_it_ended_the_job() -> Non
     assert told("FAILED", "NonZeroExitCode", result=7)[1].startswith("the job failed with exit code 7")
     assert told("CANCELLED", result=143)[0] == "cancelled"
     assert told("NODE_FAIL", result=1, failure=failure) == (
-        "lost", f"one of its nodes failed (Slurm: NODE_FAIL); {failure}",
-    )  # fmt: skip
+        "lost",
+        f"one of its nodes failed (Slurm: NODE_FAIL); {failure}",
+    )
 
 
 def test_out_of_memory_counts_for_good_once_the_restarts_are_used_up() -> None:
@@ -109,5 +110,6 @@ def test_who_asked_a_script_to_end(asked: str, phase: str) -> None:
 )
 def test_a_script_that_wrote_nothing_down(why: str, phase: str) -> None:
     assert told("FAILED", why) == (
-        phase, f"its batch script ended early (Slurm: FAILED, {why}); see slurm.log in its folder",
-    )  # fmt: skip
+        phase,
+        f"its batch script ended early (Slurm: FAILED, {why}); see slurm.log in its folder",
+    )

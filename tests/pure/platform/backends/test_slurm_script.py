@@ -52,9 +52,16 @@ def test_the_job_file_says_the_rest() -> None:
         requeue=False,
     )
     wanted = {
-        "--job-name=linear-x1", "--comment=attempt-2", "--partition=gpu", "--account=me", "--qos=high",
-        "--constraint=ib", "--time=90", "--signal=B:TERM@45", "--no-requeue",
-    }  # fmt: skip
+        "--job-name=linear-x1",
+        "--comment=attempt-2",
+        "--partition=gpu",
+        "--account=me",
+        "--qos=high",
+        "--constraint=ib",
+        "--time=90",
+        "--signal=B:TERM@45",
+        "--no-requeue",
+    }
     assert wanted <= {line.removeprefix("#SBATCH ") for line in lines(text, "#SBATCH")}
 
 
