@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from headwater.cluster.devices import parse_device
-from headwater.consistency import Asynchronous, BoundedStaleness, Consistency, KOfN, Synchronous, to_text
+from headwater.consistency import Asynchronous, BoundedStaleness, Consistency, KOfN, Synchronous, from_text, to_text
 from headwater.functional import math, summary
 from headwater.functional.control_flow import group, no_op
 from headwater.graph.collections import GraphKeys
@@ -30,8 +30,8 @@ from headwater.variables.variables import Variable
 
 __all__ = ["Asynchronous", "BoundedStaleness", "Choose", "ConsistentOptimizer", "KOfN", "Synchronous"]
 
-Choose = Callable[[Any], Consistency]
-"""Says for each variable how consistent its training is."""
+Choose = Callable[[Any], Consistency | str]
+"""Says for each variable how consistent its training is: a choice, or a text that `from_text` reads."""
 
 _STRICTEST_FIRST = (Synchronous, KOfN, BoundedStaleness, Asynchronous)
 
@@ -52,18 +52,30 @@ class ConsistentOptimizer(Optimizer):
 
     Args:
       opt: the optimizer.
-      consistency: a choice, or a function of a variable that gives one, for different choices for different variables.
-        The global step counts the updates of the strictest.
+      consistency: a choice such as ``KOfN(k=3, workers=5)``, a text such as ``"k=3 of 5"`` that
+        `headwater.consistency.from_text` reads, or a function of a variable that gives one of both, for different
+        choices for different variables. The global step counts the updates of the strictest.
       worker: name of this worker; where its operations are, when None.
       name: name of the operations, and of what is shared between the workers.
+
+    Raises:
+      ValueError: the text names no choice.
     """
 
     def __init__(
-        self, opt: Optimizer, consistency: Consistency | Choose, worker: str | None = None, name: str = "consistent"
+        self,
+        opt: Optimizer,
+        consistency: Consistency | str | Choose,
+        worker: str | None = None,
+        name: str = "consistent",
     ) -> None:
         super().__init__(False, name)
         self._opt = opt
-        self._choose: Choose = (lambda _: consistency) if isinstance(consistency, Consistency) else consistency
+        if isinstance(consistency, Consistency | str):
+            choice = from_text(consistency)
+            self._choose: Choose = lambda _: choice
+        else:
+            self._choose = consistency
         self._worker = worker
         self._inner: list[Optimizer] = []
         self._records: dict[str, list[Any]] = {}
@@ -90,13 +102,14 @@ class ConsistentOptimizer(Optimizer):
 
         Raises:
           ValueError: no variables.
-          TypeError: what should be a choice is none.
+          TypeError: the consistency of a variable is neither a choice nor a text.
         """
         groups: dict[Consistency, GradsAndVars] = {}
         for grad, var in grads_and_vars:
             choice = self._choose(var)
-            if not isinstance(choice, Consistency):  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise TypeError(f"the consistency of {var.name} must be a choice, not {choice!r}")
+            if not isinstance(choice, Consistency | str):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise TypeError(f"the consistency of {var.name} must be a choice or a text, not {choice!r}")
+            choice = from_text(choice)
             groups.setdefault(choice, []).append((grad, var))
         if not groups:
             raise ValueError("No variables provided.")

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from headwater.compat import tf
+from headwater.consistency import from_text
 from headwater.training.consistency import (
     Asynchronous,
     BoundedStaleness,
@@ -52,7 +53,7 @@ def worker(targets: Any, replica: int, choice: Any, steps: int = STEPS) -> Calla
     return run
 
 
-@pytest.mark.parametrize("choice", [Synchronous(workers=3), KOfN(k=3)], ids=str)
+@pytest.mark.parametrize("choice", [Synchronous(workers=3), KOfN(k=3), "sync=3"], ids=str)
 def test_gathered_from_all_it_is_as_one_process_with_all_batches(start_cluster: StartCluster, choice: Any) -> None:
     targets = start_cluster(ps=PARAMETER_SERVERS, worker=3).targets
     results = together(*(worker(targets, replica, choice) for replica in range(3)))
@@ -66,7 +67,7 @@ def test_gathered_from_all_it_is_as_one_process_with_all_batches(start_cluster: 
         assert step == STEPS
         np.testing.assert_allclose(weight, expected[0], rtol=1e-5)
         np.testing.assert_allclose(table, expected[1], rtol=1e-5)
-        assert statistics[str(choice)].tolist() == [STEPS, 0, 0, 0]
+        assert statistics[str(from_text(choice))].tolist() == [STEPS, 0, 0, 0]
 
 
 @pytest.mark.parametrize("choice", [Asynchronous(), BoundedStaleness(steps=1)], ids=str)
@@ -176,10 +177,12 @@ def test_errors() -> None:
     v = tf.Variable(1.0)
 
     def wrong(_: Any) -> Any:
-        return "often"
+        return 3
 
-    with pytest.raises(TypeError, match="the consistency of Variable:0 must be a choice, not 'often'"):
+    with pytest.raises(TypeError, match="the consistency of Variable:0 must be a choice or a text, not 3"):
         ConsistentOptimizer(tf.train.GradientDescentOptimizer(1.0), wrong).minimize(v * 2.0)
+    with pytest.raises(ValueError, match="'often'"):
+        ConsistentOptimizer(tf.train.GradientDescentOptimizer(1.0), "often")
     opt = ConsistentOptimizer(tf.train.GradientDescentOptimizer(1.0), KOfN(k=1))
     with pytest.raises(ValueError, match="before using the hook"):
         opt.make_session_run_hook(True).begin()
