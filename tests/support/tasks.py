@@ -13,6 +13,7 @@ from typing import Any
 from headwater.cluster.names import TaskName
 from headwater.platform.backends.base import Exited, Place, Resources, Running, TaskBackend, TaskOrder, TaskRequest
 from headwater.platform.host.records import AttemptFolder
+from headwater.platform.logfiles import plain
 
 WORKER = TaskName("worker", 0)
 
@@ -94,3 +95,8 @@ def ends(backend: TaskBackend, handle: str) -> Exited:
         state = backend.poll(handle)
     assert isinstance(state, Exited), state
     return state
+
+
+def printed(log: Path) -> str:
+    """What a task has printed, without the times that stand before the lines of its log."""
+    return plain(log.read_bytes())

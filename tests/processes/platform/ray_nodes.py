@@ -16,7 +16,7 @@ from ray.cluster_utils import Cluster
 from headwater.cluster.names import TaskName
 from headwater.platform.backends.base import Exited, NotEnough, Resources, Running, TaskRequest
 from headwater.platform.backends.ray import RayBackend, RaySettings
-from tests.support.tasks import WORKER, Told, order, wait_for_end
+from tests.support.tasks import WORKER, Told, order, printed, wait_for_end
 
 SECOND = TaskName("worker", 1)
 ONE_CPU = Resources(cpus=1)
@@ -43,7 +43,7 @@ def try_it(cluster: Cluster, folder: Path) -> None:
         state = backend.poll(handle)
     assert isinstance(state, Exited), state
     assert (state.code, state.last_lines) == (4, ("ran",)), state
-    assert ends.log_path.read_text() == "ran\n"
+    assert printed(ends.log_path) == "ran\n"
     pause = "tell(os.getpid()); signal.pause()"
     again = order(backend, folder, pause, task=staying.task, place=staying, attempt=1)
     living = backend.start(again)

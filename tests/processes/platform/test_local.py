@@ -30,7 +30,7 @@ from headwater.platform.backends.local import LocalBackend, LocalSettings
 from headwater.platform.host.processes import identity
 from headwater.telemetry.progress import Progress
 from tests.support.processes import Process
-from tests.support.tasks import PREAMBLE, WORKER, Told, ends, keeper_of, order, wait_for_end
+from tests.support.tasks import PREAMBLE, WORKER, Told, ends, keeper_of, order, printed, wait_for_end
 
 PAUSE = "tell(os.getpid()); signal.pause()"
 STUBBORN = "signal.signal(signal.SIGTERM, signal.SIG_IGN); tell(os.getpid())\nwhile True: signal.pause()"
@@ -61,7 +61,7 @@ def test_a_task_runs_and_its_end_is_told(backend: TaskBackend, tmp_path: Path) -
     ended = ends(backend, backend.start(ordered))
     assert (ended.code, ended.reason, ended.stopped, ended.preempted) == (3, "exit code 3", False, False)
     assert ended.last_lines == ("out", "err", f"yes {tmp_path}")
-    assert ordered.log_path.read_text().splitlines() == list(ended.last_lines)
+    assert printed(ordered.log_path).splitlines() == list(ended.last_lines)
 
 
 def test_what_a_task_reports_just_before_its_end_is_not_lost(backend: TaskBackend, tmp_path: Path) -> None:
@@ -305,7 +305,7 @@ def test_many_jobs_at_once_run(backend: TaskBackend, tmp_path: Path) -> None:
         ordered = order(backend, tmp_path, ["/bin/sh", "-c", f"echo {number}; exit {number}"], job_id=f"j{number}")
         ended = ends(backend, backend.start(ordered))
         backend.release(f"j{number}")
-        return ended.code, ordered.log_path.read_text().strip()
+        return ended.code, printed(ordered.log_path).strip()
 
     with ThreadPoolExecutor(20) as pool:
         assert list(pool.map(run, range(20))) == [(number, str(number)) for number in range(20)]

@@ -165,13 +165,10 @@ def test_preempted_training_goes_on_from_where_it_was(running: Server, tmp_path:
     assert weight == 0.5 * step
 
 
-def test_more_than_there_is_is_pending_with_the_reason(running: Server) -> None:
-    job_id = running.submit("true", workers={"cpus": 9999}, deadlines={"pending": "300ms"})
-    job = running.over(job_id)
+def test_more_than_there_can_be_fails_at_once_with_the_reason(running: Server) -> None:
+    job = running.over(running.submit("true", workers={"cpus": 9999}))
     assert job["phase"] == "failed"
-    assert "still pending after 0.3 s" in job["reason"]
-    assert "9999" in job["reason"]
-    assert any(line.startswith("pending: ") for line in running.events(job_id))
+    assert "nothing that this server has can hold it: worker 0 asks for 9999 CPUs: local has" in job["reason"]
 
 
 def test_scaling_and_the_end_of_ps(running: Server, tmp_path: Path) -> None:

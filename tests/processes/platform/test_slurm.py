@@ -17,7 +17,7 @@ from headwater.platform.backends.base import BackendError, Exited, JobOrder, Job
 from headwater.platform.backends.slurm import SlurmBackend, SlurmSettings
 from headwater.platform.spec import job_from_data
 from tests.support.slurm import Slurm, require_slurm, slurm
-from tests.support.tasks import PREAMBLE, Told, wait_for_end
+from tests.support.tasks import PREAMBLE, Told, printed, wait_for_end
 
 pytestmark = pytest.mark.slow
 
@@ -134,7 +134,7 @@ print(role, index, "of", os.environ["SLURM_JOB_NUM_NODES"], said == os.environ["
     report = over(backend, handle)
     assert (report.phase, report.reason) == ("succeeded", "")
     for number in (0, 1):
-        assert (tmp_path / f"logs/worker-{number}.log").read_text() == f"worker {number} of 2 True\n"
+        assert printed(tmp_path / f"logs/worker-{number}.log") == f"worker {number} of 2 True\n"
     ended = report.tasks[PS]
     assert isinstance(ended, Exited)
     assert ended.preempted
@@ -156,7 +156,7 @@ print("done", os.environ["HEADWATER_ATTEMPT"])
     report = over(backend, backend.submit_job(ordered))
     assert report.phase == "succeeded"
     assert report.restarts == {PS: 0, FIRST: 0, SECOND: 1}
-    assert (tmp_path / "logs/worker-1.log").read_text() == "done 1\n"
+    assert printed(tmp_path / "logs/worker-1.log") == "done 1\n"
 
 
 def test_all_tasks_are_started_again_until_the_limit(backend: SlurmBackend, tmp_path: Path) -> None:
@@ -165,7 +165,7 @@ def test_all_tasks_are_started_again_until_the_limit(backend: SlurmBackend, tmp_
     report = over(backend, backend.submit_job(ordered))
     assert (report.phase, report.reason) == ("failed", "worker 1 failed: exit code 7")
     assert report.restarts[SECOND] == 1
-    assert (tmp_path / "logs/worker-1.log").read_text() == "failing\n" * 2
+    assert printed(tmp_path / "logs/worker-1.log") == "failing\n" * 2
 
 
 def test_old_processes_are_ended_before_new_ones_start(
@@ -200,7 +200,7 @@ signal.pause()
     cluster.run("scontrol", "update", f"JobId={number}", "StartTime=now")
     report = over(backend, handle)
     assert report.phase == "succeeded"
-    assert (tmp_path / "logs/worker-0.log").read_text() == "gone\n"
+    assert printed(tmp_path / "logs/worker-0.log") == "gone\n"
     assert report.restarts[FIRST] == 1
     wait_for_end(orphan)
 
@@ -222,7 +222,7 @@ signal.pause()
     ended = report.tasks[FIRST]
     assert isinstance(ended, Exited)
     assert (ended.code, ended.stopped) == (3, True)
-    assert (tmp_path / "logs/worker-0.log").read_text() == "saved\n"
+    assert printed(tmp_path / "logs/worker-0.log") == "saved\n"
     backend.delete_job(handle)
     assert not (tmp_path / "shared/linear-x5").exists()
 
@@ -233,8 +233,8 @@ def test_roles_may_ask_for_different_resources(backend: SlurmBackend, tmp_path: 
     ordered = order(tmp_path, program, ps={"count": 1, "cpus": 2, "memory": "200MiB"}, workers=workers, job_id="h-1")
     report = over(backend, backend.submit_job(ordered))
     assert report.phase == "succeeded"
-    assert (tmp_path / "logs/ps-0.log").read_text() == "2\n"
-    assert (tmp_path / "logs/worker-1.log").read_text() == "1\n"
+    assert printed(tmp_path / "logs/ps-0.log") == "2\n"
+    assert printed(tmp_path / "logs/worker-1.log") == "1\n"
 
 
 def test_what_slurm_refuses_is_told(backend: SlurmBackend, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from headwater.cluster.names import TaskName
 from headwater.platform.backends.base import BackendError, Lost, NotEnough, Resources, Running, TaskRequest, TaskState
 from headwater.platform.backends.ssh import SshBackend, SshHost, SshSettings
 from tests.support.sshd import SshHosts, require_sshd, ssh_hosts
-from tests.support.tasks import WORKER, Told, ends, keeper_of, order, wait_for_end
+from tests.support.tasks import WORKER, Told, ends, keeper_of, order, printed, wait_for_end
 
 pytestmark = [pytest.mark.netadmin, pytest.mark.slow]
 
@@ -90,7 +90,7 @@ print("from", host, said == os.environ["HEADWATER_TOKEN"])
     second = backend.start(order(backend, tmp_path, dial, place=worker, env=env))
     assert ends(backend, second).last_lines == (f"from {ps.host} True",)
     assert ends(backend, first).last_lines == (f"served {worker.host}",)
-    assert (tmp_path / "j1-worker-0.log").read_text() == f"from {ps.host} True\n"
+    assert printed(tmp_path / "j1-worker-0.log") == f"from {ps.host} True\n"
 
 
 def test_logs_and_programs_travel(backend: SshBackend, tmp_path: Path) -> None:
@@ -105,10 +105,10 @@ def test_logs_and_programs_travel(backend: SshBackend, tmp_path: Path) -> None:
     handle = backend.start(ordered)
     assert ends(backend, handle).code == 0
     expected = [str(3 << 20), *map(str, range(100_000))]
-    assert ordered.log_path.read_text().splitlines() == expected
+    assert printed(ordered.log_path).splitlines() == expected
     again = backend.start(order(backend, tmp_path, ["headwater", "version"], attempt=1, place=ordered.place))
     assert ends(backend, again).code == 0
-    assert len(ordered.log_path.read_text().splitlines()) == len(expected) + 1
+    assert len(printed(ordered.log_path).splitlines()) == len(expected) + 1
 
 
 def test_selectors_choose_hosts(backend: SshBackend, hosts: SshHosts) -> None:
