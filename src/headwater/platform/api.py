@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Body, Depends, Path, Query, Request, Response
-from fastapi.responses import PlainTextResponse, StreamingResponse
+from fastapi.responses import StreamingResponse
 from pydantic import StringConstraints
 
 import headwater
@@ -338,7 +338,6 @@ def search_logs(
 @router.get(
     "/jobs/{job_id}/download",
     tags=["jobs"],
-    response_class=PlainTextResponse,
     responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
 )
 def download_logs(
