@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from headwater.layers.base import Layer
+
+
+class WeightOptions(NamedTuple):
+    """How one weight starts and what it is held to."""
+
+    initializer: Any
+    """The initial value; the variable scope's when None."""
+    regularizer: Any
+    """Gives a loss."""
+    constraint: Any
+    """See `Variable`."""
 
 
 class AffineLayer(Layer):
@@ -13,32 +24,26 @@ class AffineLayer(Layer):
     Args:
       activation: applied to the result; None for none.
       use_bias: whether there is a bias.
-      kernel_initializer, bias_initializer: initial values; the variable scope's when None.
-      kernel_regularizer, bias_regularizer: give losses.
-      kernel_constraint, bias_constraint: see `Variable`.
-      **kwargs: see `Layer`.
+      kernel, bias: the options of the two weights.
+      activity_regularizer: gives a loss of the output.
+      trainable, name, **kwargs: see `Layer`.
     """
 
     def __init__(
         self,
         activation: Any,
         use_bias: bool,
-        kernel_initializer: Any,
-        bias_initializer: Any,
-        kernel_regularizer: Any,
-        bias_regularizer: Any,
-        kernel_constraint: Any,
-        bias_constraint: Any,
+        kernel: WeightOptions,
+        bias: WeightOptions,
+        activity_regularizer: Any,
+        trainable: bool,
+        name: Any,
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
+        super().__init__(trainable, name, activity_regularizer=activity_regularizer, **kwargs)
         self.activation = activation
         self.use_bias = use_bias
-        self.kernel_initializer = kernel_initializer
-        self.bias_initializer = bias_initializer
-        self.kernel_regularizer = kernel_regularizer
-        self.bias_regularizer = bias_regularizer
-        self.kernel_constraint = kernel_constraint
-        self.bias_constraint = bias_constraint
+        self.kernel_initializer, self.kernel_regularizer, self.kernel_constraint = kernel
+        self.bias_initializer, self.bias_regularizer, self.bias_constraint = bias
         self.kernel: Any = None
         self.bias: Any = None

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from headwater.functional import arrays, blocks, convolution, nn
 from headwater.graph.operation import Tensor
-from headwater.layers.affine import AffineLayer
+from headwater.layers.affine import AffineLayer, WeightOptions
 from headwater.layers.base import InputSpec, functional
 from headwater.layers.spatial import (
     channels_first,
@@ -68,20 +68,9 @@ class Convolution(AffineLayer):
         name: Any = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(
-            activation,
-            use_bias,
-            kernel_initializer,
-            bias_initializer,
-            kernel_regularizer,
-            bias_regularizer,
-            kernel_constraint,
-            bias_constraint,
-            activity_regularizer=activity_regularizer,
-            trainable=trainable,
-            name=name,
-            **kwargs,
-        )
+        kernel = WeightOptions(kernel_initializer, kernel_regularizer, kernel_constraint)
+        bias = WeightOptions(bias_initializer, bias_regularizer, bias_constraint)
+        super().__init__(activation, use_bias, kernel, bias, activity_regularizer, trainable, name, **kwargs)
         self.filters = filters
         self.kernel_size: tuple[int, ...] = per_dimension(kernel_size, self.rank, "kernel_size")
         self.strides: tuple[int, ...] = per_dimension(strides, self.rank, "strides")

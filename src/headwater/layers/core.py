@@ -8,7 +8,7 @@ from headwater.functional import arrays, linalg, nn
 from headwater.functional.conditions import smart_cond
 from headwater.graph.convert import convert_to_tensor
 from headwater.graph.operation import Tensor
-from headwater.layers.affine import AffineLayer
+from headwater.layers.affine import AffineLayer, WeightOptions
 from headwater.layers.base import InputSpec, Layer, functional
 from headwater.shapes import TensorShape, as_shape
 from headwater.variables.initializers import ZEROS
@@ -44,20 +44,9 @@ class Dense(AffineLayer):
         name: Any = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(
-            activation,
-            use_bias,
-            kernel_initializer,
-            bias_initializer,
-            kernel_regularizer,
-            bias_regularizer,
-            kernel_constraint,
-            bias_constraint,
-            activity_regularizer=activity_regularizer,
-            trainable=trainable,
-            name=name,
-            **kwargs,
-        )
+        kernel = WeightOptions(kernel_initializer, kernel_regularizer, kernel_constraint)
+        bias = WeightOptions(bias_initializer, bias_regularizer, bias_constraint)
+        super().__init__(activation, use_bias, kernel, bias, activity_regularizer, trainable, name, **kwargs)
         self.units: int = int(units)
         self.input_spec = InputSpec(min_ndim=2)
 
