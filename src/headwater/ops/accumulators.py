@@ -152,11 +152,13 @@ def _repeat_take(
 
 
 @host("GatherTake", infer=_means, blocking=True, repeat=_repeat_take)
-def take(context: Any, num_required: Any, *, shared_name: str, shapes: Any, rows: Any, dtypes: Any) -> Any:
+def take(
+    context: Any, num_required: Any, start: Any = 0, *, shared_name: str, shapes: Any, rows: Any, dtypes: Any
+) -> Any:
     """Waits for this number of gradients; gives the step that begins, and the mean gradient of every variable."""
     del dtypes
     accumulator = _gathered(context, shared_name, shapes, rows)
-    gradients, step = accumulator.take(context.step, int(num_required), context.step.session)
+    gradients, step = accumulator.take(context.step, int(num_required), context.step.session, int(start))
     return [np.int64(step), *(part for gradient in gradients for part in gradient[:2])]
 
 
@@ -173,7 +175,9 @@ def life(context: Any, *, shared_name: str, shapes: Any, rows: Any) -> Any:
 
 
 @host("GatherStart", infer=no_outputs)
-def start(context: Any, step: Any, elsewhere: Any, *, shared_name: str, shapes: Any, rows: Any, renews: bool) -> None:
+def start(
+    context: Any, step: Any, elsewhere: Any, name: Any, *, shared_name: str, shapes: Any, rows: Any, renews: bool
+) -> None:
     """The training starts at ``step``, perhaps once more; ``renews`` says that other replicas have to join again."""
     accumulator = _gathered(context, shared_name, shapes, rows)
-    accumulator.start(context.step.session, int(step), int(elsewhere), renews=renews)
+    accumulator.start(context.step.session, int(step), int(elsewhere), renews=renews, name=int(name))

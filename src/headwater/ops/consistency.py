@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from typing import Any
 
 import jax.numpy as jnp
@@ -10,6 +11,7 @@ import numpy as np
 from headwater.consistency import from_text
 from headwater.dtypes import int32, int64
 from headwater.ops.define import fixed, host, no_outputs, stateful
+from headwater.registry import Inference, Spec
 from headwater.resources.gate import Gate
 
 
@@ -33,22 +35,36 @@ def give(context: Any, version: Any, *, shared_name: str, consistency: str, work
     return np.int64(gate.give(context.step, context.step.session, worker, int(version)))
 
 
-@host("ConsistencyTake", infer=fixed(int32, ()), inputs="", blocking=True)
+@host("StartName", infer=fixed(int64, ()), inputs="")
+def start_name(context: Any) -> Any:
+    """A random number for one start of a training; never 0."""
+    del context
+    return np.int64(secrets.randbelow(2**62) + 1)
+
+
+def _due(inference: Inference) -> list[Spec]:
+    del inference
+    return [Spec(int32, ()), Spec(int64, ())]
+
+
+@host("ConsistencyTake", infer=_due, inputs="", blocking=True)
 def take(context: Any, *, shared_name: str, consistency: str) -> Any:
-    """Waits until an update is due; gives the number of its gradients."""
-    return np.int32(_gate(context, shared_name, consistency).take(context.step, context.step.session))
+    """Waits until an update is due; gives the number of its gradients, and the start since which they were given."""
+    gate = _gate(context, shared_name, consistency)
+    due, start = gate.take(context.step, context.step.session)
+    return [np.int32(due), np.int64(start)]
 
 
 @host("ConsistencyUpdated", infer=no_outputs, inputs="", announces=True)
 def updated(context: Any, *, shared_name: str, consistency: str) -> None:
     """The update is done."""
-    _gate(context, shared_name, consistency).updated()
+    _gate(context, shared_name, consistency).updated(context.step.session)
 
 
-@host("ConsistencyRestart", infer=no_outputs, inputs="version:int64, elsewhere:int64")
-def restart(context: Any, version: Any, elsewhere: Any, *, shared_name: str, consistency: str) -> None:
+@host("ConsistencyRestart", infer=no_outputs, inputs="version:int64, elsewhere:int64, name:int64")
+def restart(context: Any, version: Any, elsewhere: Any, name: Any, *, shared_name: str, consistency: str) -> None:
     """Training starts, perhaps once more, and the variables are at ``version``."""
-    _gate(context, shared_name, consistency).restart(int(version), again=bool(elsewhere))
+    _gate(context, shared_name, consistency).restart(int(version), again=bool(elsewhere), name=int(name))
 
 
 @stateful("CountUpdate", refs=(0,), updates=(0,))

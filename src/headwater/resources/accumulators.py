@@ -231,6 +231,7 @@ class Accumulator:
         self._set_aside: dict[int, tuple[Sequence[Gradient], int]] = {}
         self._lives = Lives()
         self._renews = False
+        self._start = 0
         self._of_steps: set[int] = set()
 
     def count(self) -> int:
@@ -257,7 +258,7 @@ class Accumulator:
         """How many times the training was started."""
         return self._lives.life
 
-    def start(self, session: str, step: int, elsewhere: int, *, renews: bool) -> None:
+    def start(self, session: str, step: int, elsewhere: int, *, renews: bool, name: int = 0) -> None:
         """The training starts at ``step``, perhaps once more.
 
         What was gathered before is forgotten, and those who wait to take it hear so: a gradient may be here and not in
@@ -267,6 +268,7 @@ class Accumulator:
         Args:
           session: of the one who starts it.
           elsewhere: as for `replica_lives.is_first`.
+          name: a random number for this start, the same for all who gather: see `take`.
           renews: whether all other replicas have to join again, and hear so; else their gradients are only dropped,
             where they are of a step that is not there yet.
         """
@@ -277,7 +279,7 @@ class Accumulator:
                 self._lives = replica_lives.started(self._lives, session, step, elsewhere)
             else:
                 self._lives = replica_lives.continued(self._lives, step)
-            self._step, self._renews = step, renews
+            self._step, self._renews, self._start = step, renews, name
             for repeated in self._repeated:
                 if self._is_over(repeated.session, repeated.life):
                     repeated.error = self._over_error()
@@ -321,8 +323,17 @@ class Accumulator:
         if ready is not None:
             self._run(ready)
 
-    def take(self, waiting: Waiting, required: int, session: str = "") -> tuple[Sequence[Gradient], int]:
+    def take(
+        self, waiting: Waiting, required: int, session: str = "", start: int = 0
+    ) -> tuple[Sequence[Gradient], int]:
         """Waits for ``required`` gradients of every variable; starts afresh.
+
+        Args:
+          waiting: the step that takes them.
+          required: how many.
+          session: that it is in.
+          start: the start of the training since which there are so many, where another one says so: what is asked for
+            since an earlier one is forgotten, or not yet known here. 0: any.
 
         Returns:
           The mean (or sum) of all that have come, for every variable, and the time step from now on.
@@ -341,12 +352,12 @@ class Accumulator:
             try:
                 waiting.wait_until(
                     self._condition,
-                    lambda: self._count >= required or self._is_over(session, life),
+                    lambda: self._count >= required or self._is_over(session, life) or start not in (0, self._start),
                     self._what(required),
                 )
             finally:
                 del self._wanted[id(waiting)]
-            if self._is_over(session, life):
+            if self._is_over(session, life) or start not in (0, self._start):
                 raise self._over_error()
             return self._taken()
 

@@ -49,6 +49,7 @@ class Gate:
         self._state = State(choice=choice)
         self._go: dict[str, int] = {}
         self._due: int | None = None
+        self._start = 0
         self._sessions: dict[str, str] = {}
         self._updater: str | None = None
         self._abandoned = False
@@ -92,8 +93,9 @@ class Gate:
             waiting.wait_until(self._condition, lambda: self._may_go(worker), f"the other workers ({self._name})")
             return self._go.pop(worker)
 
-    def take(self, waiting: Waiting, session: str) -> int:
-        """Waits until an update is due; gives how many gradients it is made of. Then `updated` must follow.
+    def take(self, waiting: Waiting, session: str) -> tuple[int, int]:
+        """Waits until an update is due; gives how many gradients it is made of, and the name of the start of the
+        training since which they were given. Then `updated` must follow.
 
         Raises:
           AbortedError: a session that made an update is gone before its end. Set all up again with `restart`.
@@ -107,18 +109,22 @@ class Gate:
                 raise AbortedError(None, None, f"{self._name}: an update was left undone; its maker is gone")
             assert self._due is not None
             due, self._due, self._updater = self._due, None, session
-            return due
+            return due, self._start
 
-    def updated(self) -> None:
-        """The update that `take` asked for is done."""
+    def updated(self, session: str) -> None:
+        """The update that `take` asked for in ``session`` is done. It counts no more where training was started anew
+        meanwhile."""
         with self._condition:
+            if self._updater != session:
+                return
             self._updater = None
             self._hear(Updated())
 
-    def restart(self, version: int, *, again: bool = False) -> None:
+    def restart(self, version: int, *, again: bool = False, name: int = 0) -> None:
         """Training starts, and the variables are at ``version``; ``again`` says that it has started before, even if not
-        in the life of this task."""
+        in the life of this task. ``name`` is a random number for this start."""
         with self._condition:
+            self._start = name
             self._due, self._updater, self._abandoned = None, None, False
             self._hear(Restarted(version, again))
 

@@ -234,8 +234,8 @@ class _Part:
                 return _element(record.read_value(), 0)
 
         with graph.device(self._devices[0]):
-            required = graph.create_op("ConsistencyTake", [], self._attrs).outputs[0]
-        gathering = gather(self._pairs, local_step, required, now, renews=False)
+            required, start = graph.create_op("ConsistencyTake", [], self._attrs).outputs
+        gathering = gather(self._pairs, local_step, required, now, renews=False, start=start)
         with graph.device(self._devices[0]):
             with graph.name_scope(None):
                 update = self.opt.apply_gradients(gathering.means, self._global_step)
@@ -245,7 +245,9 @@ class _Part:
                 updated = graph.create_op("ConsistencyUpdated", [], self._attrs)
             # The gate lets workers go on only when no gradient of before is left: each that it counts has to be there.
             with graph.control_dependencies(gathering.starts):
-                start_over = graph.create_op("ConsistencyRestart", [now(), gathering.elsewhere], self._attrs)
+                start_over = graph.create_op(
+                    "ConsistencyRestart", [now(), gathering.elsewhere, gathering.name], self._attrs
+                )
             arrives = graph.create_op("ConsistencyArrive", [], {**self._attrs, "worker": self._worker})
             self.runners.append(UpdateRunner(updated, start_over))
             with graph.control_dependencies(gathering.given):

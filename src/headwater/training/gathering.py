@@ -45,6 +45,7 @@ class Gathering:
       joins: what a replica runs before its first gradient in a session.
       starts: what starts the training: it forgets gradients of before, and sets the step that the next are to be of.
       elsewhere: how many times the training was started, as far as any task knows.
+      name: a random number for the start that ``starts`` make.
     """
 
     given: list[Operation]
@@ -53,6 +54,7 @@ class Gathering:
     joins: list[Operation]
     starts: list[Operation]
     elsewhere: Tensor
+    name: Tensor
 
 
 def gather(
@@ -63,6 +65,7 @@ def gather(
     *,
     renews: bool,
     lives: Sequence[Tensor] = (),
+    start: Tensor | None = None,
 ) -> Gathering:
     """Adds an accumulator to every task with variables, beside them, for all their gradients at once.
 
@@ -72,6 +75,7 @@ def gather(
       required: how many gradients make an update.
       now: makes a tensor of the step that there is.
       renews: whether all replicas have to join again when the training starts once more.
+      start: the start of the training since which so many are there; None: any.
       lives: how many times it was started as far as others know than the accumulators.
 
     Raises:
@@ -102,7 +106,7 @@ def gather(
             parts = [part for grad, _ in group for part in _parts(grad)]
             given.append(graph.create_op("GatherGradients", [convert_to_tensor(local_step), *parts], attrs))
             dtypes = [grad.dtype for grad, _ in group]
-            inputs = [convert_to_tensor(required, int32)]
+            inputs = [convert_to_tensor(required, int32), *([] if start is None else [start])]
             step, *taken = graph.create_op("GatherTake", inputs, {**attrs, "dtypes": dtypes}).outputs
             joins.append(graph.create_op("GatherJoin", [], attrs))
             lives.append(graph.create_op("GatherLife", [], attrs).outputs[0])
@@ -112,13 +116,16 @@ def gather(
         for index, (_, var) in enumerate(group):
             first = next(remaining)
             means[var] = _mean_rows(next(remaining), first) if index in rows else first
+    name = graph.create_op("StartName", []).outputs[0]
     # All is asked for before anything is started.
     elsewhere = graph.create_op("AddN", lives).outputs[0]
     for device, attrs in groups:
         with graph.device(device):
-            starts.append(graph.create_op("GatherStart", [now(), elsewhere], {**attrs, "renews": renews}))
+            starts.append(graph.create_op("GatherStart", [now(), elsewhere, name], {**attrs, "renews": renews}))
     updates = [(means.get(var), var) for _, var in pairs]
-    return Gathering(given=given, means=updates, step=steps[0], joins=joins, starts=starts, elsewhere=elsewhere)
+    return Gathering(
+        given=given, means=updates, step=steps[0], joins=joins, starts=starts, elsewhere=elsewhere, name=name
+    )
 
 
 def _mean_rows(values: Tensor, indices: Tensor) -> IndexedSlices:

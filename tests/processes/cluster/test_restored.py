@@ -76,7 +76,9 @@ def ps_stopped(training: Training, index: int) -> None:
 def worker_stopped(training: Training, index: int) -> None:
     lines = [ps.line_count() for ps in training.ps]
     os.kill(training.workers[index].pid, signal.SIGSTOP)
-    training.ps[0].wait_for(rf"/job:worker/task:{index} is behind|has lost /job:worker/task:{index}", after=lines[0])
+    training.ps[0].wait_for(
+        rf"wait since|/job:worker/task:{index} is behind|has lost /job:worker/task:{index}", after=lines[0]
+    )
     os.kill(training.workers[index].pid, signal.SIGCONT)
 
 
