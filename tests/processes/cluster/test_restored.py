@@ -66,10 +66,11 @@ def ps_killed(training: Training, index: int) -> None:
 
 
 def ps_stopped(training: Training, index: int) -> None:
-    lines = [worker.line_count() for worker in training.workers]
+    # The chief needs both for each update; the other one may have done its part, and wait at a barrier.
+    chief = training.workers[0]
+    lines = chief.line_count()
     os.kill(training.ps[index].pid, signal.SIGSTOP)
-    for worker, line in zip(training.workers, lines, strict=True):
-        worker.wait_for("it answers no more", after=line)
+    chief.wait_for("it answers no more", after=lines)
     os.kill(training.ps[index].pid, signal.SIGCONT)
 
 
