@@ -246,7 +246,7 @@ class _Part:
             # The gate lets workers go on only when no gradient of before is left: each that it counts has to be there.
             with graph.control_dependencies(gathering.starts):
                 start_over = graph.create_op(
-                    "ConsistencyRestart", [now(), gathering.elsewhere, gathering.name], self._attrs
+                    "ConsistencyRestart", [gathering.begins, gathering.elsewhere, gathering.name], self._attrs
                 )
             arrives = graph.create_op("ConsistencyArrive", [], {**self._attrs, "worker": self._worker})
             self.runners.append(UpdateRunner(updated, start_over))

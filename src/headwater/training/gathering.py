@@ -44,6 +44,7 @@ class Gathering:
       step: the step that begins when the means are taken.
       joins: what a replica runs before its first gradient in a session.
       starts: what starts the training: it forgets gradients of before, and sets the step that the next are to be of.
+      begins: the step that ``starts`` begin at.
       elsewhere: how many times the training was started, as far as any task knows.
       name: a random number for the start that ``starts`` make.
     """
@@ -53,6 +54,7 @@ class Gathering:
     step: Tensor
     joins: list[Operation]
     starts: list[Operation]
+    begins: Tensor
     elsewhere: Tensor
     name: Tensor
 
@@ -117,15 +119,18 @@ def gather(
             first = next(remaining)
             means[var] = _mean_rows(next(remaining), first) if index in rows else first
     name = graph.create_op("StartName", []).outputs[0]
+    # Read once for all: an update may be on its way.
+    begins = now()
     # All is asked for before anything is started.
     elsewhere = graph.create_op("AddN", lives).outputs[0]
     for device, attrs in groups:
         with graph.device(device):
-            starts.append(graph.create_op("GatherStart", [now(), elsewhere, name], {**attrs, "renews": renews}))
+            starts.append(graph.create_op("GatherStart", [begins, elsewhere, name], {**attrs, "renews": renews}))
     updates = [(means.get(var), var) for _, var in pairs]
     return Gathering(
-        given=given, means=updates, step=steps[0], joins=joins, starts=starts, elsewhere=elsewhere, name=name
-    )
+        given=given, means=updates, step=steps[0], joins=joins, starts=starts, begins=begins, elsewhere=elsewhere,
+        name=name,
+    )  # fmt: skip
 
 
 def _mean_rows(values: Tensor, indices: Tensor) -> IndexedSlices:

@@ -132,12 +132,12 @@ class SyncReplicasOptimizer(Optimizer):
                 attrs = {"shared_name": self._barrier}
                 step = graph.create_op("StepBarrierWait", [self._local_step.value()], attrs).outputs[0]
             barrier_join = graph.create_op("StepBarrierJoin", [], {"shared_name": self._barrier})
-            barrier_start = self._begin_step("StepBarrierStart", self._now(), gathering.elsewhere)
+            barrier_start = self._begin_step("StepBarrierStart", gathering.begins, gathering.elsewhere)
         train_op = assign(self._local_step, step).op
         # A replica joins before it reads the step: one that the chief starts the training anew in between is void.
         with graph.control_dependencies([barrier_join, *gathering.joins]):
             self.local_step_init_op = assign(self._local_step, self._now()).op
-        self.chief_init_op = group(assign(self._local_step, self._now()), barrier_start, *gathering.starts)
+        self.chief_init_op = group(assign(self._local_step, gathering.begins), barrier_start, *gathering.starts)
         graph.add_to_collection(GraphKeys.TRAIN_OP, train_op)
         return train_op
 
