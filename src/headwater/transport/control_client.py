@@ -411,8 +411,10 @@ class ControlClient:
         with self._changed:
             was_broken = self._broken
             self._broken = self._stood and not stands
-            if stands:  # it has answered
+            if stands and self.reason:  # it has answered
                 self.reason = ""
+                if self._lifeline is not None:
+                    self._lifeline.answered()
             self._stood = self._stood or stands
             self._changed.notify_all()
             if self._stood and self._watching is None and not self._closing.is_set():

@@ -69,6 +69,11 @@ class Signs:
         if not self._stopped:
             self._running = now
 
+    def answer(self, now: float) -> None:
+        """The task has answered a call: at that moment it was not stopped, whatever the beats before and after say."""
+        self._heard = self._running = now
+        self._stopped = False
+
     def look(self, now: float, waited_s: float = BEAT_S) -> str:
         """Why the task is lost, in words; empty while it is not.
 
@@ -131,6 +136,7 @@ class Lifeline:
         self._on_change = on_change
         self._reason = ""
         self._gone = False
+        self._answered = False
         self._signs = Signs(silence_s, stopped_s, time.monotonic(), unknown_s)
         self._tried = threading.Event()
         self._closing = threading.Event()
@@ -157,6 +163,11 @@ class Lifeline:
     def lives(self) -> bool:
         """Whether there was a sign of life lately."""
         return self._signs.lives()
+
+    def answered(self) -> None:
+        """The task has answered a call since it was called lost. From here on it is judged anew: it may have been
+        stopped again between two beats, none of which says that it ran meanwhile."""
+        self._answered = True
 
     def _run(self) -> None:
         with self._woken:
@@ -202,7 +213,12 @@ class Lifeline:
                 return
 
     def _judge(self, waited_s: float = BEAT_S) -> None:
-        reason = self._signs.look(time.monotonic(), waited_s)
+        now = time.monotonic()
+        if self._answered:
+            self._answered = False
+            self._signs.answer(now)
+            self._reason = ""
+        reason = self._signs.look(now, waited_s)
         if bool(reason) != bool(self._reason) and not self._closing.is_set():
             self._reason = reason
             self._on_change(reason)

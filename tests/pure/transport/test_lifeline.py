@@ -52,6 +52,22 @@ def test_a_stopped_task_is_lost_within_five_seconds_and_comes_back() -> None:
     assert task.signs.lives()
 
 
+def test_one_that_answers_and_is_stopped_again_between_two_beats_is_lost_again() -> None:
+    task = Task()
+    task.second(ALIVE)
+    task.seconds_until_lost(STOPPED)
+    task.signs.answer(task.now)
+    assert task.signs.look(task.now) == ""
+    assert 0 < task.seconds_until_lost(STOPPED) <= 5 - BEAT_S
+
+
+def test_an_answer_is_no_beat() -> None:
+    """Where no lifeline gets through, calls may; that does not make silence a sign."""
+    signs = Signs(SILENCE_S, STOPPED_S, 0.0, math.inf)
+    signs.answer(1.0)
+    assert signs.look(1000.0, 1000.0) == ""
+
+
 def test_a_short_pause_is_no_loss() -> None:
     task = Task()
     for _ in range(10):
