@@ -180,6 +180,12 @@ class Processes:
         self._started.append(started)
         return started
 
+    def show(self, lines: int = 30) -> None:
+        """Prints the last lines of every process: pytest shows them with a test that fails."""
+        for number, process in enumerate(self._started):
+            print(f"--- process {process.pid}, the {number + 1}. that was started:")
+            print("\n".join(process.output.splitlines()[-lines:]))
+
     def stop(self) -> None:
         """Kills what still runs."""
         for process in self._started:
@@ -194,5 +200,8 @@ def processes(**jobs: int) -> Iterator[Processes]:
     cluster = Processes(jobs)
     try:
         yield cluster
+    except BaseException:
+        cluster.show()
+        raise
     finally:
         cluster.stop()

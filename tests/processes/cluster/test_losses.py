@@ -129,6 +129,6 @@ def test_a_new_chief_goes_on_with_what_the_ps_hold(tmp_path: Path) -> None:
         chief.kill()
         lines = worker.line_count()
         chief = cluster.start("worker", 0, program, folder, HEADWATER_RESTORE="always")
-        chief.wait_for(r"Restored step 0 from .*; the parameter servers were at step \d+: \d+ steps are lost")
+        chief.wait_for(r"Restored step \d+ from .*; the parameter servers were at step \d+: \d+ steps are lost")
         wait_for_step(chief, 200)
         worker.wait_for("^step ", after=lines)
