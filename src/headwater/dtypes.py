@@ -232,15 +232,16 @@ def as_ref(dtype: DType) -> DType:
     return dtype if dtype.is_ref else _REFS[dtype]
 
 
-def as_dtype(value: Any) -> DType:
-    """The `DType` that ``value`` names.
+def as_dtype(type_value: Any) -> DType:
+    """The `DType` that ``type_value`` names.
 
     Args:
-      value: a `DType`, its name, its number in ``types.proto``, or a NumPy or Python type.
+      type_value: a `DType`, its name, its number in ``types.proto``, or a NumPy or Python type.
 
     Raises:
-      TypeError: ``value`` names no element type.
+      TypeError: ``type_value`` names no element type.
     """
+    value = type_value
     if isinstance(value, DType):
         return value
     found: DType | None = None

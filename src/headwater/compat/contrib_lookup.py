@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from headwater import dtypes
 from headwater.functional import tables
 from headwater.functional.tables import (
+    FastHashSpec,
+    HasherSpec,
     IdTableWithHashBuckets,
     KeyValueTensorInitializer,
     MutableHashTable,
+    StrongHashSpec,
     TextFileIdTableInitializer,
     TextFileIndex,
     TextFileInitializer,
@@ -18,10 +22,13 @@ from headwater.functional.tables import (
 )
 
 __all__ = [
+    "FastHashSpec",
     "HashTable",
+    "HasherSpec",
     "IdTableWithHashBuckets",
     "KeyValueTensorInitializer",
     "MutableHashTable",
+    "StrongHashSpec",
     "TextFileIdTableInitializer",
     "TextFileIndex",
     "TextFileInitializer",
@@ -33,24 +40,38 @@ __all__ = [
     "string_to_index_table_from_file",
 ]
 
-string_to_index_table_from_file = index_table_from_file
+
+def string_to_index_table_from_file(
+    vocabulary_file: Any = None,
+    num_oov_buckets: int = 0,
+    vocab_size: int | None = None,
+    default_value: int = -1,
+    hasher_spec: HasherSpec = FastHashSpec,
+    name: str | None = None,
+) -> Any:
+    """`index_table_from_file` of text."""
+    return index_table_from_file(vocabulary_file, num_oov_buckets, vocab_size, default_value, hasher_spec, name=name)
 
 
 class HashTable(tables.StaticHashTable):
     """``tf.lookup.StaticHashTable``."""
+
+    def __init__(
+        self, initializer: Any, default_value: Any, shared_name: str | None = None, name: str | None = None
+    ) -> None:
+        super().__init__(initializer, default_value, name, shared_name=shared_name)
 
 
 def index_table_from_tensor(
     mapping: Any,
     num_oov_buckets: int = 0,
     default_value: int = -1,
-    hasher_spec: Any = None,
-    dtype: Any = None,
+    hasher_spec: HasherSpec = FastHashSpec,
+    dtype: Any = dtypes.string,
     name: str | None = None,
 ) -> Any:
     """A table that gives each element of a vector its place in it."""
-    more = {} if dtype is None else {"dtype": dtype}
-    return tables.index_table_from_tensor(mapping, num_oov_buckets, default_value, hasher_spec, name=name, **more)
+    return tables.index_table_from_tensor(mapping, num_oov_buckets, default_value, hasher_spec, dtype, name)
 
 
 def index_to_string_table_from_tensor(mapping: Any, default_value: str = "UNK", name: str | None = None) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -15,6 +16,8 @@ def _predictions_first(metric: Callable[..., Any]) -> Callable[..., Any]:
     def function(predictions: Any, labels: Any, *args: Any, **kwargs: Any) -> Any:
         return metric(labels, predictions, *args, **kwargs)
 
+    labels_, predictions_, *rest = inspect.signature(metric).parameters.values()
+    function.__signature__ = inspect.Signature([predictions_, labels_, *rest])  # pyright: ignore[reportFunctionMemberAccess]
     function.__doc__ = metric.__doc__
     return function
 

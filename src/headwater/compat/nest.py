@@ -8,7 +8,13 @@ from typing import Any
 
 from headwater.functional import nest
 
-is_nested = is_sequence = nest.is_nested
+
+def is_nested(seq: Any) -> bool:
+    """Whether ``seq`` is a list, a tuple or a dictionary."""
+    return nest.is_nested(seq)
+
+
+is_sequence = is_nested
 
 
 def flatten(structure: Any, expand_composites: bool = False) -> list[Any]:

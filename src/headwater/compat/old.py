@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from headwater.functional import arrays, linalg, losses, searching
+from headwater import dtypes
+from headwater.functional import arrays, linalg, losses, reductions, searching
 from headwater.functional.apply import one
 from headwater.graph.operation import Tensor
 from headwater.shapes import Dimension
@@ -84,28 +87,36 @@ def make_all(module_name: str, doc_string_modules: Any = None) -> list[str]:
     return []
 
 
-def softmax_cross_entropy_with_logits(*args: Any, **kwargs: Any) -> Tensor:
-    """With ``labels=`` and ``logits=``, or ``(logits, labels)`` in order as before 1.0."""
-    if args and args[0] is not None:
-        return losses.softmax_cross_entropy_with_logits(**_named(args, kwargs, ("logits", "labels", "dim", "name")))
-    return losses.softmax_cross_entropy_with_logits(*args, **kwargs)
+def _logits_first(loss: Callable[..., Tensor], older: tuple[str, ...], **renamed: str) -> Callable[..., Tensor]:
+    """``loss`` for programs before 1.0, too: there the logits came first, without names."""
+
+    def function(*args: Any, **kwargs: Any) -> Tensor:
+        named = {renamed.get(name, name): value for name, value in kwargs.items()}
+        if args and args[0] is not None:
+            return loss(**dict(zip(older, args, strict=False)), **named)
+        return loss(*args, **named)
+
+    function.__signature__ = inspect.signature(loss)  # pyright: ignore[reportFunctionMemberAccess]
+    function.__doc__ = f"{loss.__doc__}\n    Before 1.0 it took ``({', '.join(older)})`` in order."
+    return function
 
 
-def sparse_softmax_cross_entropy_with_logits(*args: Any, **kwargs: Any) -> Tensor:
-    """With ``labels=`` and ``logits=``, or ``(logits, labels)`` in order as before 1.0."""
-    if args and args[0] is not None:
-        return losses.sparse_softmax_cross_entropy_with_logits(**_named(args, kwargs, ("logits", "labels", "name")))
-    return losses.sparse_softmax_cross_entropy_with_logits(*args, **kwargs)
+softmax_cross_entropy_with_logits: Callable[..., Tensor] = _logits_first(
+    losses.softmax_cross_entropy_with_logits, ("logits", "labels", "dim", "name")
+)
+sparse_softmax_cross_entropy_with_logits: Callable[..., Tensor] = _logits_first(
+    losses.sparse_softmax_cross_entropy_with_logits, ("logits", "labels", "name")
+)
+sigmoid_cross_entropy_with_logits: Callable[..., Tensor] = _logits_first(
+    losses.sigmoid_cross_entropy_with_logits, ("logits", "labels", "name"), targets="labels"
+)
 
 
-def sigmoid_cross_entropy_with_logits(*args: Any, **kwargs: Any) -> Tensor:
-    """With ``labels=`` and ``logits=``, or ``(logits, targets)`` in order as before 1.0."""
-    if "targets" in kwargs:
-        kwargs["labels"] = kwargs.pop("targets")
-    if args and args[0] is not None:
-        return losses.sigmoid_cross_entropy_with_logits(**_named(args, kwargs, ("logits", "labels", "name")))
-    return losses.sigmoid_cross_entropy_with_logits(*args, **kwargs)
+def arg_max(input: Any, dimension: Any, output_type: Any = dtypes.int64, name: str | None = None) -> Tensor:
+    """``argmax``."""
+    return reductions.argmax(input, dimension, name, output_type=output_type)
 
 
-def _named(args: tuple[Any, ...], kwargs: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
-    return dict(zip(names, args, strict=False)) | kwargs
+def arg_min(input: Any, dimension: Any, output_type: Any = dtypes.int64, name: str | None = None) -> Tensor:
+    """``argmin``."""
+    return reductions.argmin(input, dimension, name, output_type=output_type)

@@ -41,7 +41,6 @@ PARTIAL: Final[Mapping[str, str]] = {
     "tf.contrib.learn.DNNLinearCombinedClassifier": "takes `input_fn`, not arrays; without `gradient_clip_norm`",
     "tf.contrib.learn.Experiment": "without `export_strategies`; metrics are the estimator's own",
     "tf.contrib.layers.batch_norm": "without `batch_weights`, `zero_debias_moving_mean`, `renorm` and `adjustment`",
-    "tf.estimator.WarmStartSettings": "without `var_name_to_vocab_info`",
     "tf.feature_column.embedding_column": "without `ckpt_to_load_from`: `tf.train.init_from_checkpoint` does it",
     "tf.feature_column.shared_embedding_columns": "without `ckpt_to_load_from`",
     "tf.keras.backend.set_learning_phase": (

@@ -53,8 +53,9 @@ class TensorSpec:
         """A copy of ``spec``, under another name where one is given."""
         return cls(spec.shape, spec.dtype, name or spec.name)
 
-    def is_compatible_with(self, other: Any) -> bool:
+    def is_compatible_with(self, spec_or_tensor: Any) -> bool:
         """Whether a tensor or spec could be of this type and shape."""
+        other = spec_or_tensor
         return self._dtype == as_dtype(other.dtype).base_dtype and self._shape.is_compatible_with(other.shape)
 
     def accepts(self, array: np.ndarray[Any, Any]) -> bool:

@@ -84,7 +84,7 @@ def conv3d(
     input: Any,
     filter: Any = None,
     strides: Any = None,
-    padding: str = "VALID",
+    padding: str | None = None,
     data_format: str = "NDHWC",
     dilations: Any = (1, 1, 1, 1, 1),
     name: str | None = None,
@@ -92,6 +92,8 @@ def conv3d(
 ) -> Tensor:
     """Cross-correlation of volumes with a filter of shape [depth, height, width, channels in, channels out]."""
     kernel = either(filter, filters, "filter", "filters")
+    if padding is None:
+        raise ValueError("padding must be SAME or VALID, not None")
     return one(
         "Conv3D",
         input,
@@ -108,7 +110,7 @@ def conv1d(
     value: Any = None,
     filters: Any = None,
     stride: Any = None,
-    padding: str = "VALID",
+    padding: str | None = None,
     use_cudnn_on_gpu: bool | None = None,
     data_format: str | None = None,
     name: str | None = None,
@@ -153,7 +155,7 @@ def conv2d_transpose(
 
 
 def conv3d_transpose(
-    value: Any = None,
+    value: Any,
     filter: Any = None,
     output_shape: Any = None,
     strides: Any = None,
@@ -262,6 +264,28 @@ def depthwise_conv2d(
         )
 
 
+def depthwise_conv2d_native(
+    input: Any,
+    filter: Any,
+    strides: Any,
+    padding: str,
+    data_format: str = "NHWC",
+    dilations: Any = (1, 1, 1, 1),
+    name: str | None = None,
+) -> Tensor:
+    """The operation that `depthwise_conv2d` adds, without its name scope."""
+    return one(
+        "DepthwiseConv2dNative",
+        input,
+        filter,
+        strides=_spread(strides, 4, data_format, "strides"),
+        dilations=_spread(dilations, 4, data_format, "dilations"),
+        padding=padding,
+        data_format=data_format,
+        name=name,
+    )
+
+
 def separable_conv2d(
     input: Any,
     depthwise_filter: Any,
@@ -308,10 +332,10 @@ def _pool(
 
 
 def max_pool(
-    value: Any = None,
-    ksize: Any = None,
-    strides: Any = None,
-    padding: str = "VALID",
+    value: Any,
+    ksize: Any,
+    strides: Any,
+    padding: str,
     data_format: str = "NHWC",
     name: str | None = None,
     input: Any = None,
@@ -329,10 +353,10 @@ def max_pool(
 
 
 def avg_pool(
-    value: Any = None,
-    ksize: Any = None,
-    strides: Any = None,
-    padding: str = "VALID",
+    value: Any,
+    ksize: Any,
+    strides: Any,
+    padding: str,
     data_format: str = "NHWC",
     name: str | None = None,
     input: Any = None,
@@ -343,11 +367,59 @@ def avg_pool(
     )
 
 
+def max_pool2d(
+    input: Any, ksize: Any, strides: Any, padding: str, data_format: str = "NHWC", name: str | None = None
+) -> Tensor:
+    """`max_pool`."""
+    return _pool("MaxPool", input, ksize, strides, padding, data_format, name, "max_pool2d")
+
+
 def max_pool3d(
     input: Any, ksize: Any, strides: Any, padding: str, data_format: str = "NDHWC", name: str | None = None
 ) -> Tensor:
     """The maximum of each window of a volume."""
     return _pool("MaxPool3D", input, ksize, strides, padding, data_format, name, "MaxPool3D")
+
+
+def max_pool_v2(
+    input: Any, ksize: Any, strides: Any, padding: str, data_format: str | None = None, name: str | None = None
+) -> Tensor:
+    """The maximum of each window in one, two or three dimensions of space.
+
+    Raises:
+      ValueError: ``input`` has another number of dimensions than 3, 4 or 5.
+    """
+    return _pool_of_any_rank("MaxPool", input, ksize, strides, padding, data_format, name)
+
+
+def avg_pool_v2(
+    input: Any, ksize: Any, strides: Any, padding: str, data_format: str | None = None, name: str | None = None
+) -> Tensor:
+    """The mean of each window in one, two or three dimensions of space; see `max_pool_v2`."""
+    return _pool_of_any_rank("AvgPool", input, ksize, strides, padding, data_format, name)
+
+
+def _pool_of_any_rank(
+    kind: str, input: Any, ksize: Any, strides: Any, padding: str, data_format: str | None, name: str | None
+) -> Tensor:
+    value = convert_to_tensor(input, name="input")
+    first = (data_format or "").startswith("NC")
+    rank = value.shape.ndims if data_format is None or value.shape.ndims is not None else len(data_format)
+    if rank not in (3, 4, 5):
+        raise ValueError(f"Input tensor must be of rank 3, 4 or 5 but was {rank}.")
+    if rank == 5:
+        return _pool(f"{kind}3D", value, ksize, strides, padding, "NCDHW" if first else "NDHWC", name, f"{kind}3D")
+    if rank == 4:
+        return _pool(kind, value, ksize, strides, padding, "NCHW" if first else "NHWC", name, kind)
+    with name_scope(name, f"{kind}1d", [value]):
+        window, step = (
+            int(_spread(given, 3, data_format or "NWC", what)[2 if first else 1])
+            for given, what in ((ksize, "ksize"), (strides, "strides"))
+        )
+        place = 2 if first else 1
+        image = arrays.expand_dims(value, place)
+        pooled = _pool(kind, image, [1, window], [1, step], padding, "NCHW" if first else "NHWC", None, kind)
+        return arrays.squeeze(pooled, [place])
 
 
 def avg_pool3d(

@@ -27,6 +27,20 @@ def _leaves(structure: Any) -> Iterator[Any]:
         yield structure
 
 
+def flatten_up_to(shallow: Any, structure: Any) -> list[Any]:
+    """The parts of ``structure`` in the places of the leaves of ``shallow``.
+
+    Raises:
+      ValueError: it has no such places.
+    """
+    if not is_nested(shallow):
+        return [structure]
+    if not is_nested(structure) or len(structure) != len(shallow):
+        raise ValueError(f"{structure!r} has not the parts of {shallow!r}")
+    keys = sorted(shallow) if isinstance(shallow, dict) else range(len(shallow))  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    return [part for key in keys for part in flatten_up_to(shallow[key], structure[key])]  # pyright: ignore[reportUnknownVariableType]
+
+
 def pack(structure: Any, leaves: Sequence[Any]) -> Any:
     """A structure like ``structure`` of other leaves.
 

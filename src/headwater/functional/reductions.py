@@ -73,7 +73,13 @@ reduce_max: Function = _reduction("Max", "The largest.")
 reduce_min: Function = _reduction("Min", "The smallest.")
 reduce_all: Function = _reduction("All", "Whether all are true.")
 reduce_any: Function = _reduction("Any", "Whether any is true.")
-reduce_euclidean_norm: Function = _reduction("EuclideanNorm", "The root of the sum of squares.")
+
+
+def reduce_euclidean_norm(
+    input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None
+) -> Tensor:
+    """The root of the sum of squares."""
+    return reduce("EuclideanNorm", input_tensor, axis, keepdims, name, None, None)
 
 
 def reduce_logsumexp(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from headwater import dtypes
 from headwater.functional import arrays, indexing, math, reductions
 from headwater.functional.apply import apply, one
+from headwater.functional.reductions import either
 from headwater.functional.sparse import SparseTensor, sparse_tensor_to_dense
 from headwater.graph.convert import constant, convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
@@ -56,12 +57,43 @@ def sparse_transpose(sp_input: SparseTensor, perm: Any = None, name: str | None 
         return sparse_reorder(SparseTensor(indices, sp_input.values, indexing.gather(sp_input.dense_shape, order)))
 
 
-def sparse_concat(axis: int, sp_inputs: Sequence[SparseTensor], name: str | None = None) -> SparseTensor:
-    """Several one after the other along a dimension."""
+def sparse_concat(
+    axis: int | None,
+    sp_inputs: Sequence[SparseTensor],
+    name: str | None = None,
+    expand_nonconcat_dim: bool = False,
+    concat_dim: int | None = None,
+    expand_nonconcat_dims: bool | None = None,
+) -> SparseTensor:
+    """Several one after the other along a dimension.
+
+    Args:
+      expand_nonconcat_dim, expand_nonconcat_dims: whether the other dimensions may differ; each is then the largest.
+      concat_dim: the older name of ``axis``.
+
+    Raises:
+      ValueError: the other dimensions differ and may not, or both names of an argument are given.
+    """
+    axis = either(axis, concat_dim, "axis", "concat_dim")
+    if expand_nonconcat_dims is not None and expand_nonconcat_dim:
+        raise ValueError("Cannot specify both 'expand_nonconcat_dims' and 'expand_nonconcat_dim'")
+    expands = expand_nonconcat_dim if expand_nonconcat_dims is None else expand_nonconcat_dims
+    if axis is None:
+        raise ValueError("sparse_concat needs an axis")
     with name_scope(name, "SparseConcat", [item.indices for item in sp_inputs]):
-        rank = next(item.shape.ndims for item in sp_inputs if item.shape.ndims)
-        assert rank is not None
+        rank = next((item.shape.ndims for item in sp_inputs if item.shape.ndims), None)
+        if rank is None:
+            raise ValueError("sparse_concat needs sparse tensors of known rank")
         along = [1 if i == axis % rank else 0 for i in range(rank)]
+        if expands:
+            largest = reductions.reduce_max(arrays.stack([item.dense_shape for item in sp_inputs]), 0)
+            others = largest * constant([1 - a for a in along], dtypes.int64)
+            kept = constant(along, dtypes.int64)
+            sp_inputs = [
+                SparseTensor(item.indices, item.values, item.dense_shape * kept + others) for item in sp_inputs
+            ]
+        else:
+            _require_equal_others(sp_inputs, axis % rank)
         offset: Any = constant([0] * rank, dtypes.int64)
         indices: list[Tensor] = []
         for item in sp_inputs:
@@ -82,9 +114,84 @@ def sparse_to_indicator(sp_input: SparseTensor, vocab_size: int, name: str | Non
         return indexing.sparse_to_dense(arrays.concat([rows, ids], 1), shape, ones, False)
 
 
+def _require_equal_others(sp_inputs: Sequence[SparseTensor], axis: int) -> None:
+    """ValueError where static shapes differ in another dimension than ``axis``."""
+    first = sp_inputs[0].shape
+    for item in sp_inputs[1:]:
+        for place, (a, b) in enumerate(zip(first.dims or (), item.shape.dims or (), strict=False)):
+            if place != axis and not a.is_compatible_with(b):
+                raise ValueError(
+                    f"sparse_concat needs shapes that differ in dimension {axis} only, not {first} and {item.shape}; "
+                    "expand_nonconcat_dim=True takes the largest"
+                )
+
+
 def sparse_reduce_sum(
-    sp_input: SparseTensor, axis: Any = None, keepdims: bool = False, name: str | None = None
+    sp_input: SparseTensor,
+    axis: Any = None,
+    keepdims: bool | None = None,
+    reduction_axes: Any = None,
+    keep_dims: bool | None = None,
 ) -> Tensor:
     """The sum along some dimensions, dense."""
-    with name_scope(name, "SparseReduceSum", [sp_input.indices]):
-        return reductions.reduce_sum(sparse_tensor_to_dense(sp_input), axis, keepdims=keepdims)
+    return _reduced(reductions.reduce_sum, sp_input, axis, keepdims, reduction_axes, keep_dims)
+
+
+def sparse_reduce_max(
+    sp_input: SparseTensor,
+    axis: Any = None,
+    keepdims: bool | None = None,
+    reduction_axes: Any = None,
+    keep_dims: bool | None = None,
+) -> Tensor:
+    """The largest of the values that are there along some dimensions, dense; 0 where there is none."""
+    values = sp_input.values
+    there = sparse_tensor_to_dense(SparseTensor(sp_input.indices, arrays.ones_like(values), sp_input.dense_shape))
+    lowest = constant(values.dtype.base_dtype.min, values.dtype.base_dtype)
+    filled = sparse_tensor_to_dense(sp_input, lowest)
+    kept = (axis, keepdims, reduction_axes, keep_dims)
+    with name_scope(None, "SparseReduceMax", [sp_input.indices]):
+        found = _dense_reduced(reductions.reduce_max, filled, *kept)
+        some = math.greater(_dense_reduced(reductions.reduce_max, there, *kept), arrays.zeros_like(found))
+        return indexing.where(some, found, arrays.zeros_like(found))
+
+
+def sparse_reduce_sum_sparse(
+    sp_input: SparseTensor,
+    axis: Any = None,
+    keepdims: bool | None = None,
+    reduction_axes: Any = None,
+    keep_dims: bool | None = None,
+) -> SparseTensor:
+    """`sparse_reduce_sum` as a sparse tensor of the places where there was a value."""
+    return _kept_sparse(sparse_reduce_sum, sp_input, axis, keepdims, reduction_axes, keep_dims)
+
+
+def sparse_reduce_max_sparse(
+    sp_input: SparseTensor,
+    axis: Any = None,
+    keepdims: bool | None = None,
+    reduction_axes: Any = None,
+    keep_dims: bool | None = None,
+) -> SparseTensor:
+    """`sparse_reduce_max` as a sparse tensor of the places where there was a value."""
+    return _kept_sparse(sparse_reduce_max, sp_input, axis, keepdims, reduction_axes, keep_dims)
+
+
+def _kept_sparse(function: Callable[..., Tensor], sp_input: SparseTensor, *how: Any) -> SparseTensor:
+    dense = function(sp_input, *how)
+    ones = SparseTensor(sp_input.indices, arrays.ones_like(sp_input.indices[:, 0]), sp_input.dense_shape)
+    places = indexing.where(math.greater(sparse_reduce_sum(ones, *how), constant(0, dtypes.int64)))
+    return SparseTensor(places, indexing.gather_nd(dense, places), arrays.shape(dense, out_type=dtypes.int64))
+
+
+def _reduced(function: Callable[..., Tensor], sp_input: SparseTensor, *how: Any) -> Tensor:
+    with name_scope(None, "SparseReduceSum", [sp_input.indices]):
+        return _dense_reduced(function, sparse_tensor_to_dense(sp_input), *how)
+
+
+def _dense_reduced(
+    function: Callable[..., Tensor], dense: Tensor, axis: Any, keepdims: Any, old: Any, keep: Any
+) -> Any:
+    along = either(axis, old, "axis", "reduction_axes")
+    return function(dense, along, keepdims=bool(either(keepdims, keep, "keepdims", "keep_dims")))

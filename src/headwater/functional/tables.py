@@ -6,19 +6,55 @@ supervisors do so by themselves.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import Any, ClassVar, Final, NamedTuple
 
 from headwater import dtypes
 from headwater.dtypes import DType, as_dtype
 from headwater.functional import arrays, math
 from headwater.functional.apply import one
 from headwater.functional.indexing import where
+from headwater.functional.saveable import SaveableObject, SaveSpec
 from headwater.functional.sparse import SparseTensor
 from headwater.graph.collections import GraphKeys
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Operation, Tensor
 from headwater.io.files import as_path
+
+
+class HasherSpec(NamedTuple):
+    """How keys that a table does not have get their numbers.
+
+    Attributes:
+      hasher: ``fasthash`` or ``stronghash``.
+      key: of ``stronghash``, two integers.
+    """
+
+    hasher: str
+    key: Any
+
+
+FastHashSpec: Final = HasherSpec("fasthash", None)
+"""Farm hash, which is quick; those who choose the keys can make them collide."""
+
+
+class StrongHashSpec(HasherSpec):
+    """Sip hash with a secret key of two integers, so that collisions cannot be made.
+
+    Raises:
+      ValueError: the key is not two integers.
+      TypeError: it is not a list.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, key: Sequence[int]) -> StrongHashSpec:
+        if len(key) != 2:
+            raise ValueError(f"key must have size 2, got {len(key)}.")
+        if not isinstance(key[0], int) or not isinstance(key[1], int):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"Invalid key {key}. Must be unsigned integer values.")
+        return super().__new__(cls, "stronghash", key)
 
 
 class TextFileIndex:
@@ -193,12 +229,19 @@ class _ResourceTable(_Typed):
     """A table with a handle: a dictionary on a task."""
 
     def __init__(
-        self, op_type: str, key_dtype: DType, value_dtype: DType, default: Any, shared: Any, name: str
+        self,
+        op_type: str,
+        key_dtype: DType,
+        value_dtype: DType,
+        default: Any,
+        shared: Any,
+        name: str,
+        more: dict[str, Any] | None = None,
     ) -> None:
         super().__init__(key_dtype, value_dtype)
         graph = get_default_graph()
         with name_scope(name, None, []) as scope:
-            attrs = {"key_dtype": key_dtype, "value_dtype": value_dtype, "shared_name": shared or ""}
+            attrs = {"key_dtype": key_dtype, "value_dtype": value_dtype, "shared_name": shared or "", **(more or {})}
             self._handle = graph.create_op(op_type, [], attrs, scope).outputs[0]
             self._default = convert_to_tensor(default, value_dtype, name="Const")
         self._name = self._handle.op.name.rpartition("/")[2]
@@ -249,7 +292,7 @@ class StaticHashTable(_ResourceTable):
     """
 
     def __init__(
-        self, initializer: Any, default_value: Any, shared_name: str | None = None, name: str | None = None
+        self, initializer: Any, default_value: Any, name: str | None = None, *, shared_name: str | None = None
     ) -> None:
         super().__init__(
             "HashTableV2",
@@ -275,8 +318,9 @@ class MutableHashTable(_ResourceTable):
     """A table that steps change.
 
     Args:
-      key_dtype, value_dtype: element types; values are scalars.
-      default_value: for keys that are not there.
+      key_dtype, value_dtype: element types.
+      default_value: for keys that are not there; its shape is that of all values, a scalar or a vector.
+      checkpoint: whether savers of all variables save and restore it.
     """
 
     def __init__(
@@ -284,14 +328,25 @@ class MutableHashTable(_ResourceTable):
         key_dtype: Any,
         value_dtype: Any,
         default_value: Any,
-        shared_name: str | None = None,
         name: str = "MutableHashTable",
         checkpoint: bool = True,
+        *,
+        shared_name: str | None = None,
     ) -> None:
-        del checkpoint
+        default = convert_to_tensor(default_value, as_dtype(value_dtype))
+        of_tensors = default.shape.ndims != 0
         super().__init__(
-            "MutableHashTableV2", as_dtype(key_dtype), as_dtype(value_dtype), default_value, shared_name, name
+            "MutableHashTableOfTensorsV2" if of_tensors else "MutableHashTableV2",
+            as_dtype(key_dtype),
+            as_dtype(value_dtype),
+            default,
+            # A saver reads and writes the table in steps of their own.
+            shared_name or (get_default_graph().unique_name(name, mark_as_used=False) if checkpoint else None),
+            name,
+            {"value_shape": default.shape} if of_tensors else {},
         )
+        if checkpoint:
+            get_default_graph().add_to_collection(GraphKeys.SAVEABLE_OBJECTS, _SavedTable(self))
 
     def insert(self, keys: Any, values: Any, name: str | None = None) -> Operation:
         """An operation that adds or replaces entries."""
@@ -310,7 +365,25 @@ class MutableHashTable(_ResourceTable):
         keys, values = self._op(
             "LookupTableExportV2", [], name or f"{self._name}_lookup_table_export_values", attrs
         ).outputs
+        values.set_shape((None, *(self._default.dims or ())))
         return keys, values
+
+    def replace(self, keys: Any, values: Any, name: str | None = None) -> Operation:
+        """An operation that makes these the only entries."""
+        return self._op("LookupTableImportV2", [keys, values], name)
+
+
+class _SavedTable(SaveableObject):
+    """A table in a checkpoint: its keys and its values."""
+
+    def __init__(self, table: MutableHashTable) -> None:
+        keys, values = table.export()
+        specs = [SaveSpec(keys, "", f"{table.name}-keys"), SaveSpec(values, "", f"{table.name}-values")]
+        super().__init__(table, specs, table.name)
+
+    def restore(self, restored_tensors: Sequence[Tensor], restored_shapes: Sequence[Any] | None) -> Operation:
+        del restored_shapes  # entries have no shape to keep: a checkpoint may hold any number of them
+        return self.op.replace(*restored_tensors)
 
 
 class IdTableWithHashBuckets(_Typed):
@@ -319,17 +392,20 @@ class IdTableWithHashBuckets(_Typed):
     Args:
       table: gives -1 for those keys; None for fingerprints only.
       num_oov_buckets: how many numbers there are for them.
+      hasher_spec: how a key gets one of them.
     """
 
     def __init__(
         self,
         table: Any,
         num_oov_buckets: int,
-        hasher_spec: Any = None,
+        hasher_spec: HasherSpec = FastHashSpec,
         name: str | None = None,
         key_dtype: Any = None,
     ) -> None:
-        del hasher_spec
+        if not isinstance(hasher_spec, HasherSpec):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"hasher_spec must be of type HasherSpec, got {hasher_spec}")
+        self._hasher = hasher_spec
         if table is None and num_oov_buckets <= 0:
             raise ValueError("oov_buckets must be > 0 if no table is supplied.")
         super().__init__(as_dtype(key_dtype or (table.key_dtype if table else dtypes.string)), dtypes.int64)
@@ -362,7 +438,12 @@ class IdTableWithHashBuckets(_Typed):
             if self._buckets == 0:
                 return _like_keys(keys, self._table.lookup(values))
             text = values if values.dtype.base_dtype == dtypes.string else one("AsString", values)
-            ids = one("StringToHashBucketFast", text, num_buckets=self._buckets)
+            if self._hasher.hasher == "fasthash":
+                ids = one("StringToHashBucketFast", text, num_buckets=self._buckets)
+            elif self._hasher.hasher != "stronghash":
+                raise ValueError(f"Unknown hasher {self._hasher.hasher}")
+            else:
+                ids = one("StringToHashBucketStrong", text, num_buckets=self._buckets, key=tuple(self._hasher.key))
             if self._table is not None:
                 found = self._table.lookup(values)
                 ids = where(math.not_equal(found, -1), found, ids + self._table.size())
@@ -383,7 +464,7 @@ def index_table_from_tensor(
     mapping: Any = None,
     num_oov_buckets: int = 0,
     default_value: int = -1,
-    hasher_spec: Any = None,
+    hasher_spec: HasherSpec = FastHashSpec,
     dtype: Any = dtypes.string,
     name: str | None = None,
     vocabulary_list: Any = None,
@@ -398,7 +479,6 @@ def index_table_from_tensor(
     Raises:
       ValueError: no elements.
     """
-    del hasher_spec
     elements = vocabulary_list if mapping is None else mapping
     if elements is None:
         raise ValueError("vocabulary_list must be specified.")
@@ -413,7 +493,7 @@ def index_table_from_tensor(
         with name_scope(None, "hash_table", []):
             table = StaticHashTable(KeyValueTensorInitializer(keys, values, name="table_init"), default_value)
         if num_oov_buckets:
-            return IdTableWithHashBuckets(table, num_oov_buckets, key_dtype=keys.dtype)
+            return IdTableWithHashBuckets(table, num_oov_buckets, hasher_spec, key_dtype=keys.dtype)
         return table
 
 
@@ -422,7 +502,7 @@ def index_table_from_file(
     num_oov_buckets: int = 0,
     vocab_size: int | None = None,
     default_value: int = -1,
-    hasher_spec: Any = None,
+    hasher_spec: HasherSpec = FastHashSpec,
     key_dtype: Any = dtypes.string,
     name: str | None = None,
     key_column_index: int = TextFileIndex.WHOLE_LINE,
@@ -434,7 +514,6 @@ def index_table_from_file(
     Raises:
       ValueError: no file, or a bad number.
     """
-    del hasher_spec
     if vocabulary_file is None or (isinstance(vocabulary_file, str) and not vocabulary_file):
         raise ValueError("vocabulary_file must be specified and must not be empty.")
     if num_oov_buckets < 0:
@@ -455,7 +534,7 @@ def index_table_from_file(
             dtypes.int64 if key_dtype.is_integer else key_dtype,
         )
         table = StaticHashTable(entries, default_value)
-        return IdTableWithHashBuckets(table, num_oov_buckets) if num_oov_buckets else table
+        return IdTableWithHashBuckets(table, num_oov_buckets, hasher_spec) if num_oov_buckets else table
 
 
 def index_to_string_table_from_tensor(

@@ -21,6 +21,26 @@ def constant_value(tensor: Tensor) -> np.ndarray[Any, Any] | None:
     return _constant(tensor, 0)
 
 
+def get_static_value(tensor: Any, partial: bool = False) -> Any:
+    """The value of ``tensor`` if the graph determines it and it is small, else None.
+
+    Args:
+      partial: for a vector of which some elements are known, give an array of these, with None for the others.
+    """
+    if not isinstance(tensor, Tensor):
+        raise AttributeError(f"get_static_value needs a tensor, not {tensor!r}")
+    value = constant_value(tensor)
+    if value is not None or not partial or tensor.op.type != "Pack" or tensor.op.attrs.get("axis", 0) != 0:
+        return value
+    parts = [constant_value(item) for item in tensor.op.inputs]
+    if all(part is None for part in parts):
+        return None
+    found: np.ndarray[Any, Any] = np.empty(len(parts), object)
+    for index, part in enumerate(parts):
+        found[index] = None if part is None else part[()]
+    return found
+
+
 def _constant(tensor: Tensor, depth: int) -> np.ndarray[Any, Any] | None:
     op = tensor.op
     if op.type == "Const":

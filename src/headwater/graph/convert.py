@@ -140,7 +140,12 @@ def _shaped(array: np.ndarray[Any, Any], shape: tuple[int, ...], verify: bool) -
 
 
 def convert_to_tensor(
-    value: Any, dtype: Any = None, name: str | None = None, preferred_dtype: Any = None, as_ref: bool = False
+    value: Any,
+    dtype: Any = None,
+    name: str | None = None,
+    preferred_dtype: Any = None,
+    dtype_hint: Any = None,
+    as_ref: bool = False,
 ) -> Tensor:
     """``value`` as a tensor of the default graph.
 
@@ -148,13 +153,18 @@ def convert_to_tensor(
       value: a tensor, variable, number, text, array, or nested sequence of these.
       dtype: required element type.
       name: for operations this has to make.
-      preferred_dtype: element type to use if ``value`` allows it and ``dtype`` is None.
+      preferred_dtype, dtype_hint: element type to use if ``value`` allows it and ``dtype`` is None: the older and the
+        newer name.
       as_ref: give a variable's reference rather than its value.
 
     Raises:
       TypeError: there is no conversion.
-      ValueError: a tensor of another element type than ``dtype``.
+      ValueError: a tensor of another element type than ``dtype``, or both names of the preferred one.
     """
+    if dtype_hint is not None:
+        if preferred_dtype is not None:
+            raise ValueError("Cannot specify both 'dtype_hint' and 'preferred_dtype'")
+        preferred_dtype = dtype_hint
     wanted = None if dtype is None else as_dtype(dtype).base_dtype
     if isinstance(value, Tensor):
         if wanted is not None and not wanted.is_compatible_with(value.dtype):

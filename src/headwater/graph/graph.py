@@ -239,16 +239,17 @@ class Graph:
         return self._names.current
 
     @contextmanager
-    def device(self, device: Any) -> Generator[None]:
+    def device(self, device_name_or_function: Any) -> Generator[None]:
         """Asks for a device for the operations made within the block.
 
         Args:
-          device: a name in full or in part (inner scopes complete and override outer ones), a `DeviceSpec`, a
-            function from an operation to a name, or None to leave all outer device scopes.
+          device_name_or_function: a name in full or in part (inner scopes complete and override outer ones), a
+            `DeviceSpec`, a function from an operation to a name, or None to leave all outer device scopes.
 
         Raises:
           ValueError: a name that is not well-formed.
         """
+        device = device_name_or_function
         entry: str | DeviceFunction | None = device
         if device is not None and not callable(device):
             entry = canonical_device_name(device.to_string() if hasattr(device, "to_string") else str(device))
@@ -383,8 +384,8 @@ class Graph:
     def is_feedable(self, tensor: Tensor) -> bool:
         return tensor not in self._unfeedable
 
-    def is_fetchable(self, element: Any) -> bool:
-        return (element.op if isinstance(element, Tensor) else element) not in self._unfetchable
+    def is_fetchable(self, tensor_or_op: Any) -> bool:
+        return (tensor_or_op.op if isinstance(tensor_or_op, Tensor) else tensor_or_op) not in self._unfetchable
 
     @property
     def graph_def_versions(self) -> Any:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from headwater.io.attr_value import write_attr
-from headwater.tensorboard_protos import graph_pb2, node_def_pb2
+from headwater.registry import lookup
+from headwater.tensorboard_protos import attr_value_pb2, graph_pb2, node_def_pb2
 
 if TYPE_CHECKING:
     from headwater.graph.graph import Graph
@@ -23,6 +25,23 @@ def graph_def(graph: Graph, from_version: int | None = None, add_shapes: bool = 
         if from_version is None or op.number >= from_version:
             _write_node(proto.node.add(), op, add_shapes)
     return proto
+
+
+def strip_defaults(proto: Any) -> None:
+    """Takes from the nodes of a ``GraphDef`` the attributes that have their default."""
+    for node in proto.node:
+        try:
+            parameters = inspect.signature(lookup(node.op).lower).parameters
+        except KeyError:
+            continue
+        for name in [name for name in node.attr if name in parameters]:
+            default = parameters[name].default
+            if default is inspect.Parameter.empty or default is None:
+                continue
+            written = attr_value_pb2.AttrValue()
+            write_attr(written, default)
+            if written == node.attr[name]:
+                del node.attr[name]
 
 
 def subgraph_def(ops: Iterable[Operation]) -> Any:

@@ -180,21 +180,21 @@ def truncate(path: Path, length: int) -> None:
             os.truncate(name, length)
 
 
-def copy(source: Path, target: Path, overwrite: bool = False) -> None:
-    """Copies one file; AlreadyExistsError when ``target`` exists, unless ``overwrite``."""
-    with translated(target) as to:
+def copy(src: Path, dst: Path, overwrite: bool = False) -> None:
+    """Copies one file; AlreadyExistsError when ``dst`` exists, unless ``overwrite``."""
+    with translated(dst) as to:
         if not overwrite and exists(to):
             raise AlreadyExistsError(None, None, f"{to}: file already exists")
-        with open_file(source, "rb") as reading, open_file(to, "wb") as writing:
+        with open_file(src, "rb") as reading, open_file(to, "wb") as writing:
             shutil.copyfileobj(reading, writing, BUFFER_BYTES)
 
 
-def rename(source: Path, target: Path, overwrite: bool = False) -> None:
-    """Renames a file or folder; AlreadyExistsError when ``target`` exists, unless ``overwrite``."""
-    to = as_path(target)
+def rename(src: Path, dst: Path, overwrite: bool = False) -> None:
+    """Renames a file or folder; AlreadyExistsError when ``dst`` exists, unless ``overwrite``."""
+    to = as_path(dst)
     if not overwrite and exists(to):
         raise AlreadyExistsError(None, None, f"{to}: file already exists")
-    with translated(source) as name:
+    with translated(src) as name:
         if remote.is_url(name) != remote.is_url(to):
             copy(name, to, overwrite)
             remove(name)

@@ -28,12 +28,34 @@ _FIELDS: Final[dict[DType, str]] = {
 }
 
 
-def make_tensor_proto(values: Any, dtype: Any = None, shape: Any = None) -> Any:
-    """``values`` as a ``TensorProto``; element type and shape are the array's own when not given."""
+def make_tensor_proto(
+    values: Any, dtype: Any = None, shape: Any = None, verify_shape: bool = False, allow_broadcast: bool = False
+) -> Any:
+    """``values`` as a ``TensorProto``; element type and shape are the array's own when not given.
+
+    Args:
+      shape: the proto's shape; where it has more elements than ``values``, the last of these fills up the rest.
+      verify_shape: refuse values of another shape.
+      allow_broadcast: fill up the rest only where there is one value.
+
+    Raises:
+      ValueError: more values than the shape has elements, or both of ``verify_shape`` and ``allow_broadcast``.
+      TypeError: ``verify_shape`` or ``allow_broadcast`` refuse the values' shape.
+    """
+    if allow_broadcast and verify_shape:
+        raise ValueError("allow_broadcast and verify_shape are not both allowed.")
     array = np.asarray(values) if dtype is None else np.asarray(values, as_dtype(dtype).numpy_dtype)
     found = from_numpy(array.dtype)
     if shape is not None:
-        array = array.reshape(tuple(shape))
+        dims = tuple(int(size) for size in shape)
+        count = math.prod(dims)
+        refused = array.size not in (1, count) if allow_broadcast else verify_shape and array.shape != dims
+        if refused:
+            raise TypeError(f"Expected Tensor's shape: {dims}, got {array.shape}.")
+        if array.size > count:
+            raise ValueError(f"Too many elements provided. Needed at most {count}, but received {array.size}")
+        missing = count - array.size if array.size else 0
+        array = np.concatenate([array.ravel(), np.repeat(array.ravel()[-1:], missing)]).reshape(dims)
     proto = tensor_pb2.TensorProto(dtype=found.as_datatype_enum, tensor_shape=TensorShape(array.shape).as_proto())
     if found == dtypes.string:
         proto.string_val.extend(to_string_array(array).ravel().tolist())
@@ -42,13 +64,14 @@ def make_tensor_proto(values: Any, dtype: Any = None, shape: Any = None) -> Any:
     return proto
 
 
-def make_ndarray(proto: Any) -> np.ndarray[Any, Any]:
-    """The array that ``proto`` holds; strings come as objects of type ``bytes``.
+def make_ndarray(tensor: Any) -> np.ndarray[Any, Any]:
+    """The array that the ``TensorProto`` holds; strings come as objects of type ``bytes``.
 
     Raises:
       ValueError: content and shape do not agree.
       TypeError: an element type that arrays do not have.
     """
+    proto = tensor
     dtype = as_dtype(int(proto.dtype))
     dims = [int(dim.size) for dim in proto.tensor_shape.dim]
     if any(size < 0 for size in dims):

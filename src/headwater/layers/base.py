@@ -398,20 +398,23 @@ def _collect(key: str, value: Any) -> None:
         held.append(value)
 
 
-def functional(cls: type[L], doc: str, *, call: Sequence[str] = (), before: str = "name") -> Callable[..., Any]:
+def functional(
+    cls: type[L], doc: str, *, call: Sequence[str] = (), before: str = "name", last: Sequence[str] = ()
+) -> Callable[..., Any]:
     """The function that makes a layer of class ``cls`` and calls it once.
 
     Args:
       doc: its docstring.
       call: names of arguments of the call; they come before the argument ``before`` of the class.
+      last: names of arguments of the class that come after all others.
     """
     own = [p for p in inspect.signature(cls).parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
     calls = [p for p in inspect.signature(cls.call).parameters.values() if p.name in call]
     place = next(index for index, p in enumerate(own) if p.name == before)
-    ordered = [*own[:place], *calls, *own[place:]]
+    ordered = [p for p in (*own[:place], *calls, *own[place:]) if p.name not in last]
     first = inspect.Parameter("inputs", inspect.Parameter.POSITIONAL_OR_KEYWORD)
     reuse = inspect.Parameter("reuse", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None)
-    signature = inspect.Signature([first, *ordered, reuse])
+    signature = inspect.Signature([first, *ordered, reuse, *(p for p in own if p.name in last)])
 
     def function(*args: Any, **kwargs: Any) -> Any:
         given = signature.bind(*args, **kwargs).arguments

@@ -195,4 +195,5 @@ batch_normalization = functional(
     "One call of a `BatchNormalization` layer; ``training`` may be a tensor.",
     call=["training"],
     before="trainable",
+    last=["renorm", "renorm_clipping", "renorm_momentum", "fused", "virtual_batch_size", "adjustment"],
 )

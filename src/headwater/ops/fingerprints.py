@@ -130,3 +130,48 @@ def keyed(text: bytes, key: tuple[int, int]) -> int:
     """A number below 2⁶⁴ that cannot be aimed at without ``key``."""
     secret = struct.pack("<2Q", *(part & _MASK for part in key))
     return int.from_bytes(hashlib.blake2b(text, digest_size=8, key=secret).digest(), "little")
+
+
+def sip_hash(text: bytes, first: int, second: int) -> int:
+    """SipHash-2-4 of ``text`` with a key of two 64-bit words (Aumasson and Bernstein, 2012)."""
+    a, b = first ^ 0x736F6D6570736575, second ^ 0x646F72616E646F6D
+    c, d = first ^ 0x6C7967656E657261, second ^ 0x7465646279746573
+
+    def rounds(count: int) -> None:
+        nonlocal a, b, c, d
+        for _ in range(count):
+            a, c = (a + b) & _MASK, (c + d) & _MASK
+            b, d = _left(b, 13) ^ a, _left(d, 16) ^ c
+            a = _left(a, 32)
+            c, a = (c + b) & _MASK, (a + d) & _MASK
+            b, d = _left(b, 17) ^ c, _left(d, 21) ^ a
+            c = _left(c, 32)
+
+    whole = len(text) // 8 * 8
+    last = text[whole:].ljust(7, b"\0") + bytes([len(text) & 0xFF])
+    for (word,) in struct.iter_unpack("<Q", text[:whole] + last):
+        d ^= word
+        rounds(2)
+        a ^= word
+    c ^= 0xFF
+    rounds(4)
+    return a ^ b ^ c ^ d
+
+
+def _left(value: int, by: int) -> int:
+    return (value << by | value >> (64 - by)) & _MASK
+
+
+def old_hash(text: bytes) -> int:
+    """TensorFlow's first hash of text, MurmurHash64A with a seed of its own; `tf.string_to_hash_bucket` uses it."""
+    factor, size = _CAT, len(text)
+    found = 0xDECAFCAFFE ^ size * factor & _MASK
+    whole = size // 8 * 8
+    for (word,) in struct.iter_unpack("<Q", text[:whole]):
+        word = word * factor & _MASK
+        word = (word ^ word >> 47) * factor & _MASK
+        found = (found ^ word) * factor & _MASK
+    if size > whole:
+        found = (found ^ int.from_bytes(text[whole:], "little")) * factor & _MASK
+    found = (found ^ found >> 47) * factor & _MASK
+    return found ^ found >> 47

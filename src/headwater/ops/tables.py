@@ -11,10 +11,11 @@ from headwater.dtypes import DType, int64, resource, string
 from headwater.errors import InvalidArgumentError
 from headwater.io import files
 from headwater.ops.define import fixed, host, no_outputs
-from headwater.ops.fingerprints import fingerprint64
+from headwater.ops.fingerprints import fingerprint64, sip_hash
 from headwater.ops.queues import as_handle
 from headwater.registry import Inference, Spec
 from headwater.resources.lookup_tables import Table, as_column
+from headwater.shapes import as_shape
 
 WHOLE_LINE, LINE_NUMBER = -2, -1
 """Columns of a text file that are none: the line itself, and its number from 0."""
@@ -54,6 +55,27 @@ def mutable_hash_table(
 
     def make() -> Table:
         return Table(context.op_name, key_dtype, value_dtype, fixed=False)
+
+    return as_handle(context.resource(container, shared_name, Table, make))
+
+
+@host("MutableHashTableOfTensorsV2", infer=fixed(resource, ()))
+def mutable_hash_table_of_tensors(
+    context: Any,
+    *,
+    key_dtype: DType,
+    value_dtype: DType,
+    container: str = "",
+    shared_name: str = "",
+    use_node_name_sharing: bool = False,
+    value_shape: Any = (),
+) -> Any:
+    """A table that steps change, whose values are tensors of one shape."""
+    del use_node_name_sharing
+    shape = [size or 0 for size in as_shape(value_shape).as_list()]
+
+    def make() -> Table:
+        return Table(context.op_name, key_dtype, value_dtype, fixed=False, shape=shape)
 
     return as_handle(context.resource(container, shared_name, Table, make))
 
@@ -134,7 +156,9 @@ def _cell(path: str, number: int, line: bytes, index: int, dtype: DType, delimit
 
 
 def _like_default(inference: Inference) -> Sequence[Spec]:
-    return [Spec(inference.inputs[2].dtype.base_dtype, inference.inputs[1].dims)]
+    keys, default = inference.inputs[1].dims, inference.inputs[2]
+    known = keys is not None and default.dims is not None
+    return [Spec(default.dtype.base_dtype, (*(keys or ()), *(default.dims or ())) if known else None)]
 
 
 @host("LookupTableFindV2", infer=_like_default)
@@ -149,6 +173,13 @@ def insert(context: Any, handle: Any, keys: Any, values: Any) -> None:
     """Adds or replaces entries."""
     del context
     handle.item().insert(keys, values)
+
+
+@host("LookupTableImportV2", infer=no_outputs)
+def replace(context: Any, handle: Any, keys: Any, values: Any) -> None:
+    """Makes these the only entries."""
+    del context
+    handle.item().replace(keys, values)
 
 
 @host("LookupTableRemoveV2", infer=no_outputs)
@@ -166,7 +197,7 @@ def size(context: Any, handle: Any) -> Any:
 
 
 def _exported(inference: Inference) -> Sequence[Spec]:
-    return [Spec(inference.attrs["Tkeys"], (None,)), Spec(inference.attrs["Tvalues"], (None,))]
+    return [Spec(inference.attrs["Tkeys"], (None,)), Spec(inference.attrs["Tvalues"], None)]
 
 
 @host("LookupTableExportV2", infer=_exported)
@@ -178,6 +209,14 @@ def export(context: Any, handle: Any, *, Tkeys: DType, Tvalues: DType) -> Any:
 
 def _buckets(inference: Inference) -> Sequence[Spec]:
     return [Spec(int64, inference.inputs[0].dims)]
+
+
+@host("StringToHashBucketStrong", inputs="input:string", infer=_buckets)
+def to_hash_bucket_strong(context: Any, input: Any, *, num_buckets: int, key: Sequence[int]) -> Any:
+    """For each text a number below ``num_buckets``, by Sip hash with a secret key."""
+    del context
+    flat = [sip_hash(text, *key) % num_buckets for text in input.ravel()]
+    return np.array(flat, np.int64).reshape(input.shape)
 
 
 @host("StringToHashBucketFast", inputs="input:string", infer=_buckets)

@@ -22,10 +22,12 @@ class Table:
       key: element type of the keys.
       value: element type of the values.
       fixed: filled once, by an initialiser, and never changed.
+      shape: of each value.
     """
 
-    def __init__(self, name: str, key: DType, value: DType, *, fixed: bool) -> None:
+    def __init__(self, name: str, key: DType, value: DType, *, fixed: bool, shape: Sequence[int] = ()) -> None:
         self._name = name
+        self._shape = tuple(shape)
         self._key, self._value = key, value
         self._fixed = fixed
         self._lock = threading.Lock()
@@ -62,18 +64,34 @@ class Table:
         """For each key its value, or ``default``."""
         with self._lock:
             entries = self._ready()
-            missing = np.asarray(default).item()
-            result: Array = np.empty(keys.size, self._value.numpy_dtype)
+            missing = np.asarray(default).tolist()
+            result: Array = np.empty((keys.size, *self._shape), self._value.numpy_dtype)
             for index, key in enumerate(items(keys)):
                 result[index] = entries.get(key, missing)
-        return result.reshape(keys.shape)
+        return result.reshape(keys.shape + self._shape)
 
     def insert(self, keys: Any, values: Any) -> None:
         """Adds or replaces entries."""
         if self._fixed:
             raise InvalidArgumentError(None, None, f"Table {self._name!r} cannot be changed")
+        entries = self._pairs(keys, values)
         with self._lock:
-            self._ready().update(zip(items(keys), items(values), strict=True))
+            self._ready().update(entries)
+
+    def replace(self, keys: Any, values: Any) -> None:
+        """Makes these the only entries."""
+        entries = self._pairs(keys, values)
+        with self._lock:
+            self._entries = entries
+
+    def _pairs(self, keys: Any, values: Any) -> dict[Any, Any]:
+        wanted = np.shape(keys) + self._shape
+        if np.shape(values) != wanted:
+            raise InvalidArgumentError(
+                None, None, f"Expected shape {wanted} for the values of table {self._name!r}, got {np.shape(values)}"
+            )
+        flat = np.asarray(values).reshape(np.size(keys), *self._shape).tolist()
+        return dict(zip(items(keys), flat, strict=True))
 
     def remove(self, keys: Any) -> None:
         """Takes entries out, where they are there."""
@@ -86,7 +104,10 @@ class Table:
         """All keys and all values, in the same order."""
         with self._lock:
             entries = dict(self._ready())
-        return as_column(list(entries), self._key), as_column(list(entries.values()), self._value)
+        values = np.empty((len(entries), *self._shape), self._value.numpy_dtype)
+        for index, value in enumerate(entries.values()):
+            values[index] = value
+        return as_column(list(entries), self._key), values
 
     def size(self) -> int:
         with self._lock:

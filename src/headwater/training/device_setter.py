@@ -70,12 +70,12 @@ class RandomStrategy:
     """A random task, from a seed that all workers share.
 
     Args:
-      num_tasks: number of ``ps`` tasks.
+      num_ps_tasks: number of ``ps`` tasks.
       seed: of the sequence.
     """
 
-    def __init__(self, num_tasks: int, seed: int = 0) -> None:
-        self._num_tasks = num_tasks
+    def __init__(self, num_ps_tasks: int, seed: int = 0) -> None:
+        self._num_tasks = num_ps_tasks
         self._random = random.Random(seed)
 
     def __call__(self, op: Operation) -> int:

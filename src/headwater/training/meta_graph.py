@@ -12,6 +12,7 @@ from google.protobuf.message import DecodeError, Message
 from headwater.graph.collections import GraphKeys
 from headwater.graph.context import get_default_graph
 from headwater.graph.graph import Graph
+from headwater.graph.graph_def import strip_defaults
 from headwater.graph.importer import import_graph_def
 from headwater.graph.operation import Operation, Tensor
 from headwater.io import files
@@ -66,6 +67,7 @@ def make_meta_graph(
     meta_info_def: Any = None,
     export_scope: str | None = None,
     clear_devices: bool = False,
+    strip_default_attrs: bool = False,
 ) -> Any:
     """``graph`` as a ``MetaGraphDef``; see `export_meta_graph`."""
     proto = meta_graph_pb2.MetaGraphDef()
@@ -78,6 +80,9 @@ def make_meta_graph(
     if clear_devices:
         for node in proto.graph_def.node:
             node.device = ""
+    if strip_default_attrs:
+        strip_defaults(proto.graph_def)
+    proto.meta_info_def.stripped_default_attrs = strip_default_attrs
     if saver is not None:
         saver_def = saver.to_proto(export_scope)
     if saver_def is not None:
@@ -160,12 +165,17 @@ def export_meta_graph(
       graph: the graph; the default one when None.
       export_scope: only what is in this name scope, with the scope taken off the names.
       clear_devices: leave out the devices.
-      clear_extraneous_savers, strip_default_attrs, save_debug_info: accepted.
+      strip_default_attrs: leave out attributes of operations that have their default, so that older programs read it.
+      clear_extraneous_savers, save_debug_info: not supported.
 
     Raises:
-      TypeError: ``graph`` is of another type.
+      TypeError: ``graph`` is of another type, or an argument that there is not.
+      ValueError: ``clear_extraneous_savers`` or ``save_debug_info``.
     """
-    del clear_extraneous_savers, strip_default_attrs, save_debug_info, kwargs
+    if kwargs:
+        raise TypeError(f"export_meta_graph() got unexpected arguments {', '.join(kwargs)}")
+    if clear_extraneous_savers or save_debug_info:
+        raise ValueError("clear_extraneous_savers and save_debug_info are not supported; leave them out")
     graph = graph or get_default_graph()
     if not isinstance(graph, Graph):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise TypeError(f"graph must be of type Graph not {type(graph)}")
@@ -177,6 +187,7 @@ def export_meta_graph(
         meta_info_def=meta_info_def,
         export_scope=export_scope,
         clear_devices=clear_devices,
+        strip_default_attrs=strip_default_attrs,
     )
     if filename:
         with files.atomic_write(filename) as file:

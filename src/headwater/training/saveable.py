@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from headwater.dtypes import DType
+from headwater.functional.saveable import SaveableObject, SaveSpec
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor, make_const
 from headwater.graph.operation import Operation, Tensor
@@ -14,65 +14,6 @@ from headwater.variables.partitioned import PartitionedVariable
 from headwater.variables.variables import Variable
 
 import numpy as np  # isort: skip
-
-
-class SaveSpec:
-    """One tensor of a checkpoint.
-
-    Args:
-      tensor: the tensor, or a function that makes it.
-      slice_spec: which part of a larger tensor it is, e.g. ``"7 2 3,2:0,2"``; empty for a whole one.
-      name: its name in the checkpoint.
-      dtype: its element type; of the tensor when None.
-      device: where it is; the tensor's device when None.
-    """
-
-    def __init__(
-        self,
-        tensor: Tensor | Callable[[], Tensor],
-        slice_spec: str,
-        name: str,
-        dtype: DType | None = None,
-        device: str | None = None,
-    ) -> None:
-        self._tensor = tensor
-        self.slice_spec = slice_spec
-        self.name = name
-        self.dtype: DType = self.tensor.dtype if dtype is None else dtype
-        self.device: str = self.tensor.device if device is None else device
-
-    @property
-    def tensor(self) -> Tensor:
-        return self._tensor if isinstance(self._tensor, Tensor) else self._tensor()
-
-
-class SaveableObject:
-    """Something that is saved as one or more tensors. Subclasses say how it is restored.
-
-    Attributes:
-      op: the object.
-      specs: its tensors.
-      name: its name.
-    """
-
-    def __init__(self, op: Any, specs: Sequence[SaveSpec], name: str) -> None:
-        self.op = op
-        self.specs: list[SaveSpec] = list(specs)
-        self.name = name
-
-    @property
-    def device(self) -> str:
-        """Where the first tensor is."""
-        return self.specs[0].device
-
-    def restore(self, restored_tensors: Sequence[Tensor], restored_shapes: Sequence[Any] | None) -> Operation:
-        """The operation that puts restored tensors in place.
-
-        Args:
-          restored_tensors: one for each of ``specs``.
-          restored_shapes: shapes to give to them first, or None.
-        """
-        raise NotImplementedError(f"{type(self).__name__} does not say how it is restored")
 
 
 class VariableSaveable(SaveableObject):

@@ -6,9 +6,11 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from headwater import dtypes
 from headwater.dtypes import as_dtype
 from headwater.functional.control_flow import group, no_op
 from headwater.graph.collections import GraphKeys
+from headwater.graph.constants import constant_value
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor
 from headwater.graph.operation import Tensor
@@ -156,6 +158,7 @@ class SavedModelBuilder:
           assets_collection, assets_list: tensors with paths of files to take along.
           main_op, legacy_init_op: run after loading.
           clear_devices: leave devices out.
+          strip_default_attrs: leave out attributes of operations that have their default.
           saver: writes the values.
 
         Raises:
@@ -163,14 +166,13 @@ class SavedModelBuilder:
         """
         if self._graphs:
             raise AssertionError("Graph state including variables and assets has already been saved.")
-        del strip_default_attrs
-        self._copy_assets(sess, assets_collection or assets_list)
+        self._copy_assets(assets_collection or assets_list)
         saver = saver or Saver(sharded=True, allow_empty=True)
         saver.build()
         path = os.path.join(self._folder, *VARIABLES)
         files.makedirs(os.path.dirname(path))
         saver.save(sess, path, write_meta_graph=False, write_state=False)
-        self._add(tags, signature_def_map, main_op or legacy_init_op, clear_devices, saver)
+        self._add(tags, signature_def_map, main_op or legacy_init_op, clear_devices, strip_default_attrs, saver)
 
     def add_meta_graph(
         self,
@@ -189,21 +191,25 @@ class SavedModelBuilder:
         Raises:
           AssertionError: there are no values yet.
         """
-        del assets_collection, assets_list, strip_default_attrs
         if not self._graphs:
             raise AssertionError("Graph state including variables and assets has not been saved yet.")
+        self._copy_assets(assets_collection or assets_list)
         saver = saver or Saver(sharded=True, allow_empty=True)
         saver.build()
-        self._add(tags, signature_def_map, main_op or legacy_init_op, clear_devices, saver)
+        self._add(tags, signature_def_map, main_op or legacy_init_op, clear_devices, strip_default_attrs, saver)
 
-    def _add(self, tags: Sequence[str], signatures: Any, init: Any, clear_devices: bool, saver: Any) -> None:
+    def _add(
+        self, tags: Sequence[str], signatures: Any, init: Any, clear_devices: bool, strips: bool, saver: Any
+    ) -> None:
         graph = get_default_graph()
         if init is not None:
             graph.get_collection_ref(_MAIN_OP).clear()
             graph.add_to_collection(_MAIN_OP, init)
         info = meta_graph_pb2.MetaGraphDef.MetaInfoDef()
         info.tags.extend(tags)
-        proto = make_meta_graph(graph, saver=saver, meta_info_def=info, clear_devices=clear_devices)
+        proto = make_meta_graph(
+            graph, saver=saver, meta_info_def=info, clear_devices=clear_devices, strip_default_attrs=strips
+        )
         if init is not None:
             proto.collection_def[_MAIN_OP].Clear()
             proto.collection_def[_MAIN_OP].node_list.value.append(init.name)
@@ -212,9 +218,12 @@ class SavedModelBuilder:
             proto.signature_def[key].CopyFrom(signature)
         self._graphs.append(proto)
 
-    def _copy_assets(self, sess: Any, tensors: Any) -> None:
+    def _copy_assets(self, tensors: Any) -> None:
         for tensor in tensors or ():
-            source = os.fsdecode(sess.run(tensor))
+            value = constant_value(tensor)
+            if value is None or tensor.dtype != dtypes.string:
+                raise ValueError(f"Invalid asset filepath tensor {tensor!r}: it must be a constant text")
+            source = os.fsdecode(value.item())
             folder = os.path.join(self._folder, ASSETS)
             files.makedirs(folder)
             files.copy(source, os.path.join(folder, os.path.basename(source)), overwrite=True)

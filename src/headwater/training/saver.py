@@ -53,12 +53,13 @@ class Saver:
       builder: accepted for compatibility.
       defer_build: add the operations when `build` is called, for variables made until then.
       allow_empty: no variables are no error.
-      write_version: accepted; checkpoints are always in format V2.
+      write_version: `V2`; there is no other.
       pad_step_number: write the step with eight digits.
       save_relative_paths: name checkpoints in the state file relative to it, so that the folder can move.
       filename: path of checkpoints where `save` is run as an operation.
 
     Raises:
+      ValueError: ``builder``, or ``write_version`` `V1`.
       TypeError: ``var_list`` is of another type, or has what is no variable.
       ValueError: there are no variables, or two of one name.
     """
@@ -84,7 +85,15 @@ class Saver:
         save_relative_paths: bool = False,
         filename: str | None = None,
     ) -> None:
-        del builder, write_version
+        if builder is not None:
+            raise ValueError("builder is not supported: give var_list, or saver_def of operations that are there")
+        if write_version not in (self.V1, self.V2):
+            raise ValueError(f"write_version must be SaverDef.V1 or SaverDef.V2, not {write_version!r}")
+        if write_version == self.V1:
+            raise ValueError(
+                "write_version=V1 is not supported: checkpoints are written in format V2, which TensorFlow reads since "
+                "0.12; leave write_version out"
+            )
         if defer_build and var_list is not None:
             raise ValueError(
                 "If `var_list` is provided then build cannot be deferred. Either set defer_build=False or "
@@ -216,7 +225,8 @@ class Saver:
           meta_graph_suffix: end of the name of the graph's file.
           write_meta_graph: write the graph beside the checkpoint.
           write_state: note it in the state file, and delete old ones.
-          strip_default_attrs, save_debug_info: accepted.
+          strip_default_attrs: leave out attributes of operations that have their default.
+          save_debug_info: not supported.
 
         Returns:
           The checkpoint's path, for `restore`; None for a saver of nothing.
@@ -226,7 +236,8 @@ class Saver:
           TypeError: ``sess`` is no session.
           ValueError: the folder does not exist, or the names collide.
         """
-        del strip_default_attrs, save_debug_info
+        if save_debug_info:
+            raise ValueError("save_debug_info is not supported; leave it out")
         if self.saver_def is None and not self._is_empty:
             raise RuntimeError("`build()` should be called before save if defer_build==True")
         latest_filename = latest_filename or "checkpoint"
@@ -247,7 +258,7 @@ class Saver:
                 if write_state:
                     self._record(written, folder, latest_filename, meta_graph_suffix)
             if write_meta_graph:
-                self._write_meta_graph(sess, meta_graph_filename(checkpoint, meta_graph_suffix))
+                self._write_meta_graph(sess, meta_graph_filename(checkpoint, meta_graph_suffix), strip_default_attrs)
             return written
 
     def _with_step(self, sess: Any, save_path: str, global_step: Any) -> str:
@@ -266,11 +277,11 @@ class Saver:
             raise ValueError(f"Parent directory of {checkpoint} doesn't exist, can't save.") from error
         return path.decode()
 
-    def _write_meta_graph(self, sess: Any, path: str) -> None:
-        key = sess.graph, sess.graph.version
+    def _write_meta_graph(self, sess: Any, path: str, strips: bool) -> None:
+        key = sess.graph, sess.graph.version, strips
         if self._meta_graph_cache is None or self._meta_graph_cache[0] != key:
             with sess.graph.as_default():
-                proto = meta_graph.make_meta_graph(sess.graph, saver_def=self.saver_def)
+                proto = meta_graph.make_meta_graph(sess.graph, saver_def=self.saver_def, strip_default_attrs=strips)
             self._meta_graph_cache = key, proto.SerializeToString()
         with files.atomic_write(path) as file:
             file.write(self._meta_graph_cache[1])

@@ -53,9 +53,7 @@ class SessionRunArgs(_RunArgs):
 
     __slots__ = ()
 
-    def __new__(
-        cls, fetches: Any = None, feed_dict: Mapping[Any, Any] | None = None, options: Any = None
-    ) -> SessionRunArgs:
+    def __new__(cls, fetches: Any, feed_dict: Mapping[Any, Any] | None = None, options: Any = None) -> SessionRunArgs:
         return super().__new__(cls, fetches, feed_dict, options)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from headwater.functional.arrays import placeholder
 from headwater.functional.control_flow import group
+from headwater.functional.indexing import slice
 from headwater.graph.collections import GraphKeys
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import constant
@@ -16,6 +17,7 @@ from headwater.io.files import Path, as_path
 from headwater.training.checkpoint_reader import CheckpointReader, load_checkpoint
 from headwater.training.checkpoint_state import latest_checkpoint
 from headwater.training.saver import Saver
+from headwater.training.vocabularies import VocabInfo, remapped
 from headwater.variables.partitioned import PartitionedVariable
 from headwater.variables.scope_settings import VariableScope
 from headwater.variables.state import assign
@@ -169,13 +171,17 @@ def assign_from_checkpoint_fn(
 
 
 def warm_start(
-    ckpt_to_initialize_from: Path, vars_to_warm_start: Any = ".*", var_name_to_prev_var_name: Any = None
+    ckpt_to_initialize_from: Path,
+    vars_to_warm_start: Any = ".*",
+    var_name_to_vocab_info: Mapping[str, VocabInfo] | None = None,
+    var_name_to_prev_var_name: Any = None,
 ) -> None:
     """`init_from_checkpoint` for the variables that match a pattern.
 
     Args:
       vars_to_warm_start: a regular expression for names of trainable variables, a list of such for all variables, a
         list of variables, or None for none.
+      var_name_to_vocab_info: for names of variables which words their rows or columns stand for.
       var_name_to_prev_var_name: for names of variables the names that the checkpoint knows them by.
     """
     renamed: Mapping[str, str] = var_name_to_prev_var_name or {}
@@ -192,4 +198,20 @@ def warm_start(
     for variable in chosen:
         for part in _parts(variable):
             whole.setdefault(re.sub(r"/part_\d+$", "", part.op.name), []).append(part)
+    for name, info in (var_name_to_vocab_info or {}).items():
+        if name in whole:
+            _begin_with_words(_checkpoint_path(ckpt_to_initialize_from), renamed.get(name, name), info, whole.pop(name))
     init_from_checkpoint(ckpt_to_initialize_from, {renamed.get(name, name): parts for name, parts in whole.items()})
+
+
+def _begin_with_words(path: str, name: str, words: VocabInfo, parts: Sequence[Any]) -> None:
+    """As `_begin`, where rows or columns have other places in the checkpoint."""
+    for part in parts:
+        info = getattr(part, "_save_slice_info", None)
+        whole = list(info.full_shape) if info is not None else part.shape.as_list()
+        with get_default_graph().name_scope(f"checkpoint_initializer/{part.op.name}"):
+            value = remapped(path, name, words, whole, part.dtype.base_dtype)
+            if info is not None:
+                value = slice(value, list(info.var_offset), list(info.var_shape))
+        with get_default_graph().colocate_with(part.op):
+            part._initializer_op = assign(part, value).op  # pyright: ignore[reportPrivateUsage]

@@ -114,28 +114,42 @@ def get_variable(
     )
 
 
-def get_local_variable(name: str, *args: Any, **kwargs: Any) -> Any:
-    """`get_variable` for a variable of this task alone: in ``LOCAL_VARIABLES``, and not trainable."""
-    names = (
-        "shape",
-        "dtype",
-        "initializer",
-        "regularizer",
-        "trainable",
-        "collections",
-        "caching_device",
-        "partitioner",
-        "validate_shape",
-        "use_resource",
-        "custom_getter",
-        "constraint",
-        "synchronization",
-        "aggregation",
+def get_local_variable(
+    name: str,
+    shape: Any = None,
+    dtype: Any = None,
+    initializer: Any = None,
+    regularizer: Callable[[Any], Any] | None = None,
+    trainable: bool | None = False,
+    collections: Any = None,
+    caching_device: Any = None,
+    partitioner: Any = None,
+    validate_shape: bool = True,
+    use_resource: bool | None = None,
+    custom_getter: Callable[..., Any] | None = None,
+    constraint: Callable[[Any], Any] | None = None,
+    synchronization: VariableSynchronization = VariableSynchronization.AUTO,
+    aggregation: VariableAggregation = VariableAggregation.NONE,
+) -> Any:
+    """`get_variable` for a variable of this task alone: in ``LOCAL_VARIABLES``, and never trainable."""
+    del trainable  # as in TensorFlow: it is False, whatever is asked for
+    return get_variable(
+        name,
+        shape,
+        dtype,
+        initializer,
+        regularizer,
+        False,
+        [*(collections or ()), GraphKeys.LOCAL_VARIABLES],
+        caching_device,
+        partitioner,
+        validate_shape,
+        use_resource,
+        custom_getter,
+        constraint,
+        synchronization,
+        aggregation,
     )
-    arguments = dict(zip(names, args, strict=False)) | kwargs
-    arguments["collections"] = [*(arguments.get("collections") or ()), GraphKeys.LOCAL_VARIABLES]
-    arguments["trainable"] = False
-    return get_variable(name, **arguments)
 
 
 class variable_scope:
@@ -301,8 +315,32 @@ def _again(scope: VariableScope, reuse: Any, changes: dict[str, Any]) -> Generat
 
 @contextmanager
 def variable_op_scope(
-    values: Any, name_or_scope: Any, default_name: str | None = None, *args: Any, **kwargs: Any
+    values: Any,
+    name_or_scope: Any,
+    default_name: str | None = None,
+    initializer: Any = None,
+    regularizer: Any = None,
+    caching_device: Any = None,
+    partitioner: Any = None,
+    custom_getter: Any = None,
+    reuse: Any = None,
+    dtype: Any = None,
+    use_resource: bool | None = None,
+    constraint: Any = None,
 ) -> Generator[VariableScope]:
     """Older form of `variable_scope`, with ``values`` first."""
-    with variable_scope(name_or_scope, default_name, values, *args, **kwargs) as scope:
+    with variable_scope(
+        name_or_scope,
+        default_name,
+        values,
+        initializer,
+        regularizer,
+        caching_device,
+        partitioner,
+        custom_getter,
+        reuse,
+        dtype,
+        use_resource,
+        constraint,
+    ) as scope:
         yield scope

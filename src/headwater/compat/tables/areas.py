@@ -177,6 +177,7 @@ AREAS: Final[Mapping[str, Area]] = {
             "headwater.training.estimator.run_config": "RunConfig",
             "headwater.training.estimator.estimator": "Estimator",
             "headwater.training.estimator.warm_start_settings": "WarmStartSettings",
+            "headwater.training.vocabularies": "VocabInfo",
             "headwater.training.estimator.canned": """
                 DNNClassifier DNNLinearCombinedClassifier DNNLinearCombinedRegressor DNNRegressor LinearClassifier
                 LinearRegressor""",
@@ -378,10 +379,9 @@ AREAS: Final[Mapping[str, Area]] = {
                 sigmoid_cross_entropy_with_logits softmax_cross_entropy_with_logits
                 sparse_softmax_cross_entropy_with_logits""",
             "headwater.functional.convolution": """
-                avg_pool avg_pool2d=avg_pool avg_pool3d avg_pool_v2=avg_pool conv1d conv2d conv2d_backprop_filter
+                avg_pool avg_pool2d=avg_pool avg_pool3d avg_pool_v2 conv1d conv2d conv2d_backprop_filter
                 conv2d_backprop_input conv2d_transpose conv3d conv3d_transpose depthwise_conv2d
-                depthwise_conv2d_native=depthwise_conv2d max_pool max_pool2d=max_pool max_pool3d max_pool_v2=max_pool
-                separable_conv2d""",
+                depthwise_conv2d_native max_pool max_pool2d max_pool3d max_pool_v2 separable_conv2d""",
             "headwater.functional.blocks": """
                 atrous_conv2d avg_pool1d convolution=convolution_ depth_to_space max_pool1d pool space_to_batch
                 space_to_depth""",
@@ -466,6 +466,15 @@ AREAS: Final[Mapping[str, Area]] = {
             "headwater.functional.sparse": """
                 SparseTensor matmul=sparse_tensor_dense_matmul placeholder=sparse_placeholder
                 sparse_dense_matmul=sparse_tensor_dense_matmul to_dense=sparse_tensor_to_dense""",
+            "headwater.functional.sparse_changes": """
+                concat=sparse_concat fill_empty_rows=sparse_fill_empty_rows reduce_max=sparse_reduce_max
+                reduce_max_sparse=sparse_reduce_max_sparse reduce_sum=sparse_reduce_sum
+                reduce_sum_sparse=sparse_reduce_sum_sparse reorder=sparse_reorder reshape=sparse_reshape
+                retain=sparse_retain to_indicator=sparse_to_indicator transpose=sparse_transpose""",
+            "headwater.functional.accumulators": "SparseConditionalAccumulator",
+            "headwater.functional.reductions": """
+                segment_mean=sparse_segment_mean segment_sqrt_n=sparse_segment_sqrt_n
+                segment_sum=sparse_segment_sum""",
         },
     ),
     "tf.spectral": Area(
@@ -529,6 +538,7 @@ AREAS: Final[Mapping[str, Area]] = {
                 piecewise_constant_decay=piecewise_constant polynomial_decay""",
             "headwater.training.moving_averages": "ExponentialMovingAverage",
             "headwater.training.warm_start": "init_from_checkpoint warm_start",
+            "headwater.training.vocabularies": "VocabInfo",
             "headwater.training.saver": "Saver import_meta_graph",
             "headwater.training.meta_graph": "export_meta_graph",
             "headwater.training.checkpoint_reader": """

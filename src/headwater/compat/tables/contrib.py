@@ -72,15 +72,15 @@ CONTRIB: Final[Mapping[str, Area]] = {
                 model_variable variable""",
             "headwater.training.training_util": """
                 assert_global_step create_global_step get_global_step get_or_create_global_step""",
-            "headwater.training.warm_start": "assign_from_checkpoint assign_from_checkpoint_fn init_from_checkpoint",
+            "headwater.compat.contrib_framework": """
+                init_from_checkpoint list_variables load_checkpoint load_variable py_func smart_cond""",
+            "headwater.training.warm_start": "assign_from_checkpoint assign_from_checkpoint_fn",
             "headwater.data.spec": "TensorSpec",
             "headwater.functional.default_graph": "is_tensor",
             "headwater.functional.checks": "assert_same_float_dtype assert_scalar",
-            "headwater.functional.conditions": "smart_cond smart_constant_value",
-            "headwater.functional.script": "py_func",
+            "headwater.functional.conditions": "smart_constant_value",
             "headwater.functional.searching": "argsort sort",
             "headwater.functional.sparse": "convert_to_tensor_or_sparse_tensor",
-            "headwater.training.checkpoint_reader": "list_variables load_checkpoint load_variable",
         },
     ),
     "tf.contrib.image": Area(
@@ -118,8 +118,8 @@ CONTRIB: Final[Mapping[str, Area]] = {
         "``tf.contrib.learn``: estimators and experiments before ``tf.estimator``.",
         names={
             "headwater.training.estimator.learn": """
-                DNNClassifier DNNLinearCombinedClassifier Experiment LinearClassifier run""",
-            "headwater.training.estimator.run_config": "RunConfig TaskType",
+                DNNClassifier DNNLinearCombinedClassifier Experiment LinearClassifier RunConfig=LearnRunConfig run""",
+            "headwater.training.estimator.run_config": "TaskType",
             "headwater.training.estimator.specs": "ModeKeys",
         },
         modules={

@@ -13,7 +13,7 @@ CORE: Final = Area(
         "headwater.graph.operation": "Operation Tensor",
         "headwater.graph.indexed_slices": "IndexedSlices",
         "headwater.graph.collections": "GraphKeys",
-        "headwater.graph.constants": "get_static_value=constant_value",
+        "headwater.graph.constants": "get_static_value",
         "headwater.graph.context": "get_default_graph get_default_session reset_default_graph",
         "headwater.graph.convert": "constant convert_to_tensor register_tensor_conversion_function",
         "headwater.graph.importer": "import_graph_def",
@@ -91,7 +91,7 @@ CORE: Final = Area(
             squared_difference sub=subtract subtract tan tanh to_bfloat16 to_complex128 to_complex64 to_double
             to_float to_int32 to_int64 truediv truncatediv truncatemod""",
         "headwater.functional.reductions": """
-            arg_max=argmax arg_min=argmin argmax argmin bincount count_nonzero cumprod cumsum histogram_fixed_width
+            argmax argmin bincount count_nonzero cumprod cumsum histogram_fixed_width
             reduce_all reduce_any reduce_logsumexp reduce_max reduce_mean reduce_min reduce_prod reduce_sum
             segment_max segment_mean segment_min segment_prod segment_sum sparse_segment_mean sparse_segment_sqrt_n
             sparse_segment_sum unsorted_segment_max unsorted_segment_mean unsorted_segment_min unsorted_segment_prod
@@ -144,15 +144,16 @@ CORE: Final = Area(
             SparseTensor SparseTensorValue convert_to_tensor_or_sparse_tensor sparse_placeholder
             sparse_tensor_dense_matmul sparse_tensor_to_dense""",
         "headwater.functional.sparse_changes": """
-            sparse_concat sparse_fill_empty_rows sparse_reduce_sum sparse_reorder sparse_reshape sparse_retain
-            sparse_to_indicator sparse_transpose""",
+            sparse_concat sparse_fill_empty_rows sparse_reduce_max sparse_reduce_max_sparse sparse_reduce_sum
+            sparse_reduce_sum_sparse sparse_reorder sparse_reshape sparse_retain sparse_to_indicator
+            sparse_transpose""",
         "headwater.functional.tables": "string_to_hash_bucket_fast",
         "headwater.functional.strings": """
             as_string decode_base64 decode_raw encode_base64 reduce_join regex_replace string_join string_split
             string_strip string_to_number substr""",
         "headwater.compat.old_summaries": """
             audio_summary histogram_summary image_summary merge_all_summaries merge_summary scalar_summary""",
-        "headwater.compat.old": "batch_matmul concat inv listdiff pack reverse split unpack",
+        "headwater.compat.old": "arg_max arg_min batch_matmul concat inv listdiff pack reverse split unpack",
     },
     modules={
         "app": "headwater.compat.app",

@@ -7,6 +7,8 @@ from headwater.compat import flags as flags
 from headwater.compat import gfile as gfile
 from headwater.compat import logging as logging
 from headwater.compat import nest as nest
+from headwater.compat.old import arg_max as arg_max
+from headwater.compat.old import arg_min as arg_min
 from headwater.compat.old import batch_matmul as batch_matmul
 from headwater.compat.old import concat as concat
 from headwater.compat.old import inv as inv
@@ -374,9 +376,7 @@ from headwater.functional.random import random_shuffle as random_shuffle
 from headwater.functional.random import random_uniform as random_uniform
 from headwater.functional.random import set_random_seed as set_random_seed
 from headwater.functional.random import truncated_normal as truncated_normal
-from headwater.functional.reductions import argmax as arg_max
 from headwater.functional.reductions import argmax as argmax
-from headwater.functional.reductions import argmin as arg_min
 from headwater.functional.reductions import argmin as argmin
 from headwater.functional.reductions import bincount as bincount
 from headwater.functional.reductions import count_nonzero as count_nonzero
@@ -425,7 +425,10 @@ from headwater.functional.sparse import sparse_tensor_dense_matmul as sparse_ten
 from headwater.functional.sparse import sparse_tensor_to_dense as sparse_tensor_to_dense
 from headwater.functional.sparse_changes import sparse_concat as sparse_concat
 from headwater.functional.sparse_changes import sparse_fill_empty_rows as sparse_fill_empty_rows
+from headwater.functional.sparse_changes import sparse_reduce_max as sparse_reduce_max
+from headwater.functional.sparse_changes import sparse_reduce_max_sparse as sparse_reduce_max_sparse
 from headwater.functional.sparse_changes import sparse_reduce_sum as sparse_reduce_sum
+from headwater.functional.sparse_changes import sparse_reduce_sum_sparse as sparse_reduce_sum_sparse
 from headwater.functional.sparse_changes import sparse_reorder as sparse_reorder
 from headwater.functional.sparse_changes import sparse_reshape as sparse_reshape
 from headwater.functional.sparse_changes import sparse_retain as sparse_retain
@@ -455,7 +458,7 @@ from headwater.functional.strings import substr as substr
 from headwater.functional.tables import string_to_hash_bucket_fast as string_to_hash_bucket_fast
 from headwater.functional.tensor_arrays import TensorArray as TensorArray
 from headwater.graph.collections import GraphKeys as GraphKeys
-from headwater.graph.constants import constant_value as get_static_value
+from headwater.graph.constants import get_static_value as get_static_value
 from headwater.graph.context import get_default_graph as get_default_graph
 from headwater.graph.context import get_default_session as get_default_session
 from headwater.graph.context import reset_default_graph as reset_default_graph
@@ -1054,7 +1057,10 @@ __all__ = [
     "sparse_fill_empty_rows",
     "sparse_matmul",
     "sparse_placeholder",
+    "sparse_reduce_max",
+    "sparse_reduce_max_sparse",
     "sparse_reduce_sum",
+    "sparse_reduce_sum_sparse",
     "sparse_reorder",
     "sparse_reshape",
     "sparse_retain",

@@ -38,6 +38,7 @@ from headwater.training.session_run_hook import SessionRunArgs as SessionRunArgs
 from headwater.training.session_run_hook import SessionRunContext as SessionRunContext
 from headwater.training.session_run_hook import SessionRunHook as SessionRunHook
 from headwater.training.session_run_hook import SessionRunValues as SessionRunValues
+from headwater.training.vocabularies import VocabInfo as VocabInfo
 
 __all__ = [
     "BestExporter",
@@ -73,6 +74,7 @@ __all__ = [
     "StopAtStepHook",
     "SummarySaverHook",
     "TrainSpec",
+    "VocabInfo",
     "WarmStartSettings",
     "export",
     "inputs",

@@ -15,8 +15,8 @@ from headwater.functional.blocks import space_to_batch as space_to_batch
 from headwater.functional.blocks import space_to_depth as space_to_depth
 from headwater.functional.convolution import avg_pool as avg_pool
 from headwater.functional.convolution import avg_pool as avg_pool2d
-from headwater.functional.convolution import avg_pool as avg_pool_v2
 from headwater.functional.convolution import avg_pool3d as avg_pool3d
+from headwater.functional.convolution import avg_pool_v2 as avg_pool_v2
 from headwater.functional.convolution import conv1d as conv1d
 from headwater.functional.convolution import conv2d as conv2d
 from headwater.functional.convolution import conv2d_backprop_filter as conv2d_backprop_filter
@@ -25,11 +25,11 @@ from headwater.functional.convolution import conv2d_transpose as conv2d_transpos
 from headwater.functional.convolution import conv3d as conv3d
 from headwater.functional.convolution import conv3d_transpose as conv3d_transpose
 from headwater.functional.convolution import depthwise_conv2d as depthwise_conv2d
-from headwater.functional.convolution import depthwise_conv2d as depthwise_conv2d_native
+from headwater.functional.convolution import depthwise_conv2d_native as depthwise_conv2d_native
 from headwater.functional.convolution import max_pool as max_pool
-from headwater.functional.convolution import max_pool as max_pool2d
-from headwater.functional.convolution import max_pool as max_pool_v2
+from headwater.functional.convolution import max_pool2d as max_pool2d
 from headwater.functional.convolution import max_pool3d as max_pool3d
+from headwater.functional.convolution import max_pool_v2 as max_pool_v2
 from headwater.functional.convolution import separable_conv2d as separable_conv2d
 from headwater.functional.losses import log_poisson_loss as log_poisson_loss
 from headwater.functional.losses import softmax_cross_entropy_with_logits_v2 as softmax_cross_entropy_with_logits_v2

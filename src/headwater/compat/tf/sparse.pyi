@@ -1,16 +1,46 @@
 # Written by tools/stubs.py from headwater.compat.tables: change those, then `make stubs`.
 # The messages that TensorBoard carries have no types.
 # pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
+from headwater.functional.accumulators import SparseConditionalAccumulator as SparseConditionalAccumulator
+from headwater.functional.reductions import sparse_segment_mean as segment_mean
+from headwater.functional.reductions import sparse_segment_sqrt_n as segment_sqrt_n
+from headwater.functional.reductions import sparse_segment_sum as segment_sum
 from headwater.functional.sparse import SparseTensor as SparseTensor
 from headwater.functional.sparse import sparse_placeholder as placeholder
 from headwater.functional.sparse import sparse_tensor_dense_matmul as matmul
 from headwater.functional.sparse import sparse_tensor_dense_matmul as sparse_dense_matmul
 from headwater.functional.sparse import sparse_tensor_to_dense as to_dense
+from headwater.functional.sparse_changes import sparse_concat as concat
+from headwater.functional.sparse_changes import sparse_fill_empty_rows as fill_empty_rows
+from headwater.functional.sparse_changes import sparse_reduce_max as reduce_max
+from headwater.functional.sparse_changes import sparse_reduce_max_sparse as reduce_max_sparse
+from headwater.functional.sparse_changes import sparse_reduce_sum as reduce_sum
+from headwater.functional.sparse_changes import sparse_reduce_sum_sparse as reduce_sum_sparse
+from headwater.functional.sparse_changes import sparse_reorder as reorder
+from headwater.functional.sparse_changes import sparse_reshape as reshape
+from headwater.functional.sparse_changes import sparse_retain as retain
+from headwater.functional.sparse_changes import sparse_to_indicator as to_indicator
+from headwater.functional.sparse_changes import sparse_transpose as transpose
 
 __all__ = [
+    "SparseConditionalAccumulator",
     "SparseTensor",
+    "concat",
+    "fill_empty_rows",
     "matmul",
     "placeholder",
+    "reduce_max",
+    "reduce_max_sparse",
+    "reduce_sum",
+    "reduce_sum_sparse",
+    "reorder",
+    "reshape",
+    "retain",
+    "segment_mean",
+    "segment_sqrt_n",
+    "segment_sum",
     "sparse_dense_matmul",
     "to_dense",
+    "to_indicator",
+    "transpose",
 ]

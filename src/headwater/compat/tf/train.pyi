@@ -111,6 +111,7 @@ from headwater.training.training_util import get_global_step as get_global_step
 from headwater.training.training_util import get_or_create_global_step as get_or_create_global_step
 from headwater.training.training_util import global_step as global_step
 from headwater.training.training_util import write_graph as write_graph
+from headwater.training.vocabularies import VocabInfo as VocabInfo
 from headwater.training.warm_start import init_from_checkpoint as init_from_checkpoint
 from headwater.training.warm_start import warm_start as warm_start
 from tensorboard.compat.proto.cluster_pb2 import ClusterDef as ClusterDef
@@ -183,6 +184,7 @@ __all__ = [
     "Supervisor",
     "SyncReplicasOptimizer",
     "SyncReplicasOptimizerV2",
+    "VocabInfo",
     "WorkerSessionCreator",
     "add_queue_runner",
     "assert_global_step",

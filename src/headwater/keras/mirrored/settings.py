@@ -41,26 +41,47 @@ class CommunicationOptions:
 
 
 class CrossDeviceOps:
-    """How devices of one process exchange: XLA decides that, whatever is given.
+    """How devices of one process exchange: XLA decides that, whichever is given."""
+
+
+class _InPacks(CrossDeviceOps):
+    """See `CrossDeviceOps`.
 
     Args:
-      settings: not used.
+      num_packs: into how many messages to divide what is exchanged; sums are the same, and XLA decides.
+
+    Raises:
+      ValueError: a negative number.
     """
 
-    def __init__(self, *settings: Any, **named: Any) -> None:
-        del settings, named
+    def __init__(self, num_packs: int = 1) -> None:
+        if num_packs < 0:
+            raise ValueError(f"NCCL all-reduce requires num_packs >= 0, but {num_packs} is specified")
 
 
-class HierarchicalCopyAllReduce(CrossDeviceOps):
+class HierarchicalCopyAllReduce(_InPacks):
     """See `CrossDeviceOps`."""
 
 
-class NcclAllReduce(CrossDeviceOps):
+class NcclAllReduce(_InPacks):
     """See `CrossDeviceOps`."""
 
 
 class ReductionToOneDevice(CrossDeviceOps):
-    """See `CrossDeviceOps`."""
+    """See `CrossDeviceOps`.
+
+    Args:
+      reduce_to_device: where to add up; sums are the same, and XLA decides.
+      accumulation_fn: how to add up; only sums are there, so leave it out.
+
+    Raises:
+      ValueError: an ``accumulation_fn``.
+    """
+
+    def __init__(self, reduce_to_device: Any = None, accumulation_fn: Any = None) -> None:
+        if accumulation_fn is not None:
+            raise ValueError("accumulation_fn is not supported: values are added up; leave it out")
+        self.reduce_to_device = reduce_to_device
 
 
 class InputReplicationMode(Enum):

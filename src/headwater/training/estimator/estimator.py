@@ -397,9 +397,23 @@ class Estimator:
           checkpoint_path: whose values to take; the newest when None.
 
         Raises:
-          ValueError: there is no checkpoint, or the model gives no export outputs.
+          ValueError: there is no checkpoint, the model gives no export outputs, or another ``experimental_mode``.
         """
-        del experimental_mode
+        if experimental_mode != ModeKeys.PREDICT:
+            raise ValueError(
+                f"experimental_mode {experimental_mode!r} is not supported: models are exported for 'infer'"
+            )
+        return self._export(export_dir_base, serving_input_receiver_fn, assets_extra, as_text, checkpoint_path, True)
+
+    def _export(
+        self,
+        export_dir_base: str,
+        serving_input_receiver_fn: Callable[[], Any],
+        assets_extra: Any,
+        as_text: bool,
+        checkpoint_path: str | None,
+        strip_default_attrs: bool,
+    ) -> bytes:
         path = checkpoint_path or self.latest_checkpoint()
         if path is None:
             raise ValueError(f"Couldn't find trained model at {self._model_dir}.")
@@ -422,6 +436,7 @@ class Estimator:
                     graph.get_collection(GraphKeys.ASSET_FILEPATHS),
                     main_op=init,
                     saver=saver,
+                    strip_default_attrs=strip_default_attrs,
                 )
                 builder.save(as_text)
         extra: dict[str, str] = dict(assets_extra or {})
@@ -431,7 +446,23 @@ class Estimator:
             files.copy(source, place)
         return folder.encode()
 
-    export_savedmodel = export_saved_model
+    def export_savedmodel(
+        self,
+        export_dir_base: str,
+        serving_input_receiver_fn: Callable[[], Any],
+        assets_extra: Any = None,
+        as_text: bool = False,
+        checkpoint_path: str | None = None,
+        strip_default_attrs: bool = False,
+    ) -> bytes:
+        """`export_saved_model`.
+
+        Args:
+          strip_default_attrs: leave out attributes of operations that have their default.
+        """
+        return self._export(
+            export_dir_base, serving_input_receiver_fn, assets_extra, as_text, checkpoint_path, strip_default_attrs
+        )
 
     # Building ------------------------------------------------------------------------------------------------------
 

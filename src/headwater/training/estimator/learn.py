@@ -2,14 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from headwater.functional.nn import relu
+from headwater.tensorboard_protos import config_pb2
 from headwater.training.estimator import canned
 from headwater.training.estimator.run_config import CHIEFS, RunConfig, TaskType
 from headwater.training.estimator.specs import EvalSpec, TrainSpec
 from headwater.training.estimator.train_and_evaluate import start_server, train_and_evaluate
+
+
+class LearnRunConfig(RunConfig):
+    """`RunConfig` with the arguments that it had first.
+
+    Args:
+      master, evaluation_master: addresses of the servers whose sessions train and evaluate; what ``TF_CONFIG`` says
+        when not given.
+      num_cores: threads for one operation; 0 for all cores.
+      log_device_placement: say where each operation runs.
+      gpu_memory_fraction: the share of a GPU's memory to take.
+      session_config: a ``ConfigProto`` in place of the last three.
+      save_checkpoints_secs: 0 for 600 seconds where ``save_checkpoints_steps`` is None, else for none.
+    """
+
+    def __init__(
+        self,
+        master: str | None = None,
+        num_cores: int = 0,
+        log_device_placement: bool = False,
+        gpu_memory_fraction: float = 1,
+        tf_random_seed: int | None = None,
+        save_summary_steps: int | None = 100,
+        save_checkpoints_secs: int | None = 0,
+        save_checkpoints_steps: int | None = None,
+        keep_checkpoint_max: int | None = 5,
+        keep_checkpoint_every_n_hours: float = 10000,
+        log_step_count_steps: int | None = 100,
+        protocol: str | None = None,
+        evaluation_master: str = "",
+        model_dir: str | None = None,
+        session_config: Any = None,
+        session_creation_timeout_secs: float = 7200,
+    ) -> None:
+        if session_config is None:
+            session_config = config_pb2.ConfigProto(
+                log_device_placement=log_device_placement,
+                inter_op_parallelism_threads=num_cores,
+                intra_op_parallelism_threads=num_cores,
+                gpu_options=config_pb2.GPUOptions(per_process_gpu_memory_fraction=gpu_memory_fraction),
+            )
+        super().__init__(
+            model_dir,
+            tf_random_seed,
+            save_summary_steps,
+            save_checkpoints_steps,
+            (600 if save_checkpoints_steps is None else None) if save_checkpoints_secs == 0 else save_checkpoints_secs,
+            session_config,
+            keep_checkpoint_max,
+            keep_checkpoint_every_n_hours,
+            log_step_count_steps,
+            protocol=protocol,
+            session_creation_timeout_secs=session_creation_timeout_secs,
+        )
+        self.master = self.master if master is None else master
+        self.evaluation_master = evaluation_master
 
 
 class _Fits(canned.Estimator):
@@ -34,13 +93,44 @@ class _Fits(canned.Estimator):
             raise ValueError("give input_fn; tf.estimator.inputs.numpy_input_fn makes one of arrays")
         return self.train(input_fn, monitors, steps, max_steps)
 
-    def predict_classes(self, input_fn: Callable[..., Any]) -> Generator[Any]:
-        """The class of each example."""
-        for found in self.predict(input_fn, predict_keys="class_ids"):
-            yield found["class_ids"][0]
+    def predict(  # pyright: ignore[reportIncompatibleMethodOverride] - its order of arguments is another here
+        self,
+        x: Any = None,
+        input_fn: Any = None,
+        batch_size: int | None = None,
+        outputs: Any = None,
+        as_iterable: bool = True,
+    ) -> Any:
+        """The class of each example.
+
+        Args:
+          outputs: names of predictions to give in place of classes, in a dictionary for each example.
+          as_iterable: with False an array, once all examples are seen.
+
+        Raises:
+          ValueError: arrays in place of ``input_fn``.
+        """
+        if input_fn is None or x is not None or batch_size is not None:
+            raise ValueError("give input_fn; tf.estimator.inputs.numpy_input_fn makes one of arrays")
+        if outputs is not None:
+            found: Any = canned.Estimator.predict(self, input_fn, list(outputs))
+        else:
+            found = (each["class_ids"][0] for each in canned.Estimator.predict(self, input_fn, "class_ids"))
+        if as_iterable:
+            return found
+        examples = list(found)
+        if outputs is None:
+            return np.array(examples)
+        return {name: np.array([example[name] for example in examples]) for name in outputs}
+
+    def predict_classes(
+        self, x: Any = None, input_fn: Any = None, batch_size: int | None = None, as_iterable: bool = True
+    ) -> Any:
+        """The class of each example; see `predict`."""
+        return self.predict(x, input_fn, batch_size, as_iterable=as_iterable)
 
 
-class LinearClassifier(_Fits, canned.LinearClassifier):
+class LinearClassifier(_Fits, canned.LinearClassifier):  # pyright: ignore[reportIncompatibleMethodOverride]
     """A linear model of classes."""
 
     def __init__(
@@ -57,8 +147,12 @@ class LinearClassifier(_Fits, canned.LinearClassifier):
         feature_engineering_fn: Any = None,
         label_keys: Any = None,
     ) -> None:
-        del enable_centered_bias, _joint_weight
-        _require_none(gradient_clip_norm=gradient_clip_norm, feature_engineering_fn=feature_engineering_fn)
+        _require_none(
+            gradient_clip_norm=gradient_clip_norm,
+            feature_engineering_fn=feature_engineering_fn,
+            enable_centered_bias=enable_centered_bias or None,
+            _joint_weight=_joint_weight or None,
+        )
         canned.LinearClassifier.__init__(
             self,
             list(feature_columns),
@@ -71,7 +165,7 @@ class LinearClassifier(_Fits, canned.LinearClassifier):
         )
 
 
-class DNNClassifier(_Fits, canned.DNNClassifier):
+class DNNClassifier(_Fits, canned.DNNClassifier):  # pyright: ignore[reportIncompatibleMethodOverride]
     """A deep model of classes."""
 
     def __init__(
@@ -92,8 +186,13 @@ class DNNClassifier(_Fits, canned.DNNClassifier):
         input_layer_min_slice_size: Any = None,
         label_keys: Any = None,
     ) -> None:
-        del enable_centered_bias, embedding_lr_multipliers, input_layer_min_slice_size
-        _require_none(gradient_clip_norm=gradient_clip_norm, feature_engineering_fn=feature_engineering_fn)
+        _require_none(
+            gradient_clip_norm=gradient_clip_norm,
+            feature_engineering_fn=feature_engineering_fn,
+            enable_centered_bias=enable_centered_bias or None,
+            embedding_lr_multipliers=embedding_lr_multipliers,
+            input_layer_min_slice_size=input_layer_min_slice_size,
+        )
         canned.DNNClassifier.__init__(
             self,
             hidden_units,
@@ -109,7 +208,7 @@ class DNNClassifier(_Fits, canned.DNNClassifier):
         )
 
 
-class DNNLinearCombinedClassifier(_Fits, canned.DNNLinearCombinedClassifier):
+class DNNLinearCombinedClassifier(_Fits, canned.DNNLinearCombinedClassifier):  # pyright: ignore[reportIncompatibleMethodOverride]
     """A linear and a deep model of classes whose logits are added."""
 
     def __init__(
@@ -134,9 +233,15 @@ class DNNLinearCombinedClassifier(_Fits, canned.DNNLinearCombinedClassifier):
         label_keys: Any = None,
         fix_global_step_increment_bug: bool = False,
     ) -> None:
-        del _joint_linear_weights, enable_centered_bias, embedding_lr_multipliers, input_layer_min_slice_size
-        del fix_global_step_increment_bug
-        _require_none(gradient_clip_norm=gradient_clip_norm, feature_engineering_fn=feature_engineering_fn)
+        del fix_global_step_increment_bug  # a step of training counts one here, which True asks for
+        _require_none(
+            gradient_clip_norm=gradient_clip_norm,
+            feature_engineering_fn=feature_engineering_fn,
+            _joint_linear_weights=_joint_linear_weights or None,
+            enable_centered_bias=enable_centered_bias or None,
+            embedding_lr_multipliers=embedding_lr_multipliers,
+            input_layer_min_slice_size=input_layer_min_slice_size,
+        )
         canned.DNNLinearCombinedClassifier.__init__(
             self,
             model_dir,
@@ -171,7 +276,15 @@ class Experiment:
       train_monitors, eval_hooks: hooks of the sessions.
       eval_delay_secs: seconds before an evaluator begins.
       continuous_eval_throttle_secs: minimum number of seconds between two evaluations.
-      eval_metrics, local_eval_frequency, min_eval_frequency, delay_workers_by_global_step, export_strategies: accepted.
+      local_eval_frequency, min_eval_frequency: steps between two evaluations at least; here a new checkpoint is
+        evaluated, and ``RunConfig`` says how often there is one.
+      check_interval_secs: how often to look for a checkpoint, where it is looked for.
+      saving_listeners: of `train`'s checkpoints.
+      eval_metrics, export_strategies, delay_workers_by_global_step, train_steps_per_iteration: not supported.
+      checkpoint_and_export: not supported.
+
+    Raises:
+      ValueError: an argument that is not supported is given.
     """
 
     def __init__(
@@ -191,9 +304,19 @@ class Experiment:
         delay_workers_by_global_step: bool = False,
         export_strategies: Any = None,
         train_steps_per_iteration: int | None = None,
+        checkpoint_and_export: bool = False,
+        saving_listeners: Any = None,
+        check_interval_secs: float = 5,
     ) -> None:
-        del eval_metrics, local_eval_frequency, min_eval_frequency, delay_workers_by_global_step, export_strategies
-        del train_steps_per_iteration
+        del local_eval_frequency, min_eval_frequency, check_interval_secs  # how often to look; a checkpoint tells
+        _require_none(
+            eval_metrics=eval_metrics,
+            export_strategies=export_strategies or None,
+            delay_workers_by_global_step=delay_workers_by_global_step or None,
+            train_steps_per_iteration=train_steps_per_iteration,
+            checkpoint_and_export=checkpoint_and_export or None,
+        )
+        self._saving_listeners = saving_listeners
         self._estimator = estimator
         self._train_spec = TrainSpec(train_input_fn, train_steps, train_monitors)
         self._eval_spec = EvalSpec(
@@ -215,13 +338,15 @@ class Experiment:
         if config.master:
             start_server(config)
         spec = self._train_spec
-        return self._estimator.train(spec.input_fn, spec.hooks, max_steps=spec.max_steps)
+        return self._estimator.train(
+            spec.input_fn, spec.hooks, max_steps=spec.max_steps, saving_listeners=self._saving_listeners
+        )
 
-    def evaluate(self, delay_secs: float | None = None) -> dict[str, Any]:
-        """The metrics of the newest checkpoint."""
+    def evaluate(self, delay_secs: float | None = None, name: str | None = None) -> dict[str, Any]:
+        """The metrics of the newest checkpoint; events go to the folder ``eval_<name>``."""
         del delay_secs
         spec = self._eval_spec
-        return self._estimator.evaluate(spec.input_fn, spec.steps, spec.hooks)
+        return self._estimator.evaluate(spec.input_fn, spec.steps, spec.hooks, name=name)
 
     def train_and_evaluate(self) -> Any:
         """`train_and_evaluate`."""

@@ -21,10 +21,9 @@ class WarmStartSettings:
     ) -> None:
         if not ckpt_to_initialize_from:
             raise ValueError("`ckpt_to_initialize_from` MUST be set in WarmStartSettings")
-        if var_name_to_vocab_info:
-            raise ValueError("var_name_to_vocab_info is not supported")
         self.ckpt_to_initialize_from = ckpt_to_initialize_from
         self.vars_to_warm_start = vars_to_warm_start
+        self.var_name_to_vocab_info: Any = var_name_to_vocab_info or {}
         self.var_name_to_prev_var_name: Any = var_name_to_prev_var_name or {}
 
     def begin(self) -> None:
@@ -33,4 +32,4 @@ class WarmStartSettings:
         found = latest_checkpoint(path) if os.path.isdir(path) else path
         if found is None:
             raise ValueError(f"no checkpoint in {path}")
-        warm_start(found, self.vars_to_warm_start, self.var_name_to_prev_var_name)
+        warm_start(found, self.vars_to_warm_start, self.var_name_to_vocab_info, self.var_name_to_prev_var_name)

@@ -1,13 +1,17 @@
 # Written by tools/stubs.py from headwater.compat.tables: change those, then `make stubs`.
 # The messages that TensorBoard carries have no types.
 # pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
+from headwater.compat.contrib_framework import init_from_checkpoint as init_from_checkpoint
+from headwater.compat.contrib_framework import list_variables as list_variables
+from headwater.compat.contrib_framework import load_checkpoint as load_checkpoint
+from headwater.compat.contrib_framework import load_variable as load_variable
+from headwater.compat.contrib_framework import py_func as py_func
+from headwater.compat.contrib_framework import smart_cond as smart_cond
 from headwater.data.spec import TensorSpec as TensorSpec
 from headwater.functional.checks import assert_same_float_dtype as assert_same_float_dtype
 from headwater.functional.checks import assert_scalar as assert_scalar
-from headwater.functional.conditions import smart_cond as smart_cond
 from headwater.functional.conditions import smart_constant_value as smart_constant_value
 from headwater.functional.default_graph import is_tensor as is_tensor
-from headwater.functional.script import py_func as py_func
 from headwater.functional.searching import argsort as argsort
 from headwater.functional.searching import sort as sort
 from headwater.functional.sparse import convert_to_tensor_or_sparse_tensor as convert_to_tensor_or_sparse_tensor
@@ -33,16 +37,12 @@ from headwater.slim.variables import global_variable as global_variable
 from headwater.slim.variables import local_variable as local_variable
 from headwater.slim.variables import model_variable as model_variable
 from headwater.slim.variables import variable as variable
-from headwater.training.checkpoint_reader import list_variables as list_variables
-from headwater.training.checkpoint_reader import load_checkpoint as load_checkpoint
-from headwater.training.checkpoint_reader import load_variable as load_variable
 from headwater.training.training_util import assert_global_step as assert_global_step
 from headwater.training.training_util import create_global_step as create_global_step
 from headwater.training.training_util import get_global_step as get_global_step
 from headwater.training.training_util import get_or_create_global_step as get_or_create_global_step
 from headwater.training.warm_start import assign_from_checkpoint as assign_from_checkpoint
 from headwater.training.warm_start import assign_from_checkpoint_fn as assign_from_checkpoint_fn
-from headwater.training.warm_start import init_from_checkpoint as init_from_checkpoint
 
 __all__ = [
     "TensorSpec",

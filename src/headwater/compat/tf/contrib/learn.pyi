@@ -5,9 +5,9 @@ from headwater.training.estimator import learn as learn_runner
 from headwater.training.estimator.learn import DNNClassifier as DNNClassifier
 from headwater.training.estimator.learn import DNNLinearCombinedClassifier as DNNLinearCombinedClassifier
 from headwater.training.estimator.learn import Experiment as Experiment
+from headwater.training.estimator.learn import LearnRunConfig as RunConfig
 from headwater.training.estimator.learn import LinearClassifier as LinearClassifier
 from headwater.training.estimator.learn import run as run
-from headwater.training.estimator.run_config import RunConfig as RunConfig
 from headwater.training.estimator.run_config import TaskType as TaskType
 from headwater.training.estimator.specs import ModeKeys as ModeKeys
 

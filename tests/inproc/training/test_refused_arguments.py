@@ -1,0 +1,47 @@
+"""Arguments that have no effect here are refused, with what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from headwater import tf
+
+
+def _no_batches() -> Any:
+    raise AssertionError("refused before it is asked")
+
+
+CALLS: dict[str, Callable[[], Any]] = {
+    "write_version=V1": lambda: tf.train.Saver(write_version=tf.train.Saver.V1),
+    "builder": lambda: tf.train.Saver(builder=object()),
+    "clear_extraneous_savers": lambda: tf.train.export_meta_graph(clear_extraneous_savers=True),
+    "save_debug_info": lambda: tf.train.export_meta_graph(save_debug_info=True),
+    "enable_centered_bias": lambda: tf.contrib.learn.LinearClassifier([], enable_centered_bias=True),
+    "_joint_weight": lambda: tf.contrib.learn.LinearClassifier([], _joint_weight=True),
+    "embedding_lr_multipliers": lambda: tf.contrib.learn.DNNClassifier([2], [], embedding_lr_multipliers={"x": 1.0}),
+    "eval_metrics": lambda: tf.contrib.learn.Experiment(None, _no_batches, _no_batches, eval_metrics={"x": 1}),
+    "export_strategies": lambda: tf.contrib.learn.Experiment(None, _no_batches, _no_batches, export_strategies=[1]),
+    "accumulation_fn": lambda: tf.distribute.ReductionToOneDevice(accumulation_fn=tf.add_n),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_is_refused_by_name(name: str) -> None:
+    with tf.Graph().as_default():
+        tf.get_variable("v", [])
+        with pytest.raises(ValueError, match=name):
+            CALLS[name]()
+
+
+def test_settings_of_a_first_run_config() -> None:
+    config = tf.contrib.learn.RunConfig("grpc://ps:1", 3, True, 0.5, save_checkpoints_steps=7)
+    assert config.master == "grpc://ps:1"
+    assert config.save_checkpoints_steps == 7
+    assert config.save_checkpoints_secs is None
+    assert config.session_config.intra_op_parallelism_threads == 3
+    assert config.session_config.log_device_placement
+    assert config.session_config.gpu_options.per_process_gpu_memory_fraction == 0.5
+    assert tf.contrib.learn.RunConfig().save_checkpoints_secs == 600
