@@ -8,8 +8,10 @@ loaded at first use, so that importing the package costs next to nothing.
 from __future__ import annotations
 
 import importlib
+import os
 from typing import TYPE_CHECKING, Any
 
+from headwater.import_hooks import on_import
 from headwater.jaxlib_faults import disarm
 
 if TYPE_CHECKING:
@@ -20,6 +22,19 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 disarm()
+
+
+def _choose_backend() -> None:
+    """Keras reads which backend it has when it is first imported. A program that has chosen another keeps it."""
+    os.environ.setdefault("KERAS_BACKEND", "jax")
+
+
+def _adapt(keras: Any) -> None:
+    if keras.config.backend() == "jax":
+        importlib.import_module("headwater.keras.adapting").adapt_keras()
+
+
+on_import("keras", _adapt, before=_choose_backend)
 
 #: The public names that are loaded at first use, and the modules that hold them.
 _LAZY = {"ParameterServer": "headwater.parameters.pytrees", "report": "headwater.training.progress"}

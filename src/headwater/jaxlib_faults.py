@@ -12,10 +12,10 @@ import contextlib
 import functools
 import os
 import sys
-from collections.abc import Generator, Sequence
-from importlib.machinery import ModuleSpec
-from types import ModuleType
+from collections.abc import Generator
 from typing import Any, Final
+
+from headwater.import_hooks import on_import
 
 AFFECTED: Final = ("0.10.2", "0.11.0")
 FLAG: Final = "--xla_cpu_experimental_ynn_fusion_type"
@@ -30,11 +30,7 @@ def disarm() -> None:
     Raises:
       ImportError: JAX has started its CPU backend, and compiles such fusions already.
     """
-    clients = sys.modules.get(_CLIENTS)
-    if clients is not None:
-        _guard(clients)
-    elif not any(isinstance(finder, _Finder) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _Finder())
+    on_import(_CLIENTS, _guard)
 
 
 def _guard(clients: Any) -> None:
@@ -94,30 +90,3 @@ def _flagged() -> Generator[None]:
             del os.environ["XLA_FLAGS"]
         else:
             os.environ["XLA_FLAGS"] = given
-
-
-class _Finder:
-    """Guards jaxlib as soon as it is imported. `importlib.abc` would take longer to import than all of this package."""
-
-    def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> Any:
-        if fullname != _CLIENTS:
-            return None
-        sys.meta_path.remove(self)
-        for finder in sys.meta_path:
-            spec: Any = finder.find_spec(fullname, path, target)
-            if spec is not None and spec.loader is not None:
-                spec.loader = _Loader(spec.loader)
-                return spec
-        return None
-
-
-class _Loader:
-    def __init__(self, loader: Any) -> None:
-        self._loader = loader
-
-    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        return self._loader.create_module(spec)
-
-    def exec_module(self, module: ModuleType) -> None:
-        self._loader.exec_module(module)
-        _guard(module)

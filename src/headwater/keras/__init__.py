@@ -1,7 +1,7 @@
 """Keras 3 on a cluster: strategies that say where a model's variables live and how its steps are shared.
 
 Names are loaded when they are first used: what is for JAX alone needs no Keras. Keras itself reads which backend it has
-when it is first imported; Headwater's is JAX, and importing this package says so.
+when it is first imported; Headwater's is JAX, and importing `headwater` says so.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import os
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -29,13 +30,18 @@ if TYPE_CHECKING:
     from headwater.parameters.layout import MaxSizePartitioner as MaxSizePartitioner
     from headwater.parameters.layout import MinSizePartitioner as MinSizePartitioner
 
-_BACKEND = "KERAS_BACKEND"
-
 if importlib.util.find_spec("keras") is None:
     raise ImportError("headwater.keras needs Keras 3, which is not installed: pip install 'headwater[keras]'")
 
-if os.environ.setdefault(_BACKEND, "jax") != "jax":
-    raise ImportError(f"{_BACKEND} is {os.environ[_BACKEND]!r}, but Headwater runs Keras on JAX: set it to 'jax'")
+_keras = sys.modules.get("keras")
+_backend = os.environ.get("KERAS_BACKEND", "jax") if _keras is None else _keras.config.backend()
+if _backend != "jax":
+    raise ImportError(
+        f"KERAS_BACKEND is {_backend!r}, but Headwater runs Keras on JAX: set it to 'jax'"
+        if _keras is None
+        else f"Keras was imported before Headwater and runs on {_backend!r}, but Headwater needs it on JAX: import "
+        "headwater first, or start the program with KERAS_BACKEND=jax"
+    )
 
 _NAMES = {
     "ClusterCoordinator": "headwater.coordinator.coordinator",

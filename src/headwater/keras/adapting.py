@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import functools
+import importlib
+import importlib.util
 from typing import Any
 
+from keras.src import tree
+from keras.src.callbacks import callback_list, tensorboard
 from keras.src.trainers import data_adapters
 from keras.src.utils import module_utils
 
@@ -13,18 +17,24 @@ from headwater.keras.devices import make_stand_ins
 
 _adapters: Any = data_adapters
 _modules: Any = module_utils
+_lists: Any = callback_list
+_boards: Any = tensorboard
+_tree: Any = tree
 _adapted = False
 
 
 def adapt_keras() -> None:
-    """Has Keras take Headwater's datasets, and take no module that answers to TensorFlow's name for TensorFlow, whose
-    inner parts it would use. A second call changes nothing."""
+    """Has Keras take Headwater's datasets, write TensorBoard's files without TensorFlow, and not take Headwater under
+    TensorFlow's name for TensorFlow, whose inner parts it would use. A second call changes nothing."""
     global _adapted
     if _adapted:
         return
     _adapted = True
     make_stand_ins()
-    _modules.tensorflow._available = False
+    named = importlib.util.find_spec("tensorflow")
+    if named is None or named.origin == "Headwater":
+        _modules.tensorflow._available = False
+        _write_boards()
     get = _adapters.get_data_adapter
 
     @functools.wraps(get)
@@ -34,3 +44,22 @@ def adapt_keras() -> None:
         return get(x, *args, **kwargs)
 
     _adapters.get_data_adapter = get_data_adapter
+
+
+def _write_boards() -> None:
+    """Has each `TensorBoard` callback of Keras's, which asks for TensorFlow, replaced where callbacks are called."""
+    make = _lists.CallbackList.__init__
+
+    @functools.wraps(make)
+    def make_list(self: Any, callbacks: Any = None, *args: Any, **kwargs: Any) -> None:
+        listed: list[Any] = _tree.flatten(callbacks) if callbacks else []
+        make(self, [_ours(callback) for callback in listed], *args, **kwargs)
+
+    _lists.CallbackList.__init__ = make_list
+
+
+def _ours(callback: Any) -> Any:
+    if not isinstance(callback, _boards.TensorBoard):
+        return callback
+    # TensorBoard's messages take long to import; few programs need them.
+    return importlib.import_module("headwater.keras.tensorboard").like(callback)

@@ -9,8 +9,6 @@ from typing import Any, Protocol
 from keras.src.backend.jax.trainer import JAXTrainer
 from keras.src.trainers.trainer import Trainer
 
-from headwater.keras.adapting import adapt_keras
-
 _STRATEGY = "_headwater_strategy"
 
 
@@ -34,7 +32,6 @@ def watch_models(active: Callable[[], _Adopts | None]) -> None:
     if _watched:
         return
     _watched = True
-    adapt_keras()
     trainer: Any = JAXTrainer
     base: Any = Trainer
     make, compile_ = trainer.__init__, base.compile

@@ -14,8 +14,6 @@ from typing import Any
 
 import keras
 
-from headwater.keras.adapting import adapt_keras
-
 #: For each module of Keras's, by its path within it: names, and where they are.
 _OVER: Mapping[str, Mapping[str, str]] = {
     "backend": {
@@ -84,6 +82,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*dir(keras), *(path for path in _OVER if "." not in path)})
-
-
-adapt_keras()

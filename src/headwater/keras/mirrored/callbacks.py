@@ -10,7 +10,7 @@ from keras.src.callbacks.callback import Callback
 from keras.src.callbacks.callback_list import CallbackList
 
 from headwater.keras import callbacks as ours
-from headwater.keras.tensorboard import TensorBoard, like
+from headwater.keras.tensorboard import TensorBoard
 
 _base: Any = Callback
 _list: Any = CallbackList
@@ -96,8 +96,7 @@ def prepare_callbacks(callbacks: Any, mirrored: _Fits) -> list[Any]:
         if isinstance(callback, (_keras.callbacks.ModelCheckpoint, _keras.callbacks.BackupAndRestore)):
             prepared.append(ours.whole(callback, mirrored))
         elif mirrored.is_chief or not isinstance(callback, _only_once()):
-            # Keras's own asks for TensorFlow.
-            prepared.append(like(callback) if isinstance(callback, _keras.callbacks.TensorBoard) else callback)
+            prepared.append(callback)
     return prepared
 
 

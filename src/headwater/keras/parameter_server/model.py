@@ -20,6 +20,7 @@ from headwater.keras.parameter_server.steps import GradientStep
 from headwater.keras.parameter_server.values import ModelValues, Place
 from headwater.keras.preemption import Preempted
 from headwater.keras.progress import progress_callbacks
+from headwater.keras.tensorboard import TensorBoard
 from headwater.parameters.client import ParameterClient
 from headwater.parameters.protocol import TRAINING_OVER, UNKNOWN_STEPS
 
@@ -31,26 +32,29 @@ _utils: Any = data_adapter_utils
 _MODEL = "_headwater_parameter_servers"
 
 #: Callbacks that write files, or act on what only the chief knows.
-_CHIEFS = tuple(
-    getattr(keras.callbacks, name)
-    for name in (
-        "ModelCheckpoint",
-        "BackupAndRestore",
-        "TensorBoard",
-        "CSVLogger",
-        "EarlyStopping",
-        "ReduceLROnPlateau",
-        "LearningRateScheduler",
-        "RemoteMonitor",
-        "ProgbarLogger",
-        "SwapEMAWeights",
-    )
-    if hasattr(keras.callbacks, name)
+_CHIEFS = (
+    TensorBoard,
+    *(
+        getattr(keras.callbacks, name)
+        for name in (
+            "ModelCheckpoint",
+            "BackupAndRestore",
+            "TensorBoard",
+            "CSVLogger",
+            "EarlyStopping",
+            "ReduceLROnPlateau",
+            "LearningRateScheduler",
+            "RemoteMonitor",
+            "ProgbarLogger",
+            "SwapEMAWeights",
+        )
+        if hasattr(keras.callbacks, name)
+    ),
 )
 
 
 #: Those of them that an evaluator has, too.
-_EVALUATORS = (keras.callbacks.TensorBoard, keras.callbacks.CSVLogger)
+_EVALUATORS = (TensorBoard, keras.callbacks.TensorBoard, keras.callbacks.CSVLogger)
 
 
 class ServedModel(ModelValues):

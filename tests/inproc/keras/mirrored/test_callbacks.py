@@ -13,13 +13,11 @@ import pytest
 from headwater.errors import DataLossError
 from headwater.io.event_file import summary_iterator
 from headwater.keras import saving
-from headwater.keras.adapting import adapt_keras
 from headwater.keras.callbacks import BackupAndRestore, ModelCheckpoint
 from headwater.keras.tensorboard import TensorBoard
 from tests.support.mirrored import with_workers
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
-adapt_keras()
 X = np.random.default_rng(0).normal(size=(40, 3)).astype("float32")
 Y = np.random.default_rng(1).integers(0, 2, 40)
 

@@ -14,12 +14,10 @@ from headwater.data.dataset import Dataset
 from headwater.data.options import AutoShardPolicy, Options
 from headwater.data.readers import TFRecordDataset
 from headwater.io.tfrecord import TFRecordWriter
-from headwater.keras.adapting import adapt_keras
 from tests.support.mirrored import with_workers
 
 # Keras's own variables, when NumPy asks them for their values.
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
-adapt_keras()
 ROWS = 50
 _random = np.random.default_rng(0)
 X = _random.normal(size=(ROWS, 5)).astype("float32")

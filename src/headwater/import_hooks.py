@@ -1,0 +1,77 @@
+"""Calls what is to be done when a module is imported, without importing it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+Hook = Callable[[ModuleType], None]
+
+
+def _nothing() -> None:
+    return
+
+
+def on_import(name: str, after: Hook, before: Callable[[], None] = _nothing) -> None:
+    """Has ``after`` called with the module ``name`` as soon as that is imported; at once where it is there already.
+
+    Args:
+      name: of the module, in full.
+      after: is called once the module's code has run.
+      before: is called when the module is found, before its code runs.
+    """
+    module = sys.modules.get(name)
+    if module is not None:
+        after(module)
+    elif not any(isinstance(finder, _Finder) and finder.name == name for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Finder(name, after, before))
+
+
+class _Finder:
+    """Finds one module. `importlib.abc` would take longer to import than all of the package `headwater`."""
+
+    def __init__(self, name: str, after: Hook, before: Callable[[], None]) -> None:
+        self.name = name
+        self._after = after
+        self._before = before
+
+    def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> Any:
+        if fullname != self.name:
+            return None
+        # Out of the list while the others are asked, for good once the module's code has run: a mere look whether the
+        # module is there comes here, too.
+        others = [finder for finder in sys.meta_path if finder is not self]
+        for finder in others:
+            spec: Any = finder.find_spec(fullname, path, target)
+            if spec is not None and spec.loader is not None:
+                spec.loader = _Loader(spec.loader, self, self._after, self._before)
+                return spec
+        return None
+
+
+class _Loader:
+    def __init__(self, loader: Any, finder: _Finder, after: Hook, before: Callable[[], None]) -> None:
+        self._loader = loader
+        self._finder = finder
+        self._after = after
+        self._before = before
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loader, name)
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        self._before()
+        # The module's own loader, as `inspect` and `importlib.resources` expect it.
+        module.__loader__ = self._loader
+        if module.__spec__ is not None:
+            module.__spec__.loader = self._loader
+        self._loader.exec_module(module)
+        if self._finder in sys.meta_path:
+            sys.meta_path.remove(self._finder)
+        self._after(module)
