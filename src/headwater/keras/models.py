@@ -16,7 +16,32 @@ class _Adopts(Protocol):
     def adopt(self, model: Any) -> None: ...
 
 
+class _Sharing:
+    """The strategy by which this process trains together with others.
+
+    Attributes:
+      strategy: the latest; None where there is none.
+      used: whether it has a model.
+    """
+
+    strategy: _Adopts | None = None
+    used = False
+
+
 _watched = False
+_sharing = _Sharing()
+
+
+def expect_models(strategy: _Adopts, active: Callable[[], _Adopts | None]) -> None:
+    """From now on, as long as ``strategy`` has no model, training a model of no scope is an error: this process is one
+    of several that are to train together, and would train alone.
+
+    Args:
+      strategy: by which.
+      active: see `watch_models`.
+    """
+    _sharing.strategy, _sharing.used = strategy, False
+    watch_models(active)
 
 
 def watch_models(active: Callable[[], _Adopts | None]) -> None:
@@ -51,9 +76,27 @@ def watch_models(active: Callable[[], _Adopts | None]) -> None:
         if strategy is not None:
             # Not by Keras's own __setattr__, which would look for layers in it.
             object.__setattr__(model, _STRATEGY, strategy)
+            _sharing.used = _sharing.used or strategy is _sharing.strategy
             strategy.adopt(model)
 
     trainer.__init__, base.compile = made, compiled
+    for name in ("fit", "train_on_batch"):
+        setattr(trainer, name, _in_scope(getattr(trainer, name)))
+
+
+def _in_scope(method: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(method)
+    def checked(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if _sharing.strategy is not None and not _sharing.used and strategy_of(self) is None:
+            raise RuntimeError(
+                f"model {self.name!r} was made and compiled outside of strategy.scope(), so that this task would train "
+                f"it alone, and so would all others: put 'with strategy.scope():' around both, where the strategy is "
+                f"{_sharing.strategy!r} (or around a model that this task is to train alone, "
+                "'with OneDeviceStrategy(\"/cpu:0\").scope():')"
+            )
+        return method(self, *args, **kwargs)
+
+    return checked
 
 
 def strategy_of(model: Any) -> Any:

@@ -153,6 +153,13 @@ class Strategy:
         """Called with every Keras model that is made, loaded or compiled in the scope; may be called again."""
         del model
 
+    def _expect_models(self) -> None:
+        """This process is one of several that train together: from now on, training a model alone is an error, as long
+        as none was made in the scope."""
+        from headwater.keras.models import expect_models  # noqa: PLC0415  see `scope`
+
+        expect_models(self, active_strategy)
+
     def placement(self) -> AbstractContextManager[Any]:
         """What is around all that runs in the scope."""
         return nullcontext()

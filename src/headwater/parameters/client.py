@@ -17,6 +17,7 @@ from headwater.parameters.layout import Block, Layout, VariableSpec, joined
 from headwater.parameters.updater import Array
 from headwater.parameters.waiting import SILENCE_S
 from headwater.task import kinds
+from headwater.task.agreement import Said
 from headwater.task.answers import bad_header, raise_error
 from headwater.transport.channel import Channel
 from headwater.transport.frames import Frame
@@ -219,6 +220,21 @@ class ParameterClient:
     def set_initial_state(self, state: Callable[[int], Sequence[Array]]) -> None:
         """Says what the optimizer's state of each ``ps`` is to be at the beginning, by its number."""
         self._initial_state = state
+
+    def agree(self, program: Said, data: Said | None = None) -> None:
+        """Sees to it that this worker runs the program of every ``ps`` and of the other workers.
+
+        Args:
+          program: what must be alike.
+          data: what may differ, with a warning.
+
+        Raises:
+          FailedPreconditionError: it does not; the message says what differs.
+        """
+        for index in range(len(self._sessions)):
+            answer = self._ask_until(index, Frame(kinds.AGREE, (program, data or {})))
+            if index == 0 and answer.header and answer.header[0]:
+                _log.warning("%s", answer.header[0])
 
     def _drop(self, session: _Session) -> None:
         if session.channel is not None:

@@ -48,6 +48,7 @@ from headwater.parameters.tickets import Tickets
 from headwater.parameters.updater import Array, Updater
 from headwater.parameters.waiting import LOOK_S, SPEAK_S
 from headwater.task import kinds
+from headwater.task.agreement import Said, difference, is_said
 from headwater.task.answers import bad_header, error_frame
 from headwater.telemetry.snapshot import Group, VariableSize
 from headwater.telemetry.watchdog import ProgressWatchdog
@@ -88,6 +89,7 @@ class HostedParameters:
       layout: what every ``ps`` has.
       updater: this task's blocks.
       choice: how closely workers keep together.
+      program: what this task says of its program, which workers must say, too; see `headwater.task.agreement`.
       clock: seconds that only grow.
 
     Attributes:
@@ -106,6 +108,7 @@ class HostedParameters:
         updater: Updater,
         choice: Consistency,
         *,
+        program: Said | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.name = name
@@ -138,6 +141,9 @@ class HostedParameters:
         self._staleness_total = 0
         self._staleness_max = 0
         self._shares: dict[str, tuple[int, int]] = {}
+        self._program = program or {}
+        self._agreed: tuple[str, Said, int] | None = None
+        self._disagreement = ""
 
     @property
     def version(self) -> int:
@@ -230,6 +236,8 @@ class HostedParameters:
                 if self._talks.get(worker) is talk:
                     del self._talks[worker]
                     self._leave(worker, "its channel has ended")
+                if not self._talks:
+                    self._agreed, self._disagreement = None, ""
 
     def _decide(self, claim: Claim) -> str:
         """Why a worker does not have its place here; empty where it has. The lock is held."""
@@ -291,6 +299,8 @@ class HostedParameters:
                     else:
                         self._updater.assign(blocks)
                 return Frame(kinds.DONE)
+            case kinds.AGREE, (program, data) if is_said(program) and is_said(data):
+                return self._agree(talk, program, data)
             case kinds.FINISH, ():
                 return self._finish(talk)
             case kinds.FOLLOW, (int(training), int(epoch)):
@@ -416,6 +426,27 @@ class HostedParameters:
             self._await(talk, lambda: self._trainings > trainings or not self._state.members, "the others to finish")
         return Frame(kinds.DONE)
 
+    def _agree(self, talk: _Talk, program: Said, data: Said) -> Frame:
+        """Compares a worker's program with this task's, and with that of the worker which came first in this training.
+
+        Where that differs and no update was made yet, no worker can tell which is right: all end.
+        """
+        with self._changed:
+            differs = difference(talk.worker, program, self._task, self._program)
+            if not differs and self._agreed is None:
+                self._agreed = talk.worker, {**program, **data}, self.version
+            elif not differs and self._agreed is not None:
+                first, firsts, version = self._agreed
+                differs = difference(talk.worker, program, first, firsts)
+                if differs and version == self.version:
+                    self._disagreement = differs
+                    self._changed.notify_all()
+            if differs:
+                _log.error("%s: %s", self._task, differs)
+                raise FailedPreconditionError(None, None, f"{differs}: all tasks must run the same program")
+            first, firsts, _ = self._agreed or (talk.worker, data, 0)
+            return Frame(kinds.DONE, (difference(talk.worker, data, first, firsts),))
+
     # Decisions --------------------------------------------------------------------------------------------------------
 
     def _event(self, event: Event) -> None:
@@ -446,6 +477,7 @@ class HostedParameters:
             self._trainings += 1
             self._state = State(choice=self._state.choice, version=self.version)
             self._tickets.begin_training()
+            self._agreed = None
         self._changed.notify_all()
 
     def _require_filled(self) -> None:
@@ -454,6 +486,7 @@ class HostedParameters:
 
     def _await(self, talk: _Talk, ready: Callable[[], bool], what: str) -> None:
         """Waits, with the lock given away meanwhile, and says now and then for what."""
+        self._raise_disagreement()
         if ready():
             return
         channel, began = talk.channel, self._clock()
@@ -463,6 +496,7 @@ class HostedParameters:
             while not self._changed.wait_for(ready, LOOK_S):
                 if channel.closed or channel.peer_gone():
                     raise UnavailableError(None, None, f"{channel.peer} is gone")
+                self._raise_disagreement()
                 now = self._clock()
                 self._event(Tick())
                 said = what or waiting_text(self._state, now)
@@ -472,6 +506,11 @@ class HostedParameters:
                     speak_at = now + SPEAK_S
         finally:
             talk.waits_for = None
+
+    def _raise_disagreement(self) -> None:
+        if self._disagreement:
+            message = f"{self._disagreement}: all tasks must run the same program"
+            raise FailedPreconditionError(None, None, message)
 
 
 def _place(worker: str) -> tuple[bool, int]:

@@ -20,6 +20,7 @@ from headwater.parameters.host import HostedParameters
 from headwater.parameters.layout import Layout
 from headwater.parameters.local_servers import MakeUpdater
 from headwater.parameters.service import ParameterService
+from headwater.task.agreement import Said
 from headwater.task.members import Members
 from headwater.task.shell import TaskShell
 from headwater.transport.handlers import DeviceInfo
@@ -56,10 +57,19 @@ class ParameterTask:
             atexit.register(self.shell.leave)
         self.shell.start()
 
-    def host(self, name: str, layout: Layout, make_updater: MakeUpdater, choice: Consistency) -> HostedParameters:
-        """On a ``ps``: serves its part of the set ``name`` from now on."""
+    def host(
+        self,
+        name: str,
+        layout: Layout,
+        make_updater: MakeUpdater,
+        choice: Consistency,
+        program: Said | None = None,
+    ) -> HostedParameters:
+        """On a ``ps``: serves its part of the set ``name`` from now on; see `HostedParameters`."""
         index = self.members.number
-        parameters = HostedParameters(name, str(self.members.me), index, layout, make_updater(index), choice)
+        parameters = HostedParameters(
+            name, str(self.members.me), index, layout, make_updater(index), choice, program=program
+        )
         self._service.host(name, parameters)
         return parameters
 

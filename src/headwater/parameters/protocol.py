@@ -17,6 +17,9 @@ coming, WAIT frames say why. The tensors of each are its arrays::
     FINISH  ()                              answered by DONE once no worker takes part any more
     STOP    ()                              no worker gets another step; answered by DONE
     FOLLOW  (number of the training, epoch)   answered by DONE (whether training is over) once that epoch is over
+    AGREE   (program, data)                 what the worker says of both, see `headwater.task.agreement`; answered by
+                                            DONE (how its data differ from those of other workers, or an empty text), or
+                                            by ERROR where its program is another one
     VALUES  (version, applied, ticket, share, names)   the blocks' values; where everything was asked for, the
                                             optimizer's state too, whose names these are
     DONE    (…)

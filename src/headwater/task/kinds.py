@@ -45,6 +45,7 @@ STOP: Final = 73
 VALUES: Final = 74
 WAIT: Final = 75
 FOLLOW: Final = 76
+AGREE: Final = 77
 
 # Calls of a coordinator: `headwater.coordinator.calls`
 OPEN_CALLS: Final = 96

@@ -6,7 +6,8 @@ call for each step exchange what has to be exchanged, and callbacks that write f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,12 +16,15 @@ import numpy as np
 from keras.src.trainers.data_adapters import array_slicing, data_adapter_utils
 
 from headwater.data.options import AutoShardPolicy
+from headwater.errors import FailedPreconditionError
 from headwater.keras import saving
 from headwater.keras.mirrored.callbacks import Mirror, SavesProgress, prepare_callbacks
-from headwater.keras.mirrored.shards import Shards, Share, shards_of
+from headwater.keras.mirrored.shards import ArrayShards, Shards, Share, shards_of
 from headwater.keras.mirrored.steps import Replicas, State, TrainStep, loss_totals, rows_of, sums_its_loss
 from headwater.keras.preemption import Preempted
+from headwater.keras.programs import model_variables, optimizer_topics
 from headwater.keras.progress import progress_callbacks
+from headwater.task.agreement import difference, said
 
 _jax: Any = jax
 _slicing: Any = array_slicing
@@ -119,6 +123,8 @@ class MirroredModel:
             )
         share = self._share(self._agreed_seed())
         self._data = shards_of(share, x, y, sample_weight, batch_size, steps_per_epoch, shuffle, class_weight)
+        if isinstance(self._data, ArrayShards):
+            self._agree({"data": {"batches": self._data.count, "batch_size": self._data.batch_size}})
         self._settle(self._data)
         validation: Any = None
         if validation_data is not None:
@@ -340,16 +346,14 @@ class MirroredModel:
         """Gives all processes the variables of the first, and where it is in `fit`."""
         if self.replicas.processes == 1:
             return
+        optimizer = getattr(self.model, "optimizer", None)
+        settings = optimizer_topics(optimizer) if optimizer is not None else {}
+        self._agree({"variables": model_variables(self.model), **settings})
         variables = self._variables()
         position = self.position
-        numbers = np.asarray([position.seed, position.epoch, position.step, len(variables)], np.int64)
+        numbers = np.asarray([position.seed, position.epoch, position.step], np.int64)
         values = [np.asarray(variable.value) for variable in variables]
         numbers, *values = self.replicas.broadcast([numbers, *values], "variables")
-        if int(numbers[3]) != len(variables):
-            raise ValueError(
-                f"this process's model has {len(variables)} variables, but that of the first process has "
-                f"{int(numbers[3])}: all processes must make the same model"
-            )
         self.position = Position(seed=int(numbers[0]), epoch=int(numbers[1]), step=int(numbers[2]))
         if not self.is_chief:
             for variable, value in zip(variables, values, strict=True):
@@ -396,6 +400,21 @@ class MirroredModel:
             *model.non_trainable_variables,
             *(optimizer.variables if optimizer is not None else ()),
         ]
+
+    def _agree(self, topics: Mapping[str, Mapping[str, object]]) -> None:
+        """Sees to it that all processes run the same program.
+
+        Raises:
+          FailedPreconditionError: one has other variables, another optimizer or other data than the first; in all.
+        """
+        if self.replicas.processes == 1:
+            return
+        own = np.frombuffer(json.dumps(said(topics)).encode(), np.uint8)
+        first, *others = [json.loads(bytes(part[0])) for part in self.replicas.gather([own], "program")]
+        for rank, other in enumerate(others, 1):
+            differs = difference(f"worker {rank}", other, "worker 0", first)
+            if differs:
+                raise FailedPreconditionError(None, None, f"{differs}: all workers must run the same program")
 
     def _share(self, seed: int) -> Share:
         return Share(count=self.replicas.processes, index=self.replicas.rank, seed=seed)

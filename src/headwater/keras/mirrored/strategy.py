@@ -176,6 +176,8 @@ class MultiWorkerMirroredStrategy(_Mirrors):
         shown += [DeviceInfo(name=f"{me.device_prefix}/device:{name}", type=name.partition(":")[0]) for name in names]
         devices = [local_device(name) for name in names]
         super().__init__((DeviceReplicas if over_jax else GroupReplicas)(self._group, devices), names)
+        if len(members) > 1:
+            self._expect_models()
 
     @property
     def cluster_resolver(self) -> Any:

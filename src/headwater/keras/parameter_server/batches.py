@@ -16,6 +16,7 @@ from keras.src.trainers import data_adapters
 from keras.src.trainers.data_adapters import data_adapter_utils
 
 from headwater.keras.datasets import is_dataset
+from headwater.keras.programs import contents, elements
 
 _tree: Any = tree
 _adapters: Any = data_adapters
@@ -33,6 +34,14 @@ class Batches(Protocol):
 
     def first(self) -> Any:
         """Some batch, for its shapes."""
+        ...
+
+    def settings(self) -> dict[str, object]:
+        """What all workers must have alike."""
+        ...
+
+    def contents(self) -> str:
+        """A digest of some of the data, where all of them are at hand; else empty."""
         ...
 
     def begin(self, seed: int) -> None:
@@ -74,6 +83,18 @@ class ArrayBatches:
     def first(self) -> Any:
         return self._take(np.arange(min(self._batch_size, self._rows)))
 
+    def settings(self) -> dict[str, object]:
+        return {
+            "number of examples": self._rows,
+            "batch_size": self._batch_size,
+            "number of steps": self.steps,
+            "shuffle": self._shuffle,
+            "type of an example": elements(self.first()),
+        }
+
+    def contents(self) -> str:
+        return contents(self._data)
+
     def begin(self, seed: int) -> None:
         self._seed = seed
 
@@ -109,6 +130,12 @@ class PyDatasetBatches:
 
     def first(self) -> Any:
         return self._data[0]
+
+    def settings(self) -> dict[str, object]:
+        return {"number of steps": self.steps, "type of an example": elements(self.first())}
+
+    def contents(self) -> str:
+        return ""
 
     def begin(self, seed: int) -> None:
         del seed
@@ -155,11 +182,18 @@ class IteratedBatches:
         return int(known) if int(known) >= 0 else None
 
     def first(self) -> Any:
-        iterator = iter(self._data)
-        batch = next(iterator)
+        if self._ahead:
+            return self._ahead[0]
+        batch = next(iter(self._data))
         if self._once:
             self._ahead = [batch]
         return batch
+
+    def settings(self) -> dict[str, object]:
+        return {"number of steps": self.steps, "type of an example": elements(self.first())}
+
+    def contents(self) -> str:
+        return ""
 
     def begin(self, seed: int) -> None:
         if is_dataset(self._data):

@@ -7,6 +7,7 @@ gradients with one compiled function, and brings them. The loop makes the same c
 from __future__ import annotations
 
 import functools
+import logging
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -19,15 +20,19 @@ from headwater.keras.parameter_server.batches import Batches, make_batches, shar
 from headwater.keras.parameter_server.steps import GradientStep
 from headwater.keras.parameter_server.values import ModelValues, Place
 from headwater.keras.preemption import Preempted
+from headwater.keras.programs import optimizer_topics
 from headwater.keras.progress import progress_callbacks
 from headwater.keras.tensorboard import TensorBoard
 from headwater.parameters.client import ParameterClient
 from headwater.parameters.protocol import TRAINING_OVER, UNKNOWN_STEPS
+from headwater.task.agreement import said
 
 _keras: Any = keras
 _tree: Any = _keras.tree
 _slicing: Any = array_slicing
 _utils: Any = data_adapter_utils
+
+_log = logging.getLogger("headwater")
 
 _MODEL = "_headwater_parameter_servers"
 
@@ -88,6 +93,10 @@ class ServedModel(ModelValues):
             sample_weight = _utils.class_weight_to_sample_weights(y, class_weight)
         data, rows = share_of((x, y) if sample_weight is None else (x, y, sample_weight), 0, 1)
         model._symbolic_build(data_batch=_padded(data))
+        self._serve_on_server()
+        task = self.place.task
+        if task is not None and task.members.is_evaluator:
+            raise RuntimeError("a task of job evaluator trains nothing: it takes part in fit, which validates there")
         client = self.connect()
         step = self._make_step(data)
         model.reset_metrics()
@@ -153,9 +162,7 @@ class ServedModel(ModelValues):
         self._check_model()
         model._symbolic_build(data_batch=_padded(batches.first()))
         task = self.place.task
-        if task is not None and task.members.is_server:
-            self.host()
-            task.serve()
+        self._serve_on_server()
         chief = self.place.is_chief
         if self._client is None:
             self._client = self._make_client()
@@ -166,6 +173,8 @@ class ServedModel(ModelValues):
             if chief:
                 self._bring_changes()
         client = self._client
+        if task is None or not task.members.is_evaluator:
+            self._agree(batches)
         self.sync(state=chief)
         if late and client.trainings == self._training:
             initial_epoch = max(initial_epoch, client.epoch)
@@ -211,6 +220,26 @@ class ServedModel(ModelValues):
             model.optimizer.finalize_variable_values(model.trainable_weights)
         container.on_train_end(logs)
         return model.history
+
+    def _serve_on_server(self) -> None:
+        """On a ``ps``: says so, serves, and does not return."""
+        task = self.place.task
+        if task is not None and task.members.is_server:
+            _log.info("%s serves the variables of model %r until the job is over", task.members.me, self.model.name)
+            self.host()
+            task.serve()
+
+    def _agree(self, batches: Batches) -> None:
+        """All workers must have the same optimizer, as the ``ps`` have, and data of the same length.
+
+        Raises:
+          FailedPreconditionError: this worker or another one has not.
+        """
+        assert self._client is not None
+        self._client.agree(
+            said({"data": batches.settings(), **optimizer_topics(self.model.optimizer)}),
+            said({"examples": {"digest of some of them": batches.contents()}}),
+        )
 
     def _follow(self, validation: Callable[[], dict[str, Any]], container: Any, epochs: Iterable[int]) -> None:
         """What an evaluator does: validates after every epoch that the workers have made."""

@@ -59,6 +59,8 @@ class ParameterServerStrategy(Strategy):
         self.partitioner = variable_partitioner
         self.choice: Consistency = from_text(consistency, self.workers)
         self.task: ParameterTask | None = process_task(members) if members else None
+        if members:
+            self._expect_models()
 
     @property
     def is_chief(self) -> bool:

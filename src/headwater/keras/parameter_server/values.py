@@ -13,10 +13,12 @@ from headwater.consistency import Consistency, KOfN, Synchronous
 from headwater.keras.parameter_server.optimizers import KerasUpdater, join_state, split_state
 from headwater.keras.parameter_server.steps import Split
 from headwater.keras.parameter_server.tables import find_tables
+from headwater.keras.programs import optimizer_topics
 from headwater.parameters.client import ParameterClient, Traffic
 from headwater.parameters.layout import Layout, Partitioner, VariableSpec, make_layout
 from headwater.parameters.local_servers import LocalServers
 from headwater.parameters.process import ParameterTask
+from headwater.task.agreement import said
 
 _keras: Any = keras
 
@@ -158,7 +160,13 @@ class ModelValues:
         assert task is not None
         self._build_optimizer()
         layout = self.layout()
-        task.host(self.model.name, layout, functools.partial(self._updater, layout), self.place.choice)
+        task.host(
+            self.model.name,
+            layout,
+            functools.partial(self._updater, layout),
+            self.place.choice,
+            said(optimizer_topics(self.model.optimizer)),
+        )
 
     # Values -----------------------------------------------------------------------------------------------------------
 
@@ -217,6 +225,7 @@ class ModelValues:
             self._build_optimizer()
             self._client = self._make_client()
             self._client.connect()
+            self._client.agree(said(optimizer_topics(self.model.optimizer)))
             self._client.pull()
         return self._client
 

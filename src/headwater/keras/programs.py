@@ -1,0 +1,55 @@
+"""What of a Keras program all its tasks must have alike, in words: see `headwater.task.agreement`."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+import keras
+import numpy as np
+
+_keras: Any = keras
+_tree: Any = keras.tree
+
+#: Rows of each array that a digest of its contents looks at.
+_SAMPLED = 64
+
+
+def optimizer_topics(optimizer: Any) -> dict[str, Mapping[str, object]]:
+    """The class of an optimizer and its configuration, without its name, which counts optimizers.
+
+    Its learning rate is a topic of its own, and none once it has made updates: callbacks may have changed it.
+    """
+    config = dict(optimizer.get_config())
+    config.pop("name", None)
+    rate = config.pop("learning_rate", None)
+    topics: dict[str, Mapping[str, object]] = {
+        "settings of its optimizer": {"class": type(optimizer).__name__, **config}
+    }
+    if not int(optimizer.iterations.value):
+        topics["learning rate"] = {"learning_rate": rate}
+    return topics
+
+
+def model_variables(model: Any) -> Mapping[str, object]:
+    """Shape and type of each of a model's variables."""
+    return {variable.path: f"{variable.dtype}{list(variable.shape)}" for variable in model.variables}
+
+
+def elements(batch: Any) -> str:
+    """Types and shapes of one example of a batch."""
+    leaves = [np.asarray(leaf) for leaf in _tree.flatten(batch) if leaf is not None]
+    return ", ".join(f"{leaf.dtype}{list(leaf.shape[1:])}" for leaf in leaves)
+
+
+def contents(data: Any) -> str:
+    """A digest of some rows of arrays."""
+    found = 0
+    for leaf in _tree.flatten(data):
+        if leaf is not None:
+            rows = leaf[:: max(1, len(leaf) // _SAMPLED)][:_SAMPLED]
+            found = zlib.crc32(
+                np.ascontiguousarray(rows).tobytes() if rows.dtype != object else repr(rows).encode(), found
+            )
+    return f"{found:08x}"

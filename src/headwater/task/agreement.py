@@ -1,0 +1,56 @@
+"""What tasks that run one program say of it to each other, and how they differ, in one line."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+
+Said = Mapping[str, Mapping[str, str]]
+"""By topic, such as "optimizer", what a task has: names and values, in short texts."""
+
+#: Values that are longer travel as their digest.
+_LONGEST = 200
+
+
+def said(topics: Mapping[str, Mapping[str, object]]) -> dict[str, dict[str, str]]:
+    """``topics`` as they travel: each value as text, or as a digest where that is long."""
+    return {topic: {name: shortened(str(value)) for name, value in values.items()} for topic, values in topics.items()}
+
+
+def is_said(value: object) -> bool:
+    """Whether what came over a wire is of this kind."""
+    if not isinstance(value, dict):
+        return False
+    topics: dict[object, object] = value  # pyright: ignore[reportUnknownVariableType]
+    return all(isinstance(topic, str) and _is_texts(texts) for topic, texts in topics.items())
+
+
+def _is_texts(value: object) -> bool:
+    if not isinstance(value, dict):
+        return False
+    texts: dict[object, object] = value  # pyright: ignore[reportUnknownVariableType]
+    return all(isinstance(name, str) and isinstance(text, str) for name, text in texts.items())
+
+
+def shortened(text: str) -> str:
+    """``text``, or a digest of it where it is long."""
+    return text if len(text) <= _LONGEST else f"digest {hashlib.sha256(text.encode()).hexdigest()[:16]}"
+
+
+def difference(one: str, ones: Said, other: str, others: Said) -> str:
+    """How what ``one`` says differs from what ``other`` says of the topics that both speak of; empty where it does not.
+
+    Args:
+      one, other: names of two tasks.
+      ones, others: what they say.
+    """
+    for topic in ones.keys() & others.keys():
+        mine, theirs = ones[topic], others[topic]
+        names = [name for name in {**mine, **theirs} if mine.get(name) != theirs.get(name)]
+        if names:
+            shown = "; ".join(
+                f"{name} is {mine.get(name, 'missing')}, not {theirs.get(name, 'missing')}" for name in names[:3]
+            )
+            more = f"; and {len(names) - 3} more" if len(names) > 3 else ""
+            return f"{one} has other {topic} than {other}: {shown}{more}"
+    return ""
