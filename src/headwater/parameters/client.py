@@ -304,6 +304,7 @@ class ParameterClient:
         rows: Mapping[int, tuple[Array, Array]] | None = None,
         knobs: Sequence[float] = (),
         wish: Wish | None = None,
+        sums: Array | None = None,
     ) -> tuple[int, bool]:
         """Brings gradients, waits until this worker may go on, and reads what travels in every step.
 
@@ -314,6 +315,7 @@ class ParameterClient:
           rows: by variable, for tables: numbers of rows, ascending, and their gradients.
           knobs: see `headwater.parameters.updater.Updater.apply`.
           wish: for the next step.
+          sums: what to add to the sums of the epoch that ``wish`` names, see `sums`.
 
         Returns:
           The ticket, and whether every ``ps`` took the gradients.
@@ -330,6 +332,8 @@ class ParameterClient:
                 numbers, row_gradients = (rows or {})[block.variable]
                 within = _within(block, numbers)
                 tensors += [numbers[within] - block.start, row_gradients[within]]
+            if sums is not None and index == 0:
+                tensors.append(sums)
             header = (session.version, float(weight), extras, wish if index == 0 else None, list(knobs))
             frames.append(Frame(kinds.PUSH, header, tensors))
         self.steps += 1
@@ -409,6 +413,16 @@ class ParameterClient:
         """Waits until an epoch is over; whether that training is."""
         answer = self._ask_until(0, Frame(kinds.FOLLOW, (training, epoch)))
         return answer.header == (True,)
+
+    def sums(self, epoch: int, *, wait: bool = True) -> Array:
+        """What all workers have added to the sums of an epoch, empty where none has.
+
+        Args:
+          epoch: its number.
+          wait: whether to wait for workers that are in the midst of one of its steps.
+        """
+        answer = self._ask_until(0, Frame(kinds.SUMS, (epoch, wait)))
+        return answer.tensors[0] if answer.tensors else _NOTHING
 
     def stop_training(self) -> None:
         """No worker gets another step until all have finished."""

@@ -144,6 +144,7 @@ class HostedParameters:
         self._program = program or {}
         self._agreed: tuple[str, Said, int] | None = None
         self._disagreement = ""
+        self._sums: dict[int, Array] = {}
 
     @property
     def version(self) -> int:
@@ -299,6 +300,8 @@ class HostedParameters:
                     else:
                         self._updater.assign(blocks)
                 return Frame(kinds.DONE)
+            case kinds.SUMS, (int(epoch), bool(wait)):
+                return self._tell_sums(talk, epoch, wait)
             case kinds.AGREE, (program, data) if is_said(program) and is_said(data):
                 return self._agree(talk, program, data)
             case kinds.FINISH, ():
@@ -352,7 +355,9 @@ class HostedParameters:
     ) -> Frame:
         worker = talk.worker
         expected = self._optimized + len(extras) + 2 * self._tables
-        if len(tensors) != expected:
+        # The first ps gets what the worker adds to the sums of its epoch, too.
+        sums = tensors[expected] if wish is not None and len(tensors) == expected + 1 else None
+        if len(tensors) != expected + (sums is not None):
             raise InvalidArgumentError(None, None, f"{worker} pushed {len(tensors)} arrays instead of {expected}")
         with self._changed:
             self._require_filled()
@@ -362,9 +367,13 @@ class HostedParameters:
             if not dropped:
                 split = self._optimized + len(extras)
                 changes = dict(zip(extras, tensors[self._optimized : split], strict=True))
-                rows = [(tensors[at], tensors[at + 1]) for at in range(split, len(tensors), 2)]
+                rows = [(tensors[at], tensors[at + 1]) for at in range(split, expected, 2)]
                 self._round.add(tensors[: self._optimized], changes, rows, weight, knobs)
+                if sums is not None and wish is not None:
+                    self._add_sums(talk.worker, wish, sums)
+            self._tickets.ended(worker)
             self._perform(decision)
+            self._changed.notify_all()
             self._await(talk, lambda: worker in self._free, "")
             self._free.discard(worker)
             return self._values(talk, False, extras, wish, applied=not dropped)
@@ -426,6 +435,26 @@ class HostedParameters:
             self._await(talk, lambda: self._trainings > trainings or not self._state.members, "the others to finish")
         return Frame(kinds.DONE)
 
+    def _add_sums(self, worker: str, wish: Sequence[int], sums: Array) -> None:
+        _, epoch, *_ = wish
+        before = self._sums.get(epoch)
+        if before is not None and before.shape != sums.shape:
+            raise InvalidArgumentError(None, None, f"{worker} brings {sums.shape} sums, others brought {before.shape}")
+        self._sums[epoch] = sums.astype(np.float64) + (0 if before is None else before)
+        # Asynchronous workers are at most one epoch apart.
+        for old in [known for known in self._sums if known < epoch - 1]:
+            del self._sums[old]
+
+    def _tell_sums(self, talk: _Talk, epoch: int, wait: bool) -> Frame:
+        def others() -> list[str]:
+            return self._tickets.busy_in(epoch, but=talk.worker)
+
+        with self._changed:
+            if wait:
+                self._await(talk, lambda: not others(), f"the last steps of epoch {epoch} by {', '.join(others())}")
+            found = self._sums.get(epoch)
+            return Frame(kinds.DONE, (), () if found is None else (found,))
+
     def _agree(self, talk: _Talk, program: Said, data: Said) -> Frame:
         """Compares a worker's program with this task's, and with that of the worker which came first in this training.
 
@@ -478,6 +507,7 @@ class HostedParameters:
             self._state = State(choice=self._state.choice, version=self.version)
             self._tickets.begin_training()
             self._agreed = None
+            self._sums.clear()
         self._changed.notify_all()
 
     def _require_filled(self) -> None:

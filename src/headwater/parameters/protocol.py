@@ -17,6 +17,8 @@ coming, WAIT frames say why. The tensors of each are its arrays::
     FINISH  ()                              answered by DONE once no worker takes part any more
     STOP    ()                              no worker gets another step; answered by DONE
     FOLLOW  (number of the training, epoch)   answered by DONE (whether training is over) once that epoch is over
+    SUMS    (epoch, wait)                   answered by DONE with what workers have added to the sums of that epoch;
+                                            with ``wait``, once no other worker is in the midst of one of its steps
     AGREE   (program, data)                 what the worker says of both, see `headwater.task.agreement`; answered by
                                             DONE (how its data differ from those of other workers, or an empty text), or
                                             by ERROR where its program is another one

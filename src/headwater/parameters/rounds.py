@@ -46,13 +46,13 @@ class Round:
         weights, gradients, changes, rows = self._weights, self._gradients, self._changes, self._rows
         knobs = self._knobs
         self._clear()
-        if not weights:
+        total = sum(weights)
+        if not total:  # none, or none that counts, such as one that is not finite
             return
         if len(weights) == 1:
             updater.apply(gradients[0], changes[0], rows[0], knobs)
             return
-        total = sum(weights)
-        shares = [weight / total if total else 1 / len(weights) for weight in weights]
+        shares = [weight / total for weight in weights]
         updater.apply(
             [_mean(parts, shares) for parts in zip(*gradients, strict=True)],
             # All workers run one program, so the same variables change at all of them.

@@ -68,6 +68,14 @@ class Tickets:
         if epoch == self.epoch and (self.steps == UNKNOWN_STEPS or step < self.steps):
             self.steps = step
 
+    def busy_in(self, epoch: int, *, but: str) -> list[str]:
+        """The workers other than ``but`` that are in the midst of a step of ``epoch``."""
+        return sorted(other for other in self.at_work if other != but and self.asked.get(other) == epoch)
+
+    def ended(self, worker: str) -> None:
+        """A worker has given what came of its step."""
+        self.at_work.pop(worker, None)
+
     def left(self, worker: str) -> None:
         """A worker does not go on."""
         self.at_work.pop(worker, None)

@@ -46,6 +46,7 @@ VALUES: Final = 74
 WAIT: Final = 75
 FOLLOW: Final = 76
 AGREE: Final = 77
+SUMS: Final = 78
 
 # Calls of a coordinator: `headwater.coordinator.calls`
 OPEN_CALLS: Final = 96

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 
@@ -169,6 +170,154 @@ def test_synchronous_workers_make_what_one_makes_with_the_same_batches(partition
     cluster.stop()
 
 
+@pytest.mark.parametrize("consistency", ["async", "staleness=1", "sync"])
+def test_metrics_are_those_of_the_job(consistency: str) -> None:
+    def make() -> Any:
+        model = dense(lambda: keras.optimizers.SGD(0.0))
+        model.compile(
+            model.optimizer,
+            keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+            metrics=["accuracy", keras.metrics.SparseTopKCategoricalAccuracy(2, name="top")],
+        )
+        return model
+
+    # Values that never change: what all workers see together is what one sees of all data.
+    expected = make().evaluate(X, Y, batch_size=10, return_dict=True, verbose=0)
+    cluster = Cluster(make, workers=3, consistency=consistency)
+    for history in cluster.fit(X, Y, batch_size=10, epochs=2):
+        for name, value in expected.items():
+            np.testing.assert_allclose(history.history[name], [value] * 2, rtol=1e-5, err_msg=name)
+    cluster.stop()
+
+
+@pytest.mark.parametrize("reduction", ["sum_over_batch_size", "sum"])
+def test_synchronous_workers_report_what_one_reports(reduction: str) -> None:
+    def make() -> Any:
+        model = dense(lambda: keras.optimizers.SGD(0.01))
+        loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction=reduction)
+        model.compile(model.optimizer, loss, metrics=["accuracy"])
+        return model
+
+    alone = make()
+    expected = alone.fit(X, Y, batch_size=20, epochs=2, shuffle=False, verbose=0).history
+    cluster = Cluster(make, workers=3, consistency="sync")
+    for history in cluster.fit(X, Y, batch_size=20, epochs=2, shuffle=False):
+        for name, values in expected.items():
+            np.testing.assert_allclose(history.history[name], values, rtol=1e-4, err_msg=name)
+    assert_same(cluster.models[1], alone)
+    cluster.stop()
+
+
+class Doubled(keras.Model):
+    """A model whose train_step is its own: it doubles the gradients, and logs their norm."""
+
+    def __init__(self) -> None:
+        super().__init__(name="doubled")
+        self.hidden, self.out = keras.layers.Dense(8, activation="tanh"), keras.layers.Dense(3)
+
+    def call(self, inputs: Any) -> Any:
+        return self.out(self.hidden(inputs))
+
+    def train_step(self, state: Any, data: Any) -> Any:
+        trainable, others, optimizer, metrics = state
+        x, y = data
+        gradient: Any = jax.value_and_grad(self.compute_loss_and_updates, has_aux=True)
+        (loss, (_, y_pred, others, metrics)), found = gradient(
+            trainable, others, metrics, x, y, None, training=True, optimizer_variables=optimizer
+        )
+        trainable, optimizer = self.optimizer.stateless_apply(optimizer, [2 * g for g in found], trainable)
+        logs, metrics = self._update_metrics_variables(metrics, loss, x, y, y_pred, None)
+        return {**logs, "rows": jax.numpy.float32(len(x))}, (trainable, others, optimizer, metrics)
+
+
+@pytest.mark.parametrize("consistency", ["async", "sync"])
+def test_a_train_step_of_the_models_own_works(consistency: str) -> None:
+    def make() -> Any:
+        keras.utils.set_random_seed(4)
+        model = Doubled()
+        model.compile(keras.optimizers.Adam(0.02), keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+        model(X[:1])  # builds it
+        return model
+
+    alone = make()
+    expected = alone.fit(X, Y, batch_size=16, epochs=2, shuffle=False, verbose=0).history
+    cluster = Cluster(make, workers=2 if consistency == "sync" else 1, consistency=consistency)
+    histories = cluster.fit(X, Y, batch_size=16, epochs=2, shuffle=False)
+    assert_same(cluster.models[0], alone)
+    np.testing.assert_allclose(histories[0].history["loss"], expected["loss"], rtol=1e-5)
+    assert histories[0].history["rows"][0] == (8 if consistency == "sync" else 16)
+    cluster.stop()
+
+
+def test_a_train_step_that_applies_twice_is_refused() -> None:
+    class Twice(Doubled):
+        def train_step(self, state: Any, data: Any) -> Any:
+            super().train_step(state, data)
+            return super().train_step(state, data)
+
+    def make() -> Any:
+        model = Twice()
+        model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+        model(X[:1])  # builds it
+        return model
+
+    cluster = Cluster(make)
+    with pytest.raises(ValueError, match=r"must call self\.optimizer\.stateless_apply once for parameter servers"):
+        cluster.fit(X, Y)
+    cluster.stop()
+
+
+def test_callbacks_hear_of_as_many_steps_at_once_as_the_program_says() -> None:
+    def make() -> Any:
+        model = dense(lambda: keras.optimizers.Adam(0.02))
+        loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        model.compile(model.optimizer, loss, steps_per_execution=4)
+        return model
+
+    heard: list[tuple[str, int]] = []
+
+    class Hears(keras.callbacks.Callback):
+        def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+            heard.append(("begin", batch))
+
+        def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+            heard.append(("end", batch))
+
+    alone = make()
+    alone.fit(X, Y, batch_size=12, shuffle=False, verbose=0, callbacks=[Hears()])
+    expected = list(heard)
+    heard.clear()
+    cluster = Cluster(make)
+    cluster.fit(X, Y, batch_size=12, shuffle=False, callbacks=lambda: [Hears()])
+    assert heard == expected
+    assert_same(cluster.models[0], alone)
+    cluster.stop()
+
+
+@pytest.mark.parametrize("scale", [2.0**10, 2.0**24], ids=["finite", "too large at first"])
+def test_losses_are_scaled_as_keras_scales_them(scale: float) -> None:
+    def make() -> Any:
+        keras.config.set_dtype_policy("mixed_float16")
+        try:
+            model = dense(lambda: keras.optimizers.SGD(0.1, momentum=0.9))
+        finally:
+            keras.config.set_dtype_policy("float32")
+        scaled = keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD(0.1), scale, dynamic_growth_steps=4)
+        model.compile(scaled, keras.losses.SparseCategoricalCrossentropy(from_logits=True), metrics=["accuracy"])
+        return model
+
+    alone = make()
+    alone.fit(X, Y, batch_size=16, epochs=4, shuffle=False, verbose=0)
+    cluster = Cluster(make)
+    cluster.fit(X, Y, batch_size=16, epochs=4, shuffle=False)
+    mine, theirs = cluster.models[0].optimizer, alone.optimizer
+    assert float(mine.dynamic_scale.value) == float(theirs.dynamic_scale.value) != scale
+    assert int(mine.step_counter.value) == int(theirs.step_counter.value)
+    for one, other in zip(cluster.models[0].get_weights(), alone.get_weights(), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-3)
+    cluster.stop()
+
+
 def test_an_epoch_has_as_many_updates_as_alone_however_many_workers_there_are() -> None:
     cluster = Cluster(lambda: dense(lambda: keras.optimizers.SGD(0.1)), workers=3)
     cluster.fit(X, Y, batch_size=16, epochs=2)
@@ -321,16 +470,6 @@ def test_training_goes_on_when_a_ps_is_lost_and_started_anew() -> None:
 
 
 def test_what_cannot_work_is_said() -> None:
-    class Own(keras.Model):
-        def train_step(self, state: Any, data: Any) -> Any:
-            raise NotImplementedError
-
-    strategy = ParameterServerStrategy()
-    with strategy.scope():
-        model = Own()
-        model.compile("sgd", "mse")
-    with pytest.raises(ValueError, match="train_step of its own"):
-        model.fit(X, Y)
     with pytest.raises(ValueError, match="global_clipnorm needs the gradients"):
         Cluster(lambda: dense(lambda: keras.optimizers.SGD(0.1, global_clipnorm=1.0)), consistency="sync")
     with pytest.raises(ValueError, match="table_updates must be"):

@@ -8,8 +8,7 @@ takes the same decisions with the same bits.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -19,6 +18,7 @@ import numpy as np
 from keras import StatelessScope
 
 from headwater.keras.mirrored.step_vector import TRAINING_STEP, StepVector, shapes_of
+from headwater.keras.recording import gradients_of, recorded
 
 _jax: Any = jax
 _jnp: Any = jnp
@@ -138,13 +138,9 @@ class TrainStep:
         assert layout is not None
         salted = [self._salted(index, value, self._owner.replicas.rank) for index, value in enumerate(others)]
         fresh = [_jnp.zeros_like(value) for value in metrics]
-        with _recorded(model.optimizer) as recorded:
+        with recorded(model.optimizer) as calls:
             logs, state = model.train_step((trainable, salted, optimizer, fresh), batch)
-        if len(recorded) != 1:
-            raise ValueError(
-                f"{type(model).__name__}.train_step must call self.optimizer.stateless_apply once for a mirrored "
-                f"strategy to share its gradients, but called it {len(recorded)} times"
-            )
+        gradients = gradients_of(model, calls, "a mirrored strategy")
         _, after, _, changed = state
         changes = list(changed)
         own = [name for name in logs if name not in self._results(metrics)]
@@ -156,7 +152,7 @@ class TrainStep:
         return layout.pack(
             rows_of(batch),
             wish,
-            recorded[0],
+            gradients,
             [after[index] for index in self._floating],
             [logs[name] for name in own],
             [_change(salted[index], after[index]) for index in self._counted],
@@ -191,31 +187,14 @@ class TrainStep:
         return value.at[0].add(np.asarray(rank * _APART % (1 << 32), np.uint32).astype(value.dtype))
 
 
-@contextmanager
-def _recorded(optimizer: Any) -> Generator[list[list[Any]]]:
-    """Within it, ``optimizer.stateless_apply`` changes nothing; what it yields has the gradients of each call."""
-    calls: list[list[Any]] = []
-
-    def record(optimizer_variables: Any, grads: Sequence[Any], trainable_variables: Any) -> tuple[Any, Any]:
-        calls.append(list(grads))
-        return trainable_variables, optimizer_variables
-
-    # Not by Keras's own __setattr__, which would track it.
-    object.__setattr__(optimizer, "stateless_apply", record)
-    try:
-        yield calls
-    finally:
-        object.__delattr__(optimizer, "stateless_apply")
-
-
 def sums_its_loss(model: Any) -> bool:
     """Whether the model's loss is a sum over the batch; ValueError when it is that for some outputs only."""
     losses: list[Any] = _jax.tree_util.tree_leaves(getattr(model, "loss", None), is_leaf=lambda leaf: leaf is None)
     ways = {getattr(loss, "reduction", None) == "sum" for loss in losses if loss is not None}
     if len(ways) > 1:
         raise ValueError(
-            "the losses of a mirrored model must all be sums over the batch (reduction='sum') or all be means, but "
-            "this model has some of both"
+            "the losses of a model that several processes train must all be sums over the batch (reduction='sum') or "
+            "all be means, but this model has some of both"
         )
     return ways == {True}
 

@@ -248,13 +248,18 @@ def make_batches(
     return IteratedBatches(x, steps, class_weight)
 
 
+def rows_of(batch: Any) -> int:
+    """How many examples ``batch`` has."""
+    return min(len(leaf) for leaf in _tree.flatten(batch) if leaf is not None)
+
+
 def share_of(batch: Any, index: int, count: int) -> tuple[Any, int]:
     """The rows of ``batch`` that worker ``index`` of ``count`` is to compute, as arrays, and how many they are.
 
     A share without rows is one row that counts for nothing: a worker without any takes part all the same.
     """
     batch = _tree.map_structure(_as_array, batch, none_is_leaf=False)
-    rows = min(len(leaf) for leaf in _tree.flatten(batch) if leaf is not None)
+    rows = rows_of(batch)
     start, stop = rows * index // count, rows * (index + 1) // count
     if count == 1:
         return batch, rows

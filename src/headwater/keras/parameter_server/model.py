@@ -12,11 +12,10 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import keras
-from keras.src.backend.jax.trainer import JAXTrainer
 from keras.src.trainers.data_adapters import array_slicing, data_adapter_utils
 
 from headwater.consistency import KOfN, Synchronous
-from headwater.keras.parameter_server.batches import Batches, make_batches, share_of
+from headwater.keras.parameter_server.batches import Batches, make_batches, rows_of, share_of
 from headwater.keras.parameter_server.steps import GradientStep
 from headwater.keras.parameter_server.values import ModelValues, Place
 from headwater.keras.preemption import Preempted
@@ -159,7 +158,6 @@ class ServedModel(ModelValues):
             class_weight=class_weight,
             steps=steps_per_epoch,
         )
-        self._check_model()
         model._symbolic_build(data_batch=_padded(batches.first()))
         task = self.place.task
         self._serve_on_server()
@@ -237,7 +235,7 @@ class ServedModel(ModelValues):
         """
         assert self._client is not None
         self._client.agree(
-            said({"data": batches.settings(), **optimizer_topics(self.model.optimizer)}),
+            said({"data": batches.settings(), **optimizer_topics(self.optimizer)}),
             said({"examples": {"digest of some of them": batches.contents()}}),
         )
 
@@ -269,22 +267,30 @@ class ServedModel(ModelValues):
         wish = (self._training, epoch, UNKNOWN_STEPS if batches.steps is None else batches.steps)
         step.begin()
         ticket = client.next_step((*wish, -1))
+        made = 0
         while ticket >= 0:
             batch = batches.get(epoch, ticket)
             if batch is None:
                 ticket = client.next_step((*wish, ticket))
                 continue
-            container.on_train_batch_begin(ticket)
+            if made % model.steps_per_execution == 0:
+                container.on_train_batch_begin(ticket)
+            made += 1
             # The first ps knows who takes part: workers may have joined or left.
             data, rows = share_of(batch, *(client.share or whole))
-            following = self._one_step(client, step, data, rows, wish)
-            container.on_train_batch_end(ticket, self._logs)
+            following = self._one_step(client, step, data, rows, wish, part=rows / rows_of(batch))
+            # Callbacks hear of as many steps at once as the program says.
+            if made % model.steps_per_execution == 0 or following < 0:
+                container.on_train_batch_end(ticket, self._logs)
             if self.stop_wanted:
                 self._save_and_stop(epoch)
             ticket = following
             if model.stop_training:
                 break
         step.end()
+        sums = client.sums(epoch, wait=not model.stop_training)
+        if len(sums) and sums[-1]:
+            self._logs = step.results(sums)
         return ticket == TRAINING_OVER
 
     def _save_and_stop(self, epoch: int) -> None:
@@ -296,7 +302,14 @@ class ServedModel(ModelValues):
         raise Preempted(epoch)
 
     def _one_step(
-        self, client: ParameterClient, step: GradientStep, data: Any, rows: int, wish: tuple[int, int, int] | None
+        self,
+        client: ParameterClient,
+        step: GradientStep,
+        data: Any,
+        rows: int,
+        wish: tuple[int, int, int] | None,
+        *,
+        part: float = 1.0,
     ) -> int:
         """Computes and brings gradients; the ticket for the next step."""
         variables = client.values()
@@ -304,16 +317,17 @@ class ServedModel(ModelValues):
         wanted = step.wanted(variables[: tables.start], data)
         read = client.rows(dict(zip(tables, wanted, strict=True))) if wanted else {}
         gradients, of_rows, changes, self._logs = step(
-            variables[: tables.start], data, wanted, [read[table] for table in tables]
+            variables[: tables.start], data, wanted, [read[table] for table in tables], part=part or 1.0
         )
         pushed = dict(zip(tables, zip(wanted, of_rows, strict=True), strict=True))
         others = [None] * (len(variables) - len(gradients))
         ticket, _ = client.push(
             [*gradients, *others],
             changes=changes,
-            weight=rows,
+            weight=rows if step.finite else 0,
             rows=pushed,
             knobs=self._knobs(),
+            sums=step.sums if rows and wish is not None else None,
             wish=None if wish is None else (*wish, -1),
         )
         return ticket
@@ -330,17 +344,6 @@ class ServedModel(ModelValues):
             return_dict=True,
         )
         return {f"val_{name}": value for name, value in logs.items()}
-
-    def _check_model(self) -> None:
-        model = self.model
-        kind: Any = type(model)  # pyright: ignore[reportUnknownVariableType]
-        if kind.train_step.__module__ != JAXTrainer.__module__:
-            raise ValueError(
-                f"{type(model).__name__} has a train_step of its own, which computes and applies gradients in one; "
-                "for parameter servers write the loop with headwater.ParameterServer"
-            )
-        if model.steps_per_execution > 1:
-            raise ValueError("steps_per_execution must be 1 on parameter servers: every step reads and writes there")
 
     def _callbacks(self, callbacks: Any, verbose: Any, epochs: int, batches: Batches) -> Any:
         given: list[Any] = _tree.flatten(callbacks) if callbacks else []

@@ -29,15 +29,7 @@ def clone_optimizer(optimizer: Any, *, clips: bool) -> Any:
     Args:
       optimizer: of Keras.
       clips: whether it clips by norms; False where workers have done so.
-
-    Raises:
-      ValueError: it scales losses dynamically, which one ``ps`` alone cannot do.
     """
-    if isinstance(optimizer, _keras.optimizers.LossScaleOptimizer):
-        raise ValueError(
-            "parameter servers take no LossScaleOptimizer; with mixed precision use the policy 'mixed_bfloat16', which "
-            "needs none"
-        )
     config = optimizer.get_config()
     # Workers push gradients of the loss as it is.
     config["loss_scale_factor"] = None

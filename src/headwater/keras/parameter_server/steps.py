@@ -8,24 +8,37 @@ from typing import Any
 import jax
 import keras
 import numpy as np
+from keras import StatelessScope
+from keras.src.backend.jax.trainer import JAXTrainer
 from keras.src.trainers.data_adapters import data_adapter_utils
 
+from headwater.keras.mirrored.steps import loss_totals, sums_its_loss
 from headwater.keras.parameter_server.table_updates import rounded_up
 from headwater.keras.parameter_server.tables import noting, reading, take_over
+from headwater.keras.recording import gradients_of, recorded
 from headwater.parameters.updater import Array
 
 _jax: Any = jax
 _keras: Any = keras
+_tree: Any = _jax.tree
+_stateless: Any = StatelessScope
 _utils: Any = data_adapter_utils
 
 
 class GradientStep:
     """Computes gradients of a model's loss, and its metrics.
 
+    A model's own ``train_step`` is called up to its optimizer. Where that is a `keras.optimizers.LossScaleOptimizer`,
+    this worker scales its losses by a factor of its own; gradients that are not finite count for nothing.
+
     Args:
       model: of Keras, built and compiled.
       tables: those of its embedding layers whose tables stay on the ``ps``.
       clips: whether to clip gradients by norms as the model's optimizer says.
+
+    Attributes:
+      sums: what the metrics of the last step add to those of the job, as one vector; see `results`.
+      finite: whether the gradients of the last step are; those that are not are zeros.
     """
 
     def __init__(self, model: Any, tables: Sequence[Any], *, clips: bool) -> None:
@@ -39,6 +52,14 @@ class GradientStep:
         self._numbers: Any = _jax.jit(self._note)
         self._own: list[Any] = []
         self._metrics: list[Any] = []
+        self._fresh: list[Array] = []
+        self._named: list[str] = []
+        self._scaled: list[Any] = scaling_variables(model.optimizer)
+        self._scaling: list[Any] = []
+        self._summed = sums_its_loss(model)
+        self._totals = loss_totals(model) if self._summed else []
+        self.sums: Array = np.zeros(0, np.float32)
+        self.finite = True
 
     def changing(self, batch: Any) -> list[int]:
         """Which of the variables of real numbers that the optimizer does not update change in a step."""
@@ -63,6 +84,8 @@ class GradientStep:
         """At the beginning of an epoch: takes the state that this worker has for itself from the model."""
         model = self._model
         self._metrics = [_jax.numpy.array(variable.value) for variable in model.metrics_variables]
+        self._fresh = [np.asarray(variable.value) for variable in model.metrics_variables]
+        self._scaling = [variable.value for variable in self._scaled]
         others = model.non_trainable_variables
         self._own = [_jax.numpy.array(others[at].value) for at in self._split.rest]
 
@@ -70,6 +93,8 @@ class GradientStep:
         """At the end of an epoch: gives it back."""
         model = self._model
         for variable, value in zip(model.metrics_variables, self._metrics, strict=True):
+            variable.assign(value)
+        for variable, value in zip(self._scaled, self._scaling, strict=True):
             variable.assign(value)
         for at, value in zip(self._split.rest, self._own, strict=True):
             model.non_trainable_variables[at].assign(value)
@@ -90,7 +115,13 @@ class GradientStep:
         return [_jax.numpy.concatenate(noted[number]) for number in range(len(self._layers))]
 
     def __call__(
-        self, values: Sequence[Any], batch: Any, wanted: Sequence[Array] = (), rows: Sequence[Array] = ()
+        self,
+        values: Sequence[Any],
+        batch: Any,
+        wanted: Sequence[Array] = (),
+        rows: Sequence[Array] = (),
+        *,
+        part: float = 1.0,
     ) -> tuple[list[Any], list[Array], dict[int, Any], dict[str, Any]]:
         """One step.
 
@@ -99,6 +130,8 @@ class GradientStep:
           batch: of examples.
           wanted: what `wanted` gave.
           rows: of each table these rows.
+          part: how much of the whole batch ``batch`` is: its rows by those of the whole. Losses that are sums over the
+            batch add up, where others are averaged.
 
         Returns:
           Gradients of the dense variables; gradients of the rows; by variable the changes of others; the logs.
@@ -108,22 +141,66 @@ class GradientStep:
             (_filled(numbers, rounded_up(len(numbers)), layer.input_dim), _filled(found, rounded_up(len(found)), 0))
             for layer, numbers, found in zip(self._layers, wanted, rows, strict=True)
         ]
-        gradients, of_rows, after, logs, self._own, self._metrics = self._compiled(
+        gradients, of_rows, after, logs, self._own, self._metrics, self._scaling, sums, finite = self._compiled(
             list(values[:count]),
             list(values[count:]),
             self._own,
             self._metrics,
+            self._scaling,
             read,
             _utils.unpack_x_y_sample_weight(batch),
+            np.float32(part),
         )
+        self.sums = np.asarray(sums)
+        self.finite = not self._scaled or bool(finite)
         changes = {count + at: change for at, change in zip(self._changing, after, strict=True)}
         found = [np.asarray(g)[: len(numbers)] for g, numbers in zip(of_rows, wanted, strict=True)]
         return [np.asarray(g) for g in gradients], found, changes, logs
 
-    def _compute(self, dense: Any, floats: Any, own: Any, metrics: Any, read: Any, data: Any) -> Any:
+    def results(self, sums: Array) -> dict[str, float]:
+        """The logs of the job: gives the model's metrics what was counted by all workers.
+
+        Args:
+          sums: those of all steps, added up.
+        """
+        model, at = self._model, 0
+        for variable, fresh in zip(model.metrics_variables, self._fresh, strict=True):
+            change = sums[at : at + fresh.size].reshape(fresh.shape)
+            variable.assign((fresh + change).astype(fresh.dtype))
+            at += fresh.size
+        rows = sums[-1]
+        logs = {name: float(value) for name, value in model.get_metrics_result().items()}
+        return {**logs, **{name: float(sums[at + number] / rows) for number, name in enumerate(self._named)}}
+
+    def _compute(
+        self, dense: Any, floats: Any, own: Any, metrics: Any, scaling: Any, read: Any, data: Any, part: Any
+    ) -> Any:
+        model, split = self._model, self._split
+        fresh = [_jax.numpy.asarray(value) for value in self._fresh]
+        mapping = {id(variable): value for variable, value in zip(self._scaled, scaling, strict=True)}
+        state = [mapping.get(id(variable), variable.value) for variable in model.optimizer.variables]
+        others = split.others(floats, own)
+        step = self._keras_step if keeps_train_step(model) else self._own_step
+        found, after, counted, logs = step(dense, others, state, fresh, read, data)
+        rows = _tree.leaves(data[0])[0].shape[0]
+        summed, changes = self._counted(fresh, counted, logs, rows, part)
+        metrics = [(value + change).astype(value.dtype) for value, change in zip(metrics, changes, strict=True)]
+        logs = {**self._logs_of(metrics), **{name: logs[name] for name in self._named}}
+        found, scaling, finite = self._unscaled(found, scaling)
+        optimizer = inner_optimizer(model.optimizer)
+        if self._clips and (optimizer.clipnorm or optimizer.global_clipnorm):
+            found = optimizer._clip_gradients(found)
+        if self._summed:
+            found = [g / part for g in found]
+        changed = [after[split.floats[at]] - floats[at] for at in self._changing]
+        count = split.dense_count
+        rest = [after[at] for at in split.rest]
+        return found[:count], found[count:], changed, logs, rest, metrics, scaling, summed, finite
+
+    def _keras_step(self, dense: Any, others: Any, state: Any, metrics: Any, read: Any, data: Any) -> Any:
+        """What the ``train_step`` of Keras computes: gradients, other variables, metrics' variables and logs."""
         model, split = self._model, self._split
         x, y, sample_weight = data
-        others = split.others(floats, own)
 
         def loss_of(both: Any) -> Any:
             dense, rows = both
@@ -137,22 +214,76 @@ class GradientStep:
                     y,
                     sample_weight,
                     training=True,
-                    optimizer_variables=[variable.value for variable in model.optimizer.variables],
+                    optimizer_variables=state,
                 )
 
         gradient: Any = _jax.value_and_grad(loss_of, has_aux=True)
         (_, aux), (gradients, of_rows) = gradient((dense, [rows for _, rows in read]))
-        loss, y_pred, after, metrics = aux
-        logs, metrics = model._update_metrics_variables(metrics, loss, x, y, y_pred, sample_weight)
-        found = [*gradients, *of_rows]
-        scale = model.optimizer.loss_scale_factor
-        if scale is not None:
-            found = [g / scale for g in found]
-        if self._clips and (model.optimizer.clipnorm or model.optimizer.global_clipnorm):
-            found = model.optimizer._clip_gradients(found)
-        changes = [after[split.floats[at]] - floats[at] for at in self._changing]
-        count = split.dense_count
-        return found[:count], found[count:], changes, logs, [after[at] for at in split.rest], metrics
+        loss, y_pred, after, counted = aux
+        logs, counted = model._update_metrics_variables(counted, loss, x, y, y_pred, sample_weight)
+        return [*gradients, *of_rows], after, counted, logs
+
+    def _own_step(self, dense: Any, others: Any, state: Any, metrics: Any, read: Any, data: Any) -> Any:
+        """The same of the model's own ``train_step``."""
+        del read  # a model with a train_step of its own has no tables on the ps
+        model = self._model
+        with recorded(model.optimizer) as calls:
+            batch = _utils.pack_x_y_sample_weight(*data)
+            logs, (_, after, _, counted) = model.train_step(
+                (self._split.trainable(dense), others, state, metrics), batch
+            )
+        return gradients_of(model, calls, "parameter servers"), after, counted, logs
+
+    def _counted(self, fresh: Any, counted: Any, logs: Any, rows: int, part: Any) -> tuple[Any, list[Any]]:
+        """The vector `sums`, and by how much each variable of the metrics has changed."""
+        changes = [after - before for after, before in zip(counted, fresh, strict=True)]
+        for at in self._totals:
+            changes[at] = changes[at] / part
+        known = self._logs_of(counted)
+        self._named = [name for name in logs if name not in known]
+        flat = [_jax.numpy.ravel(change).astype(np.float32) for change in changes]
+        named = [_jax.numpy.reshape(logs[name], 1).astype(np.float32) * rows for name in self._named]
+        return _jax.numpy.concatenate([*flat, *named, np.asarray([rows], np.float32)]), changes
+
+    def _logs_of(self, metrics: Sequence[Any]) -> dict[str, Any]:
+        with _stateless(state_mapping=list(zip(self._model.metrics_variables, metrics, strict=True))):
+            return self._model.get_metrics_result()
+
+    def _unscaled(self, gradients: list[Any], scaling: Any) -> tuple[list[Any], list[Any], Any]:
+        """Gradients of the loss as it is, the next factor with the number of steps since it last changed, and whether
+        the gradients are finite."""
+        optimizer = self._model.optimizer
+        if not self._scaled:
+            factor = optimizer.loss_scale_factor
+            return gradients if factor is None else [g / factor for g in gradients], [], True
+        jnp = _jax.numpy
+        steps, scale = scaling
+        finite = jnp.all(jnp.stack([jnp.all(jnp.isfinite(g)) for g in gradients]))
+        grows = finite & (steps == optimizer.dynamic_growth_steps - 1)
+        after = jnp.where(finite, jnp.where(grows, scale * 2.0, scale), scale * 0.5)
+        count = jnp.where(finite & ~grows, steps + 1, 0).astype(steps.dtype)
+        found = [jnp.where(finite, g.astype(np.float32) / scale, 0) for g in gradients]
+        return found, [count, after], finite
+
+
+def keeps_train_step(model: Any) -> bool:
+    """Whether the ``train_step`` of ``model`` is Keras's own."""
+    kind: Any = type(model)  # pyright: ignore[reportUnknownVariableType]
+    return kind.train_step.__module__ == JAXTrainer.__module__
+
+
+def inner_optimizer(optimizer: Any) -> Any:
+    """The optimizer that runs on the ``ps``: without what scales losses, which workers do."""
+    return optimizer.inner_optimizer if _scales(optimizer) else optimizer
+
+
+def scaling_variables(optimizer: Any) -> list[Any]:
+    """The steps since a factor for losses last changed, and the factor; nothing where losses are not scaled so."""
+    return [optimizer.step_counter, optimizer.dynamic_scale] if _scales(optimizer) else []
+
+
+def _scales(optimizer: Any) -> bool:
+    return isinstance(optimizer, _keras.optimizers.LossScaleOptimizer)
 
 
 class Split:

@@ -11,7 +11,7 @@ import numpy as np
 
 from headwater.consistency import Consistency, KOfN, Synchronous
 from headwater.keras.parameter_server.optimizers import KerasUpdater, join_state, split_state
-from headwater.keras.parameter_server.steps import Split
+from headwater.keras.parameter_server.steps import Split, inner_optimizer, keeps_train_step
 from headwater.keras.parameter_server.tables import find_tables
 from headwater.keras.programs import optimizer_topics
 from headwater.parameters.client import ParameterClient, Traffic
@@ -73,13 +73,20 @@ class ModelValues:
     # Where the variables are ------------------------------------------------------------------------------------------
 
     @property
+    def optimizer(self) -> Any:
+        """The model's, as it runs on the ``ps``."""
+        return inner_optimizer(self.model.optimizer)
+
+    @property
     def tables(self) -> list[Any]:
         """The embedding layers whose tables stay on the ``ps``."""
         if self._tables is None:
-            optimizer = self.model.optimizer
+            optimizer = self.optimizer
             # Norms of all parts of a table together are known to workers only.
             norms = not self.workers_clip and (optimizer.clipnorm or optimizer.global_clipnorm)
-            self._tables = [] if norms else find_tables(self.model, self.place.table_bytes)
+            # A train_step of the model's own computes gradients of whole variables.
+            whole = norms or not keeps_train_step(self.model)
+            self._tables = [] if whole else find_tables(self.model, self.place.table_bytes)
         return self._tables
 
     @property
@@ -94,7 +101,7 @@ class ModelValues:
         Raises:
           ValueError: the optimizer clips by the norm of all gradients together, which no ``ps`` knows.
         """
-        place, optimizer = self.place, self.model.optimizer
+        place, optimizer = self.place, self.optimizer
         servers = len(place.task.members.servers) if place.task is not None else self.servers
         in_rounds = isinstance(place.choice, Synchronous | KOfN)
         if in_rounds and servers > 1 and optimizer.global_clipnorm:
@@ -134,7 +141,7 @@ class ModelValues:
             layout,
             index,
             self.variables,
-            self.model.optimizer,
+            self.optimizer,
             clips=not self.workers_clip,
             exact=self.place.exact_tables,
         )
@@ -149,7 +156,7 @@ class ModelValues:
             client = LocalServers(self.model.name, layout, make_updater, place.choice).client(initial)
         else:
             client = place.task.client(self.model.name, layout, place.choice, initial)
-        if place.is_chief and int(self.model.optimizer.iterations.value):
+        if place.is_chief and int(self.optimizer.iterations.value):
             # It was loaded, and goes on where it was.
             client.set_initial_state(self._split_state)
         return client
@@ -165,7 +172,7 @@ class ModelValues:
             layout,
             functools.partial(self._updater, layout),
             self.place.choice,
-            said(optimizer_topics(self.model.optimizer)),
+            said(optimizer_topics(self.optimizer)),
         )
 
     # Values -----------------------------------------------------------------------------------------------------------
@@ -177,7 +184,7 @@ class ModelValues:
             return
         if state:
             snapshot = client.snapshot()
-            join_state(self.model.optimizer, self.layout(), self.variables, snapshot.states)
+            join_state(self.optimizer, self.layout(), self.variables, snapshot.states)
             rate = self._rate()
             self._sent_rate = rate
         else:
@@ -186,12 +193,12 @@ class ModelValues:
         dense = len(variables) if state else len(variables) - len(self.tables)
         for variable, value in zip(variables[:dense], client.values(tables=state), strict=False):
             variable.assign(value)
-        self._known = [variable._value for variable in (*variables, *self.model.optimizer.variables)]
+        self._known = [variable._value for variable in (*variables, *self.optimizer.variables)]
 
     def _bring_changes(self) -> None:
         """What the chief's program did to the variables since they were read goes to the ``ps``."""
         assert self._client is not None
-        variables, slots = self.variables, self.model.optimizer.variables
+        variables, slots = self.variables, self.optimizer.variables
         values = [variable._value for variable in (*variables, *slots)]
         if not self._known or all(value is old for value, old in zip(values, self._known, strict=True)):
             return
@@ -201,10 +208,10 @@ class ModelValues:
 
     def _split_state(self, index: int) -> list[Any]:
         layout = self.layout()
-        return split_state(self.model.optimizer, layout, self.variables, self._updater(layout, index), index)
+        return split_state(self.optimizer, layout, self.variables, self._updater(layout, index), index)
 
     def _rate(self) -> float | None:
-        rate: Any = getattr(self.model.optimizer, "_learning_rate", None)
+        rate: Any = getattr(self.optimizer, "_learning_rate", None)
         return float(rate.value) if isinstance(rate, _keras.Variable) else None
 
     def _knobs(self) -> Sequence[float]:
@@ -225,7 +232,7 @@ class ModelValues:
             self._build_optimizer()
             self._client = self._make_client()
             self._client.connect()
-            self._client.agree(said(optimizer_topics(self.model.optimizer)))
+            self._client.agree(said(optimizer_topics(self.optimizer)))
             self._client.pull()
         return self._client
 

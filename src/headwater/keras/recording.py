@@ -1,0 +1,38 @@
+"""Takes the gradients out of a model's own ``train_step``: what it hands to the optimizer."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+
+@contextmanager
+def recorded(optimizer: Any) -> Generator[list[list[Any]]]:
+    """Within it, ``optimizer.stateless_apply`` changes nothing; what it yields has the gradients of each call."""
+    calls: list[list[Any]] = []
+
+    def record(optimizer_variables: Any, grads: Sequence[Any], trainable_variables: Any) -> tuple[Any, Any]:
+        calls.append(list(grads))
+        return trainable_variables, optimizer_variables
+
+    # Not by Keras's own __setattr__, which would track it.
+    object.__setattr__(optimizer, "stateless_apply", record)
+    try:
+        yield calls
+    finally:
+        object.__delattr__(optimizer, "stateless_apply")
+
+
+def gradients_of(model: Any, calls: Sequence[list[Any]], what_for: str) -> list[Any]:
+    """The gradients that a ``train_step`` handed to the optimizer.
+
+    Raises:
+      ValueError: it did not call ``self.optimizer.stateless_apply`` once.
+    """
+    if len(calls) != 1:
+        raise ValueError(
+            f"{type(model).__name__}.train_step must call self.optimizer.stateless_apply once for {what_for} "
+            f"to share its gradients, but called it {len(calls)} times"
+        )
+    return calls[0]
