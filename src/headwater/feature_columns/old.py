@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from headwater import dtypes
+from headwater.dtypes import as_dtype
 from headwater.feature_columns import categorical, dense
 from headwater.feature_columns.base import CategoricalColumn, Column
 
@@ -27,9 +28,9 @@ def sparse_column_with_hash_bucket(
     """`categorical_column_with_hash_bucket`.
 
     Raises:
-      ValueError: ``hash_keys``, which are not supported.
+      ValueError: ``hash_keys``, which are not supported, or another ``combiner`` than "sum".
     """
-    del combiner
+    _require_sums(combiner)
     if hash_keys is not None:
         raise ValueError("hash_keys are not supported")
     return categorical.categorical_column_with_hash_bucket(column_name, hash_bucket_size, dtype)
@@ -38,16 +39,18 @@ def sparse_column_with_hash_bucket(
 def sparse_column_with_keys(
     column_name: str, keys: Sequence[Any], default_value: int = -1, combiner: str = "sum", dtype: Any = dtypes.string
 ) -> CategoricalColumn:
-    """`categorical_column_with_vocabulary_list`."""
-    del combiner
+    """`categorical_column_with_vocabulary_list`; ``combiner`` must be "sum"."""
+    _require_sums(combiner)
     return categorical.categorical_column_with_vocabulary_list(column_name, list(keys), dtype, default_value)
 
 
 def sparse_column_with_integerized_feature(
     column_name: str, bucket_size: int, combiner: str = "sum", dtype: Any = dtypes.int64
 ) -> CategoricalColumn:
-    """`categorical_column_with_identity`."""
-    del combiner, dtype
+    """`categorical_column_with_identity` of integers; ``combiner`` must be "sum"."""
+    _require_sums(combiner)
+    if not as_dtype(dtype).is_integer:
+        raise ValueError(f"dtype must be an integer. dtype: {as_dtype(dtype).name} column_name: {column_name}")
     return categorical.categorical_column_with_identity(column_name, bucket_size)
 
 
@@ -62,9 +65,9 @@ def crossed_column(
     """`crossed_column` of columns, of which those of hash buckets count with their text.
 
     Raises:
-      ValueError: a checkpoint, which is not supported.
+      ValueError: a checkpoint, which is not supported, or another ``combiner`` than "sum".
     """
-    del combiner
+    _require_sums(combiner)
     if ckpt_to_load_from is not None or tensor_name_in_ckpt is not None:
         raise ValueError("ckpt_to_load_from is not supported: use tf.train.init_from_checkpoint")
     keys = [column.key if isinstance(column, categorical.HashedColumn) else column for column in columns]
@@ -90,3 +93,12 @@ def embedding_column(
 def create_feature_spec_for_parsing(feature_columns: Sequence[Column]) -> dict[str, Any]:
     """`make_parse_example_spec`."""
     return dense.make_parse_example_spec(feature_columns)
+
+
+def _require_sums(combiner: str) -> None:
+    """ValueError for another ``combiner`` than "sum"."""
+    if combiner != "sum":
+        raise ValueError(
+            f"combiner={combiner!r} is not supported for the weights of a linear model: they are summed; an "
+            "embedding_column of this column takes a combiner of its own"
+        )

@@ -131,6 +131,8 @@ def _check_rank(
     holds: Callable[[int], bool],
     default: str,
     wanted: str,
+    data: Any,
+    summarize: int | None,
     message: str | None,
     name: str | None,
 ) -> Operation:
@@ -145,9 +147,9 @@ def _check_rank(
             condition: Tensor = rank >= allowed[0]
         else:
             condition = reductions.reduce_any(arrays.stack([math.equal(rank, n) for n in allowed]))
-        return Assert(
-            condition, [message or "", f"Tensor {x.name} must have rank {wanted}. Received shape: ", arrays.shape(x)]
-        )
+        if data is None:
+            data = [message or "", f"Tensor {x.name} must have rank {wanted}. Received shape: ", arrays.shape(x)]
+        return Assert(condition, data, summarize)
 
 
 def assert_rank(
@@ -158,9 +160,13 @@ def assert_rank(
     message: str | None = None,
     name: str | None = None,
 ) -> Operation:
-    """An operation that fails unless ``x`` has ``rank`` dimensions; ValueError where that is known."""
-    del data, summarize
-    return _check_rank(x, [rank], lambda n: n == rank, "assert_rank", str(rank), message, name)
+    """An operation that fails unless ``x`` has ``rank`` dimensions; ValueError where that is known.
+
+    Args:
+      data: what to say where it fails; the shape when None.
+      summarize: how many elements of each tensor to say.
+    """
+    return _check_rank(x, [rank], lambda n: n == rank, "assert_rank", str(rank), data, summarize, message, name)
 
 
 def assert_rank_at_least(
@@ -171,9 +177,15 @@ def assert_rank_at_least(
     message: str | None = None,
     name: str | None = None,
 ) -> Operation:
-    """An operation that fails unless ``x`` has at least ``rank`` dimensions; ValueError where that is known."""
-    del data, summarize
-    return _check_rank(x, [rank], lambda n: n >= rank, "assert_rank_at_least", f"at least {rank}", message, name)
+    """An operation that fails unless ``x`` has at least ``rank`` dimensions; ValueError where that is known.
+
+    Args:
+      data: what to say where it fails; the shape when None.
+      summarize: how many elements of each tensor to say.
+    """
+    return _check_rank(
+        x, [rank], lambda n: n >= rank, "assert_rank_at_least", f"at least {rank}", data, summarize, message, name
+    )
 
 
 def assert_rank_in(
@@ -184,9 +196,15 @@ def assert_rank_in(
     message: str | None = None,
     name: str | None = None,
 ) -> Operation:
-    """An operation that fails unless the number of dimensions is one of ``ranks``; ValueError where that is known."""
-    del data, summarize
-    return _check_rank(x, ranks, lambda n: n in ranks, "assert_rank_in", f"in {tuple(ranks)}", message, name)
+    """An operation that fails unless the number of dimensions is one of ``ranks``; ValueError where that is known.
+
+    Args:
+      data: what to say where it fails; the shape when None.
+      summarize: how many elements of each tensor to say.
+    """
+    return _check_rank(
+        x, ranks, lambda n: n in ranks, "assert_rank_in", f"in {tuple(ranks)}", data, summarize, message, name
+    )
 
 
 def assert_scalar(tensor: Any, name: str | None = None, message: str | None = None) -> Tensor:

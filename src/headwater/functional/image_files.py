@@ -24,8 +24,13 @@ def decode_jpeg(
     Args:
       channels: 1 for grey, 3 for colours, 0 for as many as the image has.
       ratio: 1, 2, 4 or 8: the image comes out smaller by this.
-      fancy_upscaling, try_recover_truncated, acceptable_fraction, dct_method: accepted for compatibility.
+      dct_method: ``INTEGER_FAST`` or ``INTEGER_ACCURATE``, of which the accurate one is always used.
+      fancy_upscaling, try_recover_truncated, acceptable_fraction: must be as they are by default.
+
+    Raises:
+      ValueError: another ``dct_method``, or another value of what must be as it is by default.
     """
+    _check_jpeg(fancy_upscaling, try_recover_truncated, acceptable_fraction, dct_method)
     return one(
         "DecodeJpeg",
         contents,
@@ -37,6 +42,15 @@ def decode_jpeg(
         dct_method=dct_method,
         name=name,
     )
+
+
+def _check_jpeg(fancy: bool, recovers: bool, fraction: float, dct_method: str) -> None:
+    if not fancy:
+        raise ValueError("fancy_upscaling=False is not supported; leave it out")
+    if recovers or fraction != 1:
+        raise ValueError("truncated images are not read: leave out try_recover_truncated and acceptable_fraction")
+    if dct_method not in ("", "INTEGER_FAST", "INTEGER_ACCURATE"):
+        raise ValueError(f"dct_method must be one of ['', 'INTEGER_FAST', 'INTEGER_ACCURATE'], not {dct_method!r}")
 
 
 def decode_and_crop_jpeg(
@@ -51,6 +65,7 @@ def decode_and_crop_jpeg(
     name: str | None = None,
 ) -> Tensor:
     """A part of a JPEG image, as `decode_jpeg`; ``crop_window`` is top, left, height and width."""
+    _check_jpeg(fancy_upscaling, try_recover_truncated, acceptable_fraction, dct_method)
     return one(
         "DecodeAndCropJpeg",
         contents,

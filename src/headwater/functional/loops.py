@@ -7,7 +7,7 @@ from typing import Any
 
 from headwater import dtypes
 from headwater.dtypes import DType
-from headwater.functional import bodies, math, nest
+from headwater.functional import arrays, bodies, math, nest
 from headwater.functional.apply import one
 from headwater.functional.tensor_arrays import TensorArray
 from headwater.graph.constants import constant_value
@@ -43,9 +43,9 @@ def while_loop(
     Args:
       loop_vars: a list or tuple of nested structures of tensors and TensorArrays.
       shape_invariants: for each variable the static shape that it has before and after each turn; its own when None.
-      parallel_iterations: accepted.
-      back_prop: accepted.
-      swap_memory: accepted.
+      parallel_iterations: a hint for speed.
+      back_prop: with False no gradient flows through the loop: `tf.gradients` finds None.
+      swap_memory: a hint for speed.
       maximum_iterations: the largest number of turns.
       return_same_structure: keep a list of one variable as a list.
 
@@ -53,7 +53,7 @@ def while_loop(
       TypeError: ``cond`` or ``body`` cannot be called, or ``cond`` gives no truth value.
       ValueError: no variables, a result of ``body`` of another structure or shape.
     """
-    del back_prop, swap_memory
+    del swap_memory
     if not callable(cond):
         raise TypeError("cond must be callable.")
     if not callable(body):
@@ -68,8 +68,16 @@ def while_loop(
     with name_scope(name, "while", nest.flatten(original)):
         loop = _Loop(original, shape_invariants, maximum_iterations)
         leaves = loop.run(cond, body)
+        if not back_prop:
+            leaves = [_without_gradient(leaf) for leaf in leaves]
     packed = nest.pack(original, leaves)
     return packed if return_same_structure or len(packed) != 1 else packed[0]
+
+
+def _without_gradient(leaf: Any) -> Any:
+    return (
+        leaf.with_flow(arrays.stop_gradient(leaf.flow)) if isinstance(leaf, TensorArray) else arrays.stop_gradient(leaf)
+    )
 
 
 class _Loop:

@@ -23,12 +23,15 @@ class TensorArray:
       size: how many elements; must be known when a step is compiled. 0 without, where ``dynamic_size``.
       dynamic_size: writing behind the end makes the array longer, outside of compiled loops.
       clear_after_read: accepted; nothing is ever cleared.
-      tensor_array_name: accepted.
-      handle: accepted.
+      tensor_array_name: a name for what TensorFlow keeps on the task; here elements are the flow itself.
+      handle: of another array, whose elements to take; like ``flow``.
       flow: the elements.
-      infer_shape: accepted; elements always have one shape.
+      infer_shape: elements always have one shape.
       element_shape: static shape of each element.
-      colocate_with_first_write_call: accepted.
+      colocate_with_first_write_call: a hint for speed.
+
+    Raises:
+      ValueError: neither or both of ``size`` and ``handle``.
     """
 
     def __init__(
@@ -45,7 +48,14 @@ class TensorArray:
         colocate_with_first_write_call: bool = True,
         name: str | None = None,
     ) -> None:
-        del clear_after_read, tensor_array_name, handle, infer_shape, colocate_with_first_write_call
+        del clear_after_read, tensor_array_name, infer_shape, colocate_with_first_write_call
+        if handle is not None and size is not None:
+            raise ValueError("Cannot provide both a handle and size at the same time")
+        if handle is not None and element_shape is not None:
+            raise ValueError("Cannot provide both a handle and element_shape at the same time")
+        if handle is not None and dynamic_size is not None:
+            raise ValueError("Cannot provide both a handle and dynamic_size at the same time")
+        flow = handle if flow is None else flow
         self._dtype = as_dtype(dtype).base_dtype
         self._grows = bool(dynamic_size)
         if flow is None:
@@ -88,9 +98,14 @@ class TensorArray:
         return self.with_flow(arrays.identity(self._flow))
 
     def grad(self, source: str, flow: Any = None, name: str | None = None) -> TensorArray:
-        """Accepted where programs only pass arrays on; gradients flow through `flow`."""
-        del source, flow, name
-        return self
+        """Not supported.
+
+        Raises:
+          NotImplementedError: always; `tf.gradients` of what was read, stacked or gathered needs no array of gradients.
+        """
+        raise NotImplementedError(
+            f"TensorArray.grad({source!r}) is not supported: take tf.gradients of what read, stack or gather gave"
+        )
 
     def read(self, index: Any, name: str | None = None) -> Tensor:
         """The element ``index``."""

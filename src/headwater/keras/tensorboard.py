@@ -28,12 +28,12 @@ class TensorBoard(_base):
       log_dir: the folder; it gets ``train`` and ``validation``.
       histogram_freq: interval in epochs at which histograms of all weights are written; 0 for never.
       write_graph: whether to write the model's layers, for TensorBoard's graph view.
-      write_images: not used.
       write_steps_per_second: whether to write how fast steps and epochs are.
       update_freq: ``"epoch"``, ``"batch"``, or an interval in batches at which the logs are written.
-      profile_batch: not used: ``jax.profiler`` does that.
-      embeddings_freq: not used.
-      embeddings_metadata: not used.
+      write_images, profile_batch, embeddings_freq, embeddings_metadata: not supported.
+
+    Raises:
+      ValueError: an argument that is not supported is given.
     """
 
     def __init__(
@@ -49,7 +49,15 @@ class TensorBoard(_base):
         embeddings_metadata: Any = None,
     ) -> None:
         super().__init__()
-        del write_images, profile_batch, embeddings_freq, embeddings_metadata
+        refused = {
+            "write_images": (write_images, "tf.summary.image writes images"),
+            "profile_batch": (profile_batch, "jax.profiler.trace writes a profile"),
+            "embeddings_freq": (embeddings_freq, "leave it out"),
+            "embeddings_metadata": (embeddings_metadata, "leave it out"),
+        }
+        for name, (value, instead) in refused.items():
+            if value:
+                raise ValueError(f"{name} is not supported: {instead}")
         self.log_dir = os.fspath(log_dir)
         self.histogram_freq = histogram_freq
         self.write_graph = write_graph

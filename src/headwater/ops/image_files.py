@@ -10,7 +10,7 @@ import numpy as np
 from PIL import Image, ImageSequence, UnidentifiedImageError
 
 from headwater.dtypes import DType, bool_, int32, string, uint8, uint16
-from headwater.errors import InvalidArgumentError
+from headwater.errors import InvalidArgumentError, UnimplementedError
 from headwater.ops.define import fixed, host
 from headwater.registry import Inference, Spec
 
@@ -76,7 +76,12 @@ def decode_jpeg(
     acceptable_fraction: float = 1.0,
     dct_method: str = "",
 ) -> Any:
-    del context, fancy_upscaling, try_recover_truncated, acceptable_fraction, dct_method
+    del context, dct_method
+    if not fancy_upscaling or try_recover_truncated or acceptable_fraction != 1:
+        # Graphs that other programs built say so with these attributes.
+        raise UnimplementedError(
+            None, None, "DecodeJpeg has no fancy_upscaling=False, try_recover_truncated or acceptable_fraction"
+        )
     _check_channels(channels, (0, 1, 3))
     image = _open(contents.item(), ("JPEG", "PNG", "GIF", "BMP"))
     if ratio != 1:
@@ -97,8 +102,16 @@ def decode_and_crop_jpeg(
     acceptable_fraction: float = 1.0,
     dct_method: str = "",
 ) -> Any:
-    del fancy_upscaling, try_recover_truncated, acceptable_fraction, dct_method
-    whole = decode_jpeg(context, contents, channels=channels, ratio=ratio)
+    whole = decode_jpeg(
+        context,
+        contents,
+        channels=channels,
+        ratio=ratio,
+        fancy_upscaling=fancy_upscaling,
+        try_recover_truncated=try_recover_truncated,
+        acceptable_fraction=acceptable_fraction,
+        dct_method=dct_method,
+    )
     top, left, height, width = (int(value) for value in crop_window)
     if min(top, left) < 0 or height < 1 or width < 1 or top + height > whole.shape[0] or left + width > whole.shape[1]:
         raise InvalidArgumentError(None, None, f"crop window {crop_window.tolist()} is not inside {whole.shape[:2]}")

@@ -112,6 +112,8 @@ class _Wrapper(RNNCell):
             return self.cell.zero_state(batch_size, dtype)
 
     def __call__(self, inputs: Any, state: Any = None, scope: Any = None, *args: Any, **kwargs: Any) -> Any:
+        if args or kwargs:
+            raise TypeError(f"{type(self).__name__} takes inputs, state and scope, not {[*args, *kwargs]}")
         return self._step(inputs, state, scope)
 
     def _step(self, inputs: Any, state: Any, scope: Any) -> Any:

@@ -275,13 +275,13 @@ def load(sess: Any, tags: Iterable[str], export_dir: str, import_scope: str | No
 
     Args:
       tags: names of the meta graph.
+      saver_kwargs: further arguments of `import_graph_def`, such as ``input_map``, and ``clear_devices``.
 
     Raises:
       RuntimeError: the model has no such meta graph.
       OSError: there is no model.
       DataLossError: the file is damaged.
     """
-    del saver_kwargs
     folder = os.fspath(export_dir)
     wanted = set(tags)
     graphs = read(folder)
@@ -292,7 +292,7 @@ def load(sess: Any, tags: Iterable[str], export_dir: str, import_scope: str | No
             f"MetaGraphDef associated with tags {sorted(wanted)} could not be found in SavedModel. It has: {there}"
         )
     with sess.graph.as_default():
-        proto = import_graph(found, import_scope=import_scope)
+        proto = import_graph(found, saver_kwargs.pop("clear_devices", False), import_scope, **saver_kwargs)
         path = os.path.join(folder, *VARIABLES)
         if files.exists(f"{path}.index"):
             saver = Saver(saver_def=_scoped(proto.saver_def, import_scope), name=import_scope)

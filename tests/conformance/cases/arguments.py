@@ -204,3 +204,47 @@ def case_meta_graphs_without_defaults(tf):
         names = ["transpose_a", "transpose_b"]
         found.append([[name in node.attr for name in names], proto.meta_info_def.stripped_default_attrs])
     return found
+
+
+def case_loops_without_gradients(tf):
+    x = tf.constant(2.0)
+
+    def loop(back_prop):
+        return tf.while_loop(lambda i, _: i < 3, lambda i, y: [i + 1, y * x], [0, x], back_prop=back_prop)[1]
+
+    def of_each(function, **kwargs):
+        return tf.gradients(function(lambda a, b=1.0: a * b * x, tf.constant([1.0, 3.0]), back_prop=False, **kwargs), x)
+
+    found = [tf.gradients(loop(back_prop), x) for back_prop in (True, False)]
+    none = [of_each(tf.map_fn), of_each(tf.scan), of_each(tf.foldl), of_each(tf.foldr)]
+    mixed = tf.gradients(loop(False) * x, x)
+    return [run(tf, found[0][0], mixed[0]), found[1][0] is None, [item[0] is None for item in none]]
+
+
+def case_arrays_by_handle(tf):
+    array = tf.TensorArray(tf.float32, 2).unstack([1.0, 2.0])
+    again = tf.TensorArray(tf.float32, handle=array.handle, flow=array.flow)
+    bad = tried(
+        tf,
+        lambda: tf.TensorArray(tf.float32),
+        lambda: tf.TensorArray(tf.float32, 2, handle=array.handle),
+        lambda: tf.TensorArray(tf.float32, handle=array.handle, dynamic_size=True),
+        lambda: tf.TensorArray(tf.float32, handle=array.handle, element_shape=[]),
+    )
+    return [run(tf, again.stack()), bad]
+
+
+def case_what_rank_checks_say(tf):
+    x = tf.placeholder(tf.float32)
+    found = []
+    with tf.Session() as session:
+        for check in (tf.assert_rank, tf.assert_rank_at_least):
+            try:
+                session.run(check(x, 2, data=["found", tf.range(9)], summarize=4), {x: 1.0})
+            except tf.errors.InvalidArgumentError as error:
+                found.append([text in error.message for text in ("[found]", "[0 1 2 3...]")])
+    return found
+
+
+def case_jpeg_settings(tf):
+    return tried(tf, lambda: tf.image.decode_jpeg(b"", dct_method="INTEGER_ACCURATE").dtype.name)

@@ -24,6 +24,14 @@ CALLS: dict[str, Callable[[], Any]] = {
     "embedding_lr_multipliers": lambda: tf.contrib.learn.DNNClassifier([2], [], embedding_lr_multipliers={"x": 1.0}),
     "eval_metrics": lambda: tf.contrib.learn.Experiment(None, _no_batches, _no_batches, eval_metrics={"x": 1}),
     "export_strategies": lambda: tf.contrib.learn.Experiment(None, _no_batches, _no_batches, export_strategies=[1]),
+    "combiner": lambda: tf.contrib.layers.sparse_column_with_keys("x", ["a"], combiner="mean"),
+    "fancy_upscaling": lambda: tf.image.decode_jpeg(b"", fancy_upscaling=False),
+    "acceptable_fraction": lambda: tf.image.decode_jpeg(b"", acceptable_fraction=0.5),
+    "try_recover_truncated": lambda: tf.image.decode_and_crop_jpeg(b"", [0, 0, 1, 1], try_recover_truncated=True),
+    "dct_method": lambda: tf.image.decode_jpeg(b"", dct_method="SLOW"),
+    "write_images": lambda: tf.keras.callbacks.TensorBoard(write_images=True),
+    "profile_batch": lambda: tf.keras.callbacks.TensorBoard(profile_batch="10,20"),
+    "embeddings_freq": lambda: tf.keras.callbacks.TensorBoard(embeddings_freq=1),
     "accumulation_fn": lambda: tf.distribute.ReductionToOneDevice(accumulation_fn=tf.add_n),
 }
 
@@ -34,6 +42,11 @@ def test_is_refused_by_name(name: str) -> None:
         tf.get_variable("v", [])
         with pytest.raises(ValueError, match=name):
             CALLS[name]()
+
+
+def test_the_gradient_of_a_tensor_array_is_refused() -> None:
+    with tf.Graph().as_default(), pytest.raises(NotImplementedError, match=r"tf\.gradients"):
+        tf.TensorArray(tf.float32, 2).grad("gradients")
 
 
 def test_settings_of_a_first_run_config() -> None:

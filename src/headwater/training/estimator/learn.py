@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -332,19 +333,19 @@ class Experiment:
         return self._estimator
 
     def train(self, delay_secs: float | None = None) -> Any:
-        """Trains; in a cluster this task's server runs meanwhile."""
-        del delay_secs
+        """Trains, once ``delay_secs`` have passed; in a cluster this task's server runs meanwhile."""
         config = self._estimator.config
         if config.master:
             start_server(config)
+        _wait(delay_secs)
         spec = self._train_spec
         return self._estimator.train(
             spec.input_fn, spec.hooks, max_steps=spec.max_steps, saving_listeners=self._saving_listeners
         )
 
     def evaluate(self, delay_secs: float | None = None, name: str | None = None) -> dict[str, Any]:
-        """The metrics of the newest checkpoint; events go to the folder ``eval_<name>``."""
-        del delay_secs
+        """The metrics of the newest checkpoint, once ``delay_secs`` have passed; events go to ``eval_<name>``."""
+        _wait(delay_secs)
         spec = self._eval_spec
         return self._estimator.evaluate(spec.input_fn, spec.steps, spec.hooks, name=name)
 
@@ -357,6 +358,12 @@ class Experiment:
     def run_std_server(self) -> None:
         """Serves, for a ps; never returns."""
         start_server(self._estimator.config).join()
+
+
+def _wait(seconds: float | None) -> None:
+    """Lets the given number of seconds pass."""
+    if seconds:
+        threading.Event().wait(seconds)
 
 
 def run(
