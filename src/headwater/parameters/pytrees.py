@@ -13,21 +13,26 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any, Literal
 
 import jax
 import numpy as np
 
-from headwater.consistency import Consistency, from_text
+from headwater.consistency import Consistency, KOfN, Synchronous, from_text
 from headwater.errors import InvalidArgumentError
 from headwater.parameters.block_values import BlockValues, fill_state
 from headwater.parameters.client import ParameterSnapshot, Traffic
+from headwater.parameters.global_norms import SumsError, find_sums, norms_from, sums_of_gradients
 from headwater.parameters.layout import DEFAULT_PARTITIONER, Layout, Partitioner, VariableSpec, make_layout
 from headwater.parameters.local_servers import LocalServers
 from headwater.parameters.process import ParameterTask, process_task
 from headwater.parameters.updater import Array
+from headwater.task.agreement import said
 from headwater.task.kinds import OPEN_TABLES
 from headwater.task.members import find_members
 from headwater.task.service import Service
@@ -49,20 +54,22 @@ class OptaxUpdater:
     """Applies an optax optimizer to the blocks of one ``ps``.
 
     The optimizer sees the program's own tree, with None in the place of whatever other tasks have, and parts of leaves
-    that are split by rows. So what it does by the names of leaves works; what it does over all leaves together, such as
-    `optax.clip_by_global_norm`, is over those of this ``ps``.
+    that are split by rows. So what it does by the names of leaves works. The norm of all leaves together, which
+    `optax.clip_by_global_norm` uses, comes with the gradients; see `headwater.parameters.global_norms`.
 
     Args:
       layout: what every ``ps`` has.
       index: the number of this one.
       structure: of the tree.
       optimizer: an ``optax.GradientTransformation``.
+      norms: whether updates take the sum of the squares of all gradients, which is a knob.
     """
 
-    def __init__(self, layout: Layout, index: int, structure: Any, optimizer: Any) -> None:
+    def __init__(self, layout: Layout, index: int, structure: Any, optimizer: Any, *, norms: bool = False) -> None:
         self._blocks = BlockValues(layout, index)
         self._structure = structure
         self._optimizer = optimizer
+        self._norms = norms
         self._places = [block.variable for block in self._blocks.blocks]
         self._state: Any = None
         self._update: Any = _jax.jit(self._step, donate_argnums=(0, 1))
@@ -73,9 +80,10 @@ class OptaxUpdater:
             found[place] = leaf
         return _tree.tree_unflatten(self._structure, found)
 
-    def _step(self, values: list[Any], state: Any, gradients: list[Any]) -> tuple[list[Any], Any]:
+    def _step(self, values: list[Any], state: Any, gradients: list[Any], total: Any) -> tuple[list[Any], Any]:
         params = self._as_tree(values)
-        updates, state = self._optimizer.update(self._as_tree(gradients), state, params)
+        with norms_from(lambda _: total) if self._norms else nullcontext():
+            updates, state = self._optimizer.update(self._as_tree(gradients), state, params)
         return [
             (value + update).astype(value.dtype)
             for value, update in zip(values, _tree.tree_leaves(updates), strict=True)
@@ -120,7 +128,10 @@ class OptaxUpdater:
     ) -> None:
         self._blocks.check_gradients(gradients)
         self._blocks.change(changes)
-        self._blocks.optimized, self._state = self._update(self._blocks.optimized, self._state, list(gradients))
+        if self._norms and not knobs:
+            raise InvalidArgumentError(None, None, "gradients came without the norm of all of them")
+        total = np.float32(knobs[0]) if self._norms else None
+        self._blocks.optimized, self._state = self._update(self._blocks.optimized, self._state, list(gradients), total)
 
     def rows(self, numbers: Sequence[Array]) -> list[Array]:
         return []
@@ -151,6 +162,8 @@ class ParameterServer:
       partitioner: which leaves to split by rows, see `headwater.parameters.layout`; by default those above
         64 MiB are split so that no part is larger, as far as there are tasks.
       name: tells sets of parameters apart where a program has several.
+      nonfinite: what `push` does with gradients that are not finite: ``"raise"``, or ``"push"`` where the optimizer is
+        made for them (`optax.apply_if_finite`, `optax.zero_nans`).
       snapshot_steps: the chief reads everything, the optimizer's state too, at this interval of its own steps; from
         that it fills a ``ps`` that was lost and started anew. None for never: such a ``ps`` then gets the values that
         the chief has read last, and the optimizer's state begins anew.
@@ -175,11 +188,21 @@ class ParameterServer:
         partitioner: Partitioner | None = None,
         name: str = "params",
         snapshot_steps: int | None = 1000,
+        nonfinite: Literal["raise", "push"] = "raise",
     ) -> None:
+        if nonfinite not in ("raise", "push"):
+            raise ValueError(f"nonfinite must be 'raise' or 'push', not {nonfinite!r}")
         members = find_members()
         leaves, self._structure = _tree.tree_flatten(params)
-        layout = make_layout(
-            leaf_specs(params), len(members.servers) if members else 1, partitioner or DEFAULT_PARTITIONER
+        servers = len(members.servers) if members else 1
+        specs = leaf_specs(params)
+        _require_reals(specs)
+        layout = make_layout(specs, servers, partitioner or DEFAULT_PARTITIONER)
+        self._names = [spec.name for spec in specs]
+        self._nonfinite = nonfinite
+        self._params: Any = None
+        shapes = _tree.tree_unflatten(
+            self._structure, [_jax.ShapeDtypeStruct(spec.shape, spec.dtype) for spec in specs]
         )
         self.workers: int = len(members.workers) if members else 1
         self.worker: int = members.number if members else 0
@@ -190,9 +213,17 @@ class ParameterServer:
         # A program that no launcher started reports to no one.
         self._reporter = reporter if reporter is not None and reporter.listening else None
         choice = from_text(consistency, self.workers)
+        norms = servers > 1 and find_sums(optimizer, shapes) > 0
+        if norms and isinstance(choice, Synchronous | KOfN):
+            raise SumsError(
+                f"the optimizer takes a norm over all leaves, and with consistency {choice} the mean of gradients is "
+                f"on {servers} ps: use one ps, or consistency 'async' or 'staleness=...'"
+            )
+        self._sum = sums_of_gradients(optimizer, shapes) if norms else None
+        program = said({"optimizer": {"digest of its update": update_digest(optimizer, shapes)}})
 
         def make_updater(index: int) -> OptaxUpdater:
-            return OptaxUpdater(layout, index, self._structure, optimizer)
+            return OptaxUpdater(layout, index, self._structure, optimizer, norms=norms)
 
         self._task: ParameterTask | None = None
         self._table_client: TableClient | None = None
@@ -202,16 +233,20 @@ class ParameterServer:
             task = self._task = process_task(members)
             if members.is_server:
                 task.shell.add_service(_Tables(task))
-                task.host(name, layout, make_updater, choice)
+                task.host(name, layout, make_updater, choice, program)
                 task.serve()
             self._client = task.client(name, layout, choice, leaves)
         self._client.connect()
+        self._client.agree(program)
         self._client.pull()
 
     @property
     def params(self) -> Any:
-        """The parameters as they were read last: with every push, or with `pull`. NumPy arrays, not to be changed."""
-        return _tree.tree_unflatten(self._structure, self._client.values())
+        """The parameters as they were read last, with every push or with `pull`, as JAX arrays."""
+        if self._params is None:
+            values = self._client.values()
+            self._params = _tree.tree_unflatten(self._structure, [_jnp.asarray(value) for value in values])
+        return self._params
 
     @property
     def version(self) -> int:
@@ -221,6 +256,7 @@ class ParameterServer:
     def pull(self) -> Any:
         """Reads the parameters anew."""
         self._client.pull()
+        self._params = None
         return self.params
 
     def push(self, gradients: Any, *, weight: float = 1.0) -> bool:
@@ -234,12 +270,18 @@ class ParameterServer:
           Whether they were taken: False when they came too late (``"k=3"``), or when a ``ps`` was lost.
 
         Raises:
-          InvalidArgumentError: the tree is another one.
+          InvalidArgumentError: the tree is another one, or a gradient is not finite; the message has the path of its
+            leaf. See ``nonfinite``.
         """
         leaves, structure = _tree.tree_flatten(gradients)
         if structure != self._structure:
             raise InvalidArgumentError(None, None, f"gradients are {structure}, parameters are {self._structure}")
-        _, applied = self._client.push(leaves, weight=weight)
+        arrays = [np.asarray(leaf) for leaf in leaves]
+        if self._nonfinite == "raise":
+            self._require_finite(arrays)
+        knobs = () if self._sum is None else (float(self._sum(gradients)),)
+        _, applied = self._client.push(arrays, weight=weight, knobs=knobs)
+        self._params = None
         self._steps += 1
         if self._reporter is not None:
             self._reporter.step(self._client.version)
@@ -247,9 +289,25 @@ class ParameterServer:
             self._client.snapshot()
         return applied
 
+    def _require_finite(self, gradients: Sequence[Array]) -> None:
+        for name, gradient in zip(self._names, gradients, strict=True):
+            with np.errstate(all="ignore"):
+                total = np.sum(gradient)
+            # The sum is cheap; it may be too large where the gradients are not.
+            if not np.isfinite(total) and not np.isfinite(gradient).all():
+                bad = int(gradient.size - np.count_nonzero(np.isfinite(gradient)))
+                raise InvalidArgumentError(
+                    None,
+                    None,
+                    f"the gradient of params{name} has {bad} numbers of {gradient.size} that are not finite: nothing "
+                    "was pushed. Look at the loss, or lower the learning rate; where the optimizer takes such "
+                    "gradients, say ParameterServer(nonfinite='push')",
+                )
+
     def assign(self, params: Any) -> None:
         """Replaces the parameters on all ``ps``; the optimizer's state stays."""
         self._client.assign(_tree.tree_leaves(params))
+        self._params = None
 
     def snapshot(self) -> ParameterSnapshot:
         """Reads everything there is: parameters and the optimizer's state, by ``ps``."""
@@ -358,6 +416,30 @@ class _Tables(Service):
 
     def serve(self, channel: Channel, first: Frame) -> None:
         _table_modules().service_of(self._task).serve(channel, first)
+
+
+def _require_reals(specs: Sequence[VariableSpec]) -> None:
+    for spec in specs:
+        if not _jnp.issubdtype(np.dtype(spec.dtype), _jnp.inexact):
+            raise ValueError(
+                f"params{spec.name} is of type {spec.dtype}, which has no gradient: parameters are real numbers; keep "
+                "counters, masks and seeds outside of params"
+            )
+
+
+def update_digest(optimizer: Any, params: Any) -> str:
+    """Equal for optimizers that make equal updates, rates and other constants included.
+
+    Args:
+      optimizer: of optax.
+      params: a tree, whose leaves have shapes and types.
+    """
+    state = _jax.eval_shape(optimizer.init, params)
+    closed = _jax.make_jaxpr(optimizer.update)(params, state, params)
+    digest = hashlib.sha256(re.sub(r"0x[0-9a-f]+", "", str(closed)).encode())
+    for constant in closed.consts:
+        digest.update(np.asarray(constant).tobytes())
+    return digest.hexdigest()[:16]
 
 
 def leaf_specs(params: Any) -> list[VariableSpec]:

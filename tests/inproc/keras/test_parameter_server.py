@@ -16,9 +16,10 @@ import headwater
 from headwater.consistency import from_text, without_count
 from headwater.errors import CancelledError, FailedPreconditionError, InvalidArgumentError, UnavailableError
 from headwater.parameters.client import ParameterClient
+from headwater.parameters.global_norms import SumsError, find_sums, sums_of_gradients
 from headwater.parameters.layout import FixedShardsPartitioner, Layout, make_layout
 from headwater.parameters.local_servers import LocalServers
-from headwater.parameters.pytrees import OptaxUpdater, leaf_specs
+from headwater.parameters.pytrees import OptaxUpdater, leaf_specs, update_digest
 from headwater.task.answers import raise_error
 from headwater.task.kinds import HELLO, WELCOME
 from headwater.telemetry.watchdog import ProgressWatchdog
@@ -32,12 +33,14 @@ PARAMS: dict[str, Any] = {
 LEAVES = jax.tree.leaves(PARAMS)
 
 
-def servers(optimizer: Any, consistency: str = "async", *, tasks: int = 2, workers: int = 1) -> LocalServers:
+def servers(
+    optimizer: Any, consistency: str = "async", *, tasks: int = 2, workers: int = 1, norms: bool = False
+) -> LocalServers:
     layout = make_layout(leaf_specs(PARAMS), tasks, FixedShardsPartitioner(2))
     structure = jax.tree.structure(PARAMS)
 
     def updater(index: int) -> OptaxUpdater:
-        return OptaxUpdater(layout, index, structure, optimizer)
+        return OptaxUpdater(layout, index, structure, optimizer, norms=norms)
 
     return LocalServers("params", layout, updater, from_text(consistency, workers))
 
@@ -274,3 +277,86 @@ def test_without_a_cluster_one_process_is_both(monkeypatch: pytest.MonkeyPatch) 
 def test_a_wrong_consistency_is_named(setting: str) -> None:
     with pytest.raises(ValueError, match=r"consistency must be|k must be"):
         from_text(setting, 1)
+
+
+SHAPES = jax.eval_shape(lambda: jax.tree.map(jnp.asarray, PARAMS))
+
+
+@pytest.mark.parametrize(
+    "optimizer",
+    [
+        optax.chain(optax.clip_by_global_norm(0.5), optax.adam(0.05)),
+        optax.chain(optax.clip_by_global_norm(100.0), optax.sgd(0.1)),
+    ],
+    ids=["clipped", "not clipped"],
+)
+def test_a_norm_over_all_leaves_is_over_those_of_all_ps(optimizer: Any) -> None:
+    assert find_sums(optimizer, SHAPES) == 1
+    total = sums_of_gradients(optimizer, SHAPES)
+    local = servers(optimizer, norms=True)
+    client = connected(local)
+    steps = [gradients(number) for number in range(5)]
+    for step in steps:
+        client.push(step, knobs=(float(total(jax.tree.unflatten(jax.tree.structure(PARAMS), step))),))
+    close(client.values(), alone(optimizer, steps))
+    local.stop()
+
+
+def test_norms_of_optax_are_its_own_again_afterwards() -> None:
+    assert find_sums(optax.adam(0.1), SHAPES) == 0
+    assert find_sums(optax.chain(optax.clip_by_global_norm(1.0), optax.clip_by_global_norm(2.0)), SHAPES) == 2
+    assert float(optax.global_norm([jnp.float32(3.0), jnp.float32(4.0)])) == 5.0
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "match"),
+    [
+        (optax.chain(optax.adam(0.1), optax.clip_by_global_norm(1.0)), "something else than the gradients"),
+        (optax.chain(optax.clip_by_global_norm(1.0), optax.clip_by_global_norm(2.0)), "several norms"),
+    ],
+)
+def test_norms_that_no_worker_knows_are_refused(optimizer: Any, match: str) -> None:
+    with pytest.raises(SumsError, match=match):
+        sums_of_gradients(optimizer, SHAPES)
+
+
+def test_parameters_are_jax_arrays() -> None:
+    server = headwater.ParameterServer(PARAMS, optax.sgd(0.1))
+    assert all(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(server.params))
+    before = server.params
+    assert server.params is before
+    server.push(jax.tree.map(jnp.ones_like, before))
+    np.testing.assert_allclose(server.params["dense"]["bias"], [-0.1] * 3)
+    np.testing.assert_array_equal(before["dense"]["bias"], [0] * 3)
+    server.finish()
+
+
+def test_leaves_without_gradients_are_named() -> None:
+    with pytest.raises(ValueError, match=r"params\['count'\] is of type int32, which has no gradient"):
+        headwater.ParameterServer({**PARAMS, "count": np.int32(0)}, optax.sgd(0.1))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_gradients_that_are_not_finite_are_named(value: float) -> None:
+    server = headwater.ParameterServer(PARAMS, optax.sgd(0.1))
+    wrong = jax.tree.map(np.ones_like, PARAMS)
+    wrong["dense"]["kernel"][1, 2] = value
+    with pytest.raises(InvalidArgumentError, match=r"params\['dense'\]\['kernel'\] has 1 numbers of 12 that are not"):
+        server.push(wrong)
+    assert server.version == 0
+    server.finish()
+
+
+def test_an_optimizer_that_takes_them_gets_them() -> None:
+    server = headwater.ParameterServer(PARAMS, optax.chain(optax.zero_nans(), optax.sgd(0.1)), nonfinite="push")
+    wrong = jax.tree.map(np.ones_like, PARAMS)
+    wrong["scale"] = np.float32(np.nan)
+    server.push(wrong)
+    np.testing.assert_allclose(server.params["scale"], 2.0)
+    np.testing.assert_allclose(server.params["dense"]["bias"], [-0.1] * 3)
+    server.finish()
+
+
+def test_optimizers_are_compared_by_what_they_do() -> None:
+    assert update_digest(optax.adam(0.1), SHAPES) == update_digest(optax.adam(0.1), SHAPES)
+    assert update_digest(optax.adam(0.1), SHAPES) != update_digest(optax.adam(0.2), SHAPES)

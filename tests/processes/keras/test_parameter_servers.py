@@ -11,6 +11,7 @@ from tests.support.processes import EXEC, Process, Processes, processes
 
 PROGRAM = Path(__file__).with_name("served.py")
 PUSHES = Path(__file__).with_name("pushes.py")
+CLIPPED = Path(__file__).with_name("clipped.py")
 
 pytestmark = pytest.mark.slow
 
@@ -93,3 +94,16 @@ def test_a_chief_that_is_asked_to_end_saves_first_and_goes_on_from_there(tmp_pat
     assert saved > 0
     with processes(ps=1, worker=1) as cluster:
         assert live(cluster, saved)[1] > updates
+
+
+@pytest.mark.parametrize("optimizer", ["same", "other"])
+def test_norms_are_over_the_leaves_of_all_ps(optimizer: str) -> None:
+    with processes(ps=2, worker=1) as cluster:
+        for job, index in (("ps", 0), ("ps", 1), ("worker", 0)):
+            config = json.dumps({"cluster": cluster.hosts, "task": {"type": job, "index": index}})
+            started = cluster.start(job, index, CLIPPED, optimizer, TF_CONFIG=config)
+        if optimizer == "same":  # the norm of three twos and two sixes is the root of 84
+            assert "clipped -0.021822 -0.021822 -0.021822 -0.065465 -0.065465" in started.succeeds()
+        else:
+            started.wait_for("worker/task:0 has other optimizer than /job:ps/task:0: digest of its update is")
+            assert started.ends() == 1

@@ -1,0 +1,143 @@
+"""Norms over all leaves of a tree whose leaves are on several ``ps``: what `optax.clip_by_global_norm` needs.
+
+While an optimizer is traced, optax's norms of trees are replaced: each adds up the squares of the leaves that are at
+hand, and stands for the whole sum, which is an argument of the compiled update. Where each gradient is an update by
+itself, the worker that brings it has all of it: it computes the sums beforehand and sends them along.
+
+optax has the norm under several names; all stand for one function, and each of them is in `_NAMES`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import Any
+
+import jax
+
+_jax: Any = jax
+_jnp: Any = _jax.numpy
+_tree: Any = _jax.tree_util
+
+#: Where optax has its norm of a tree: modules and names in them.
+_NAMES = (
+    ("optax.tree", "norm"),
+    ("optax.tree_utils", "tree_norm"),
+    ("optax", "global_norm"),
+    ("optax._src.linear_algebra", "global_norm"),
+)
+
+_lock = threading.Lock()
+
+
+class SumsError(ValueError):
+    """An optimizer uses norms over all leaves in a way that several ``ps`` cannot share."""
+
+
+class _Enough(Exception):
+    """The sum that was wanted is found."""
+
+
+@contextmanager
+def norms_from(norm: Callable[[Any], Any]) -> Generator[None]:
+    """Within it, optax's norm of a tree is ``norm``. One thread at a time."""
+
+    def replaced(tree: Any, ord: Any = None, squared: bool = False) -> Any:
+        if ord not in (None, 2):
+            raise SumsError(f"the optimizer uses a norm of order {ord!r} over all leaves: that needs a single ps")
+        total = norm(tree)
+        return total if squared else _jnp.sqrt(total)
+
+    with _lock:
+        known = _NAMES if importlib.util.find_spec("optax") is not None else ()
+        places = [(importlib.import_module(module), name) for module, name in known]
+        kept = [(module, name, getattr(module, name)) for module, name in places if hasattr(module, name)]
+        try:
+            for module, name, _ in kept:
+                setattr(module, name, replaced)
+            yield
+        finally:
+            for module, name, original in kept:
+                setattr(module, name, original)
+
+
+def squares(tree: Any) -> Any:
+    """The sum of the squares of all numbers in a tree."""
+    leaves = [_jnp.sum(_jnp.square(_jnp.abs(leaf))) for leaf in _tree.tree_leaves(tree)]
+    return sum(leaves, _jnp.float32(0))
+
+
+def find_sums(optimizer: Any, params: Any) -> int:
+    """How many norms over all leaves an update of ``optimizer`` takes.
+
+    Args:
+      optimizer: of optax.
+      params: a tree, whose leaves have shapes and types.
+    """
+    found: list[Any] = []
+
+    def noted(tree: Any) -> Any:
+        found.append(tree)
+        return squares(tree)
+
+    with norms_from(noted):
+        state = _jax.eval_shape(optimizer.init, params)
+        found.clear()
+        _jax.eval_shape(optimizer.update, params, state, params)
+    return len(found)
+
+
+def sums_of_gradients(optimizer: Any, params: Any) -> Callable[[Any], Any]:
+    """A function of a tree of gradients that gives the sum of squares which an update needs.
+
+    Raises:
+      SumsError: the norm is not one of gradients alone, or there are several.
+    """
+    if find_sums(optimizer, params) > 1:
+        raise SumsError(
+            "the optimizer takes several norms over all leaves, such as clip_by_global_norm twice, and with several ps "
+            "each gradient can bring one: use a single ps"
+        )
+    state = _jax.eval_shape(optimizer.init, params)
+
+    def first_sum(gradients: Any, state: Any, params: Any) -> Any:
+        found: list[Any] = []
+
+        def noted(tree: Any) -> Any:
+            found.append(squares(tree))
+            raise _Enough
+
+        with norms_from(noted):
+            try:
+                optimizer.update(gradients, state, params)
+            except _Enough:
+                return found[0]
+        raise SumsError("the optimizer's norm over all leaves was not found again")
+
+    def checked(gradients: Any) -> Any:
+        return first_sum(gradients, *_tree.tree_map(_no_numbers, (state, params)))
+
+    compiled: Callable[[Any], Any] = _jax.jit(checked)
+    try:
+        total = float(compiled(_tree.tree_map(_zeros, params)))
+    except _jax.errors.UnexpectedTracerError:
+        total = float("nan")
+    if total != total:
+        raise SumsError(
+            "the optimizer takes a norm over all leaves of something else than the gradients, which a worker does not "
+            "have: put clip_by_global_norm first in the chain, or use a single ps"
+        )
+    return compiled
+
+
+def _zeros(leaf: Any) -> Any:
+    return _jnp.zeros(leaf.shape, leaf.dtype)
+
+
+def _no_numbers(leaf: Any) -> Any:
+    """In the place of what a sum of gradients must not use: the sum would be no number either."""
+    real = _jnp.issubdtype(leaf.dtype, _jnp.inexact)
+    return _jnp.full(leaf.shape, _jnp.nan if real else 0, leaf.dtype)
