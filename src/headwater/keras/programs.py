@@ -27,9 +27,14 @@ def optimizer_topics(optimizer: Any) -> dict[str, Mapping[str, object]]:
     topics: dict[str, Mapping[str, object]] = {
         "settings of its optimizer": {"class": type(optimizer).__name__, **config}
     }
-    if not int(optimizer.iterations.value):
+    if not updates_made(optimizer):
         topics["learning rate"] = {"learning_rate": rate}
     return topics
+
+
+def updates_made(optimizer: Any) -> int:
+    """How many updates an optimizer has made; where it accumulates gradients, that is no variable."""
+    return int(_keras.ops.convert_to_numpy(optimizer.iterations))
 
 
 def model_variables(model: Any) -> Mapping[str, object]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from keras.src.callbacks.callback import Callback
 
+from headwater.keras.programs import updates_made
 from headwater.telemetry.progress import ProgressReporter
 from headwater.training.progress import progress_reporter
 
@@ -35,7 +36,7 @@ class ReportsProgress(_base):
 
     def on_train_begin(self, logs: Any = None) -> None:
         if self._shared:
-            self._step = int(self.model.optimizer.iterations.value)
+            self._step = updates_made(self.model.optimizer)
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         self._latest = -1

@@ -79,6 +79,13 @@ class BlockValues:
             self.others[number] = _add(self.others[number], change)
 
 
+def scaled_steps(before: Sequence[Any], after: Sequence[Any], scale: Any) -> list[Any]:
+    """``after``, where only ``scale`` of each change is made; None for all of it."""
+    if scale is None:
+        return list(after)
+    return [(old + scale * (new - old)).astype(old.dtype) for old, new in zip(before, after, strict=True)]
+
+
 def check(name: str, value: Array, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
     """Raises InvalidArgumentError when ``value`` is of another shape or dtype."""
     if value.shape != shape or value.dtype != dtype:

@@ -90,6 +90,9 @@ class HostedParameters:
       updater: this task's blocks.
       choice: how closely workers keep together.
       program: what this task says of its program, which workers must say, too; see `headwater.task.agreement`.
+      staleness_aware: whether the step of a gradient that is τ > 1 updates old is divided by τ: Zhang, Gupta, Lian and
+        Liu, *Staleness-aware Async-SGD for Distributed Deep Learning*, IJCAI 2016. What the optimizer keeps, such as
+        momenta, sees the whole gradient.
       clock: seconds that only grow.
 
     Attributes:
@@ -109,6 +112,7 @@ class HostedParameters:
         choice: Consistency,
         *,
         program: Said | None = None,
+        staleness_aware: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.name = name
@@ -142,6 +146,7 @@ class HostedParameters:
         self._staleness_max = 0
         self._shares: dict[str, tuple[int, int]] = {}
         self._program = program or {}
+        self._staleness_aware = staleness_aware
         self._agreed: tuple[str, Said, int] | None = None
         self._disagreement = ""
         self._sums: dict[int, Array] = {}
@@ -490,7 +495,8 @@ class HostedParameters:
                 self._free.add(action.worker)
                 self._changed.notify_all()
             elif isinstance(action, Apply):
-                self._round.apply(self._updater)
+                stale = self._staleness_aware and action.staleness > 1
+                self._round.apply(self._updater, 1 / action.staleness if stale else 1.0)
                 self.updates += 1
                 self._staleness_total += action.staleness
                 self._staleness_max = max(self._staleness_max, action.staleness)

@@ -28,13 +28,23 @@ class LocalServers:
       layout: what each has.
       make_updater: makes the updater of each.
       choice: how closely workers keep together.
+      staleness_aware: see `HostedParameters`.
     """
 
-    def __init__(self, name: str, layout: Layout, make_updater: MakeUpdater, choice: Consistency) -> None:
+    def __init__(
+        self,
+        name: str,
+        layout: Layout,
+        make_updater: MakeUpdater,
+        choice: Consistency,
+        *,
+        staleness_aware: bool = False,
+    ) -> None:
         self.name = name
         self._layout = layout
         self._make_updater = make_updater
         self._choice = choice
+        self._staleness_aware = staleness_aware
         self._channels: list[list[Channel]] = [[] for _ in layout.blocks]
         self._threads: list[threading.Thread] = []
         self._services: list[ParameterService] = []
@@ -45,7 +55,13 @@ class LocalServers:
 
     def _host(self, index: int) -> HostedParameters:
         host = HostedParameters(
-            self.name, f"/job:ps/task:{index}", index, self._layout, self._make_updater(index), self._choice
+            self.name,
+            f"/job:ps/task:{index}",
+            index,
+            self._layout,
+            self._make_updater(index),
+            self._choice,
+            staleness_aware=self._staleness_aware,
         )
         self._services[index].host(self.name, host)
         return host

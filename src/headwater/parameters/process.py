@@ -64,11 +64,20 @@ class ParameterTask:
         make_updater: MakeUpdater,
         choice: Consistency,
         program: Said | None = None,
+        *,
+        staleness_aware: bool = False,
     ) -> HostedParameters:
         """On a ``ps``: serves its part of the set ``name`` from now on; see `HostedParameters`."""
         index = self.members.number
         parameters = HostedParameters(
-            name, str(self.members.me), index, layout, make_updater(index), choice, program=program
+            name,
+            str(self.members.me),
+            index,
+            layout,
+            make_updater(index),
+            choice,
+            program=program,
+            staleness_aware=staleness_aware,
         )
         self._service.host(name, parameters)
         return parameters

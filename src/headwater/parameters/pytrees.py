@@ -25,7 +25,7 @@ import numpy as np
 
 from headwater.consistency import Consistency, KOfN, Synchronous, from_text
 from headwater.errors import InvalidArgumentError
-from headwater.parameters.block_values import BlockValues, fill_state
+from headwater.parameters.block_values import BlockValues, fill_state, scaled_steps
 from headwater.parameters.client import ParameterSnapshot, Traffic
 from headwater.parameters.global_norms import SumsError, find_sums, norms_from, sums_of_gradients
 from headwater.parameters.layout import DEFAULT_PARTITIONER, Layout, Partitioner, VariableSpec, make_layout
@@ -80,14 +80,17 @@ class OptaxUpdater:
             found[place] = leaf
         return _tree.tree_unflatten(self._structure, found)
 
-    def _step(self, values: list[Any], state: Any, gradients: list[Any], total: Any) -> tuple[list[Any], Any]:
+    def _step(
+        self, values: list[Any], state: Any, gradients: list[Any], total: Any, scale: Any = None
+    ) -> tuple[list[Any], Any]:
         params = self._as_tree(values)
         with norms_from(lambda _: total) if self._norms else nullcontext():
             updates, state = self._optimizer.update(self._as_tree(gradients), state, params)
-        return [
+        after = [
             (value + update).astype(value.dtype)
             for value, update in zip(values, _tree.tree_leaves(updates), strict=True)
-        ], state
+        ]
+        return scaled_steps(values, after, scale), state
 
     @property
     def optimizer(self) -> str:
@@ -125,13 +128,16 @@ class OptaxUpdater:
         changes: Mapping[int, Array],
         tables: Sequence[tuple[Array, Array]],
         knobs: Sequence[float],
+        scale: float = 1.0,
     ) -> None:
         self._blocks.check_gradients(gradients)
         self._blocks.change(changes)
         if self._norms and not knobs:
             raise InvalidArgumentError(None, None, "gradients came without the norm of all of them")
         total = np.float32(knobs[0]) if self._norms else None
-        self._blocks.optimized, self._state = self._update(self._blocks.optimized, self._state, list(gradients), total)
+        self._blocks.optimized, self._state = self._update(
+            self._blocks.optimized, self._state, list(gradients), total, None if scale == 1 else np.float32(scale)
+        )
 
     def rows(self, numbers: Sequence[Array]) -> list[Array]:
         return []
@@ -164,6 +170,8 @@ class ParameterServer:
       name: tells sets of parameters apart where a program has several.
       nonfinite: what `push` does with gradients that are not finite: ``"raise"``, or ``"push"`` where the optimizer is
         made for them (`optax.apply_if_finite`, `optax.zero_nans`).
+      staleness_aware: whether the step of a gradient that is τ updates old is divided by τ; see
+        `headwater.parameters.host.HostedParameters`.
       snapshot_steps: the chief reads everything, the optimizer's state too, at this interval of its own steps; from
         that it fills a ``ps`` that was lost and started anew. None for never: such a ``ps`` then gets the values that
         the chief has read last, and the optimizer's state begins anew.
@@ -189,6 +197,7 @@ class ParameterServer:
         name: str = "params",
         snapshot_steps: int | None = 1000,
         nonfinite: Literal["raise", "push"] = "raise",
+        staleness_aware: bool = False,
     ) -> None:
         if nonfinite not in ("raise", "push"):
             raise ValueError(f"nonfinite must be 'raise' or 'push', not {nonfinite!r}")
@@ -228,12 +237,14 @@ class ParameterServer:
         self._task: ParameterTask | None = None
         self._table_client: TableClient | None = None
         if members is None:
-            self._client = LocalServers(name, layout, make_updater, choice).client(leaves)
+            self._client = LocalServers(name, layout, make_updater, choice, staleness_aware=staleness_aware).client(
+                leaves
+            )
         else:
             task = self._task = process_task(members)
             if members.is_server:
                 task.shell.add_service(_Tables(task))
-                task.host(name, layout, make_updater, choice, program)
+                task.host(name, layout, make_updater, choice, program, staleness_aware=staleness_aware)
                 task.serve()
             self._client = task.client(name, layout, choice, leaves)
         self._client.connect()

@@ -41,8 +41,8 @@ class Round:
         if knobs:
             self._knobs = knobs
 
-    def apply(self, updater: Updater) -> None:
-        """Makes the update; nothing is left afterwards."""
+    def apply(self, updater: Updater, scale: float = 1.0) -> None:
+        """Makes the update, see `Updater.apply`; nothing is left afterwards."""
         weights, gradients, changes, rows = self._weights, self._gradients, self._changes, self._rows
         knobs = self._knobs
         self._clear()
@@ -50,7 +50,7 @@ class Round:
         if not total:  # none, or none that counts, such as one that is not finite
             return
         if len(weights) == 1:
-            updater.apply(gradients[0], changes[0], rows[0], knobs)
+            updater.apply(gradients[0], changes[0], rows[0], knobs, scale)
             return
         shares = [weight / total for weight in weights]
         updater.apply(

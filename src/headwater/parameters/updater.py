@@ -54,6 +54,7 @@ class Updater(Protocol):
         changes: Mapping[int, Array],
         tables: Sequence[tuple[Array, Array]],
         knobs: Sequence[float],
+        scale: float = 1.0,
     ) -> None:
         """Makes one update.
 
@@ -62,6 +63,7 @@ class Updater(Protocol):
           changes: what to add to some of the others, by position among these.
           tables: for each table the numbers of rows, none twice, and the gradients of these.
           knobs: scalars that the workers' program sets, such as the learning rate.
+          scale: by how much to multiply what the update changes the values by; the optimizer's state sees all of it.
         """
         ...
 

@@ -305,7 +305,7 @@ def test_a_norm_over_all_leaves_is_over_those_of_all_ps(optimizer: Any) -> None:
 def test_norms_of_optax_are_its_own_again_afterwards() -> None:
     assert find_sums(optax.adam(0.1), SHAPES) == 0
     assert find_sums(optax.chain(optax.clip_by_global_norm(1.0), optax.clip_by_global_norm(2.0)), SHAPES) == 2
-    assert float(optax.global_norm([jnp.float32(3.0), jnp.float32(4.0)])) == 5.0
+    assert float(optax.tree.norm([jnp.float32(3.0), jnp.float32(4.0)])) == 5.0
 
 
 @pytest.mark.parametrize(
@@ -360,3 +360,30 @@ def test_an_optimizer_that_takes_them_gets_them() -> None:
 def test_optimizers_are_compared_by_what_they_do() -> None:
     assert update_digest(optax.adam(0.1), SHAPES) == update_digest(optax.adam(0.1), SHAPES)
     assert update_digest(optax.adam(0.1), SHAPES) != update_digest(optax.adam(0.2), SHAPES)
+
+
+@pytest.mark.parametrize("optimizer", [optax.sgd(0.1), optax.adam(0.1)], ids=["sgd", "adam"])
+def test_steps_of_stale_gradients_are_smaller(optimizer: Any) -> None:
+    structure, layout = jax.tree.structure(PARAMS), make_layout(leaf_specs(PARAMS), 1)
+
+    def steps(aware: bool) -> list[Any]:
+        """By how much a gradient changes the values that is 3 updates old."""
+        local = LocalServers(
+            "params",
+            layout,
+            lambda at: OptaxUpdater(layout, at, structure, optimizer),
+            from_text("async", 2),
+            staleness_aware=aware,
+        )
+        fast, slow = connected(local), connected(local, 1)
+        for number in range(3):
+            fast.push(gradients(number))
+        before = fast.values()
+        slow.push(gradients(3))
+        after = slow.values()
+        fast.close()
+        slow.close()
+        local.stop()
+        return [one - other for one, other in zip(after, before, strict=True)]
+
+    close(steps(True), [step / 3 for step in steps(False)])

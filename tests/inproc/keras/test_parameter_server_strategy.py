@@ -33,6 +33,7 @@ class Place:
     """A worker of a cluster whose ``ps`` are in this process."""
 
     task = None
+    staleness_aware = False
 
     def __init__(
         self,
@@ -316,6 +317,18 @@ def test_losses_are_scaled_as_keras_scales_them(scale: float) -> None:
     for one, other in zip(cluster.models[0].get_weights(), alone.get_weights(), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-3)
     cluster.stop()
+
+
+@pytest.mark.parametrize(("momentum", "warned"), [(0.9, 1), (0.5, 0)])
+def test_momentum_of_asynchronous_workers_gets_a_warning(
+    momentum: float, warned: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    strategy = ParameterServerStrategy()
+    served = ServedModel(dense(lambda: keras.optimizers.SGD(0.1, momentum=momentum)), strategy)
+    strategy.workers = 4
+    served.connect()
+    assert sum("acts like more momentum" in record.getMessage() for record in caplog.records) == warned
+    served.close()
 
 
 def test_an_epoch_has_as_many_updates_as_alone_however_many_workers_there_are() -> None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from headwater.errors import InvalidArgumentError
 from headwater.keras.parameter_server.table_updates import TableUpdates
-from headwater.parameters.block_values import BlockValues, fill_state
+from headwater.parameters.block_values import BlockValues, fill_state, scaled_steps
 from headwater.parameters.layout import Layout
 from headwater.parameters.updater import Array
 
@@ -92,6 +92,7 @@ class KerasUpdater:
         self._blocks = BlockValues(layout, index)
         self._original = optimizer
         self._clips = clips
+        self._exact = exact
         self._variables = [variables[block.variable] for block in self._blocks.blocks]
         optimized = self._blocks.optimized_at
         self._optimizer = self._build(
@@ -123,8 +124,11 @@ class KerasUpdater:
             shape, lambda rows: self._build([variable], [(rows, *shape[1:])]), names_of=state_names, exact=exact
         )
 
-    def _step(self, values: list[Any], state: list[Any], gradients: list[Any]) -> tuple[list[Any], list[Any]]:
-        return self._optimizer.stateless_apply(state, gradients, values)
+    def _step(
+        self, values: list[Any], state: list[Any], gradients: list[Any], scale: Any
+    ) -> tuple[list[Any], list[Any]]:
+        after, state = self._optimizer.stateless_apply(state, gradients, values)
+        return scaled_steps(values, after, scale), state
 
     @property
     def optimizer(self) -> str:
@@ -175,15 +179,22 @@ class KerasUpdater:
         changes: Mapping[int, Array],
         tables: Sequence[tuple[Array, Array]],
         knobs: Sequence[float],
+        scale: float = 1.0,
     ) -> None:
         self._blocks.check_gradients(gradients)
         self._blocks.change(changes)
         if knobs:
             self._set_rate(knobs[0])
         if self._blocks.optimized:
-            self._blocks.optimized, self._state = self._update(self._blocks.optimized, self._state, list(gradients))
+            self._blocks.optimized, self._state = self._update(
+                self._blocks.optimized, self._state, list(gradients), None if scale == 1 else np.float32(scale)
+            )
         for updates, table, (numbers, rows) in zip(self._tables, self._blocks.tables, tables, strict=True):
+            before = table.copy() if scale != 1 and self._exact else table[numbers] if scale != 1 else None
             updates.apply(table, numbers, rows)
+            if before is not None:
+                changed = slice(None) if self._exact else numbers
+                table[changed] = before + scale * (table[changed] - before)
 
     def _set_rate(self, rate: float) -> None:
         if self._rate_at is not None:

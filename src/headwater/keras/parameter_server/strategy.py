@@ -30,6 +30,8 @@ class ParameterServerStrategy(Strategy):
         batch uses travel. See `headwater.keras.parameter_server.tables`.
       table_updates: ``"lazy"``: the optimizer updates the rows that were used; ``"exact"``: all of the table. See
         `headwater.keras.parameter_server.table_updates`.
+      staleness_aware: whether the step of a gradient that is τ updates old is divided by τ, see
+        `headwater.parameters.host.HostedParameters`.
 
     Raises:
       ValueError: the cluster has no ``ps`` or no worker, or the consistency cannot be right.
@@ -44,12 +46,14 @@ class ParameterServerStrategy(Strategy):
         consistency: str | Consistency = "async",
         table_bytes: int = 1 << 20,
         table_updates: str = "lazy",
+        staleness_aware: bool = False,
     ) -> None:
         if table_updates not in ("lazy", "exact"):
             raise ValueError(f"table_updates must be 'lazy' or 'exact', not {table_updates!r}")
         if table_bytes < 0:
             raise ValueError(f"table_bytes must not be negative, but is {table_bytes}")
         self.table_bytes = table_bytes
+        self.staleness_aware = staleness_aware
         self.exact_tables: bool = table_updates == "exact"
         members = find_members(cluster_resolver)
         self._resolver = cluster_resolver

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import logging
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -13,7 +14,7 @@ from headwater.consistency import Consistency, KOfN, Synchronous
 from headwater.keras.parameter_server.optimizers import KerasUpdater, join_state, split_state
 from headwater.keras.parameter_server.steps import Split, inner_optimizer, keeps_train_step
 from headwater.keras.parameter_server.tables import find_tables
-from headwater.keras.programs import optimizer_topics
+from headwater.keras.programs import optimizer_topics, updates_made
 from headwater.parameters.client import ParameterClient, Traffic
 from headwater.parameters.layout import Layout, Partitioner, VariableSpec, make_layout
 from headwater.parameters.local_servers import LocalServers
@@ -21,6 +22,10 @@ from headwater.parameters.process import ParameterTask
 from headwater.task.agreement import said
 
 _keras: Any = keras
+_log = logging.getLogger("headwater")
+
+#: From this on, asynchronous training with momentum gets a warning.
+_MUCH_MOMENTUM = 0.9
 
 
 class Place(Protocol):
@@ -40,6 +45,9 @@ class Place(Protocol):
 
     @property
     def exact_tables(self) -> bool: ...
+
+    @property
+    def staleness_aware(self) -> bool: ...
 
     @property
     def worker(self) -> int: ...
@@ -156,10 +164,27 @@ class ModelValues:
             client = LocalServers(self.model.name, layout, make_updater, place.choice).client(initial)
         else:
             client = place.task.client(self.model.name, layout, place.choice, initial)
-        if place.is_chief and int(self.optimizer.iterations.value):
+        if place.is_chief and place.workers > 1 and not place.staleness_aware:
+            self._warn_of_momentum()
+        if place.is_chief and updates_made(self.optimizer):
             # It was loaded, and goes on where it was.
             client.set_initial_state(self._split_state)
         return client
+
+    def _warn_of_momentum(self) -> None:
+        """A delayed step acts like more momentum: with much of both, training may not converge."""
+        momentum = float(getattr(self.optimizer, "momentum", 0.0) or 0.0)
+        if self.workers_clip and momentum >= _MUCH_MOMENTUM:
+            _log.warning(
+                "%s has momentum %g, and with consistency %s gradients of %d workers are about %d updates old, which "
+                "acts like more momentum: training may diverge. Use less momentum, a smaller learning rate, "
+                "consistency='sync', or staleness_aware=True",
+                self.optimizer.name,
+                momentum,
+                self.place.choice,
+                self.place.workers,
+                self.place.workers - 1,
+            )
 
     def host(self) -> None:
         """On a ``ps``: answers for this model from now on."""
@@ -173,6 +198,7 @@ class ModelValues:
             functools.partial(self._updater, layout),
             self.place.choice,
             said(optimizer_topics(self.optimizer)),
+            staleness_aware=self.place.staleness_aware,
         )
 
     # Values -----------------------------------------------------------------------------------------------------------
