@@ -14,6 +14,7 @@ from headwater.dtypes import DType, as_dtype
 from headwater.functional import arrays, math
 from headwater.functional.apply import one
 from headwater.functional.indexing import where
+from headwater.functional.reductions import either
 from headwater.functional.saveable import SaveableObject, SaveSpec
 from headwater.functional.sparse import SparseTensor
 from headwater.graph.collections import GraphKeys
@@ -565,6 +566,25 @@ def index_to_string_table_from_file(
             vocabulary_file, key_column_index, value_column_index, vocab_size, delimiter, "table_init"
         )
         return StaticHashTable(entries, default_value)
+
+
+def string_to_hash_bucket(
+    string_tensor: Any = None, num_buckets: int | None = None, name: str | None = None, input: Any = None
+) -> Tensor:
+    """For each text a number below ``num_buckets``, by the hash of the first versions.
+
+    Raises:
+      ValueError: neither or both of ``string_tensor`` and ``input``, or no ``num_buckets``.
+    """
+    text = either(string_tensor, input, "string_tensor", "input")
+    if text is None or num_buckets is None:
+        raise ValueError("string_to_hash_bucket needs string_tensor and num_buckets")
+    return one("StringToHashBucket", text, num_buckets=num_buckets, name=name)
+
+
+def string_to_hash_bucket_strong(input: Any, num_buckets: int, key: Sequence[int], name: str | None = None) -> Tensor:
+    """For each text a number below ``num_buckets``, by a hash with a secret key of two integers."""
+    return one("StringToHashBucketStrong", input, num_buckets=num_buckets, key=tuple(key), name=name)
 
 
 def string_to_hash_bucket_fast(input: Any, num_buckets: int, name: str | None = None) -> Tensor:

@@ -11,7 +11,7 @@ from headwater.dtypes import DType, int64, resource, string
 from headwater.errors import InvalidArgumentError
 from headwater.io import files
 from headwater.ops.define import fixed, host, no_outputs
-from headwater.ops.fingerprints import fingerprint64, sip_hash
+from headwater.ops.fingerprints import fingerprint64, old_hash, sip_hash
 from headwater.ops.queues import as_handle
 from headwater.registry import Inference, Spec
 from headwater.resources.lookup_tables import Table, as_column
@@ -217,6 +217,14 @@ def to_hash_bucket_strong(context: Any, input: Any, *, num_buckets: int, key: Se
     del context
     flat = [sip_hash(text, *key) % num_buckets for text in input.ravel()]
     return np.array(flat, np.int64).reshape(input.shape)
+
+
+@host("StringToHashBucket", inputs="string_tensor:string", infer=_buckets)
+def to_hash_bucket(context: Any, string_tensor: Any, *, num_buckets: int) -> Any:
+    """For each text a number below ``num_buckets``, by the hash of the first versions."""
+    del context
+    flat = [old_hash(text) % num_buckets for text in string_tensor.ravel()]
+    return np.array(flat, np.int64).reshape(string_tensor.shape)
 
 
 @host("StringToHashBucketFast", inputs="input:string", infer=_buckets)

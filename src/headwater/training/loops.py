@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from headwater.errors import AbortedError
 from headwater.training.checkpoint_state import latest_checkpoint
 from headwater.training.supervisor import Supervisor
 
@@ -22,10 +23,19 @@ def basic_train_loop(
     kwargs: Mapping[str, Any] | None = None,
     master: str = "",
 ) -> None:
-    """Calls ``train_step_fn(session, *args, **kwargs)`` in a managed session until the supervisor stops."""
-    with supervisor.managed_session(master) as sess:
-        while not supervisor.should_stop():
-            train_step_fn(sess, *(args or ()), **(kwargs or {}))
+    """Calls ``train_step_fn(session, *args, **kwargs)`` in a managed session until the supervisor stops.
+
+    After an AbortedError, which a lost task may bring, it goes on in a new session.
+    """
+    again = True
+    while again:
+        again = False
+        try:
+            with supervisor.managed_session(master) as sess:
+                while not supervisor.should_stop():
+                    train_step_fn(sess, *(args or ()), **(kwargs or {}))
+        except AbortedError:
+            again = True
 
 
 def checkpoints_iterator(

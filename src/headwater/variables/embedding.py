@@ -33,7 +33,7 @@ def embedding_lookup(
     `headwater.ops.routing.NO_ROW` as index where rows were left over.
 
     Args:
-      params: the table: a tensor or variable, or its parts as a list or a partitioned variable.
+      params: the table: a tensor, variable or array, or its parts as a list or a partitioned variable.
       ids: row numbers, of type int32 or int64.
       partition_strategy: where row i of a table of n parts is: ``mod`` in part i mod n; ``div`` in order, the first
         parts one row longer where they are not equal.
@@ -48,6 +48,7 @@ def embedding_lookup(
         raise ValueError("Need at least one param")
     if partition_strategy not in ("mod", "div"):
         raise ValueError(f"Unrecognized partition strategy: {partition_strategy}")
+    parts = [convert_to_tensor(part, name="params") if isinstance(part, np.ndarray) else part for part in parts]
     with name_scope(name, "embedding_lookup", [*parts, ids]) as scope:
         graph = get_default_graph()
         ids = convert_to_tensor(ids, name="ids")

@@ -248,3 +248,62 @@ def case_what_rank_checks_say(tf):
 
 def case_jpeg_settings(tf):
     return tried(tf, lambda: tf.image.decode_jpeg(b"", dct_method="INTEGER_ACCURATE").dtype.name)
+
+
+def case_hash_buckets(tf):
+    texts = tf.constant(["", "a", "seven77", "eight888", "nine99999", "seventeen letters", "x" * 100])
+    found = [
+        tf.string_to_hash_bucket(texts, 1 << 40),
+        tf.strings.to_hash_bucket(input=texts, num_buckets=10),
+        tf.strings.to_hash_bucket_strong(texts, 1 << 40, [1, 2]),
+        tf.strings.to_hash_bucket_fast(texts, 10),
+    ]
+    return run(tf, *found)
+
+
+def case_tables_as_arrays(tf):
+    table = np.arange(8, dtype=np.float32).reshape(4, 2)
+    found = [tf.nn.embedding_lookup(table, [3, 0]), tf.nn.embedding_lookup([table, table + 10], [[1, 2]])]
+    half = tf.nn.embedding_lookup(table.astype(np.float16), [1])
+    return [run(tf, *found), half.dtype.name]
+
+
+def case_frozen_graphs(tf):
+    x = tf.placeholder(tf.float32, [None], name="x")
+    weight = tf.get_variable("weight", initializer=3.0)
+    bias = tf.get_variable("bias", initializer=1.0)
+    y = tf.identity(x * weight + bias, name="y")
+    tf.check_numerics(y, "bad", name="checked")
+    tf.get_variable("other", initializer=1.0)
+    util = tf.graph_util
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        graph = session.graph.as_graph_def()
+        frozen = util.convert_variables_to_constants(session, graph, ["y", "checked"])
+        some = util.convert_variables_to_constants(session, graph, ["y"], variable_names_blacklist=["bias"])
+        none = util.convert_variables_to_constants(session, graph, ["y"], ["no such"])
+    fewer = util.remove_training_nodes(frozen, ["y"])
+    found = [[node.name + " " + node.op for node in each.node] for each in (frozen, some, none, fewer)]
+    found.append(sorted(node.name for node in util.extract_sub_graph(graph, ["checked"]).node))
+    found.append(tried(tf, lambda: util.extract_sub_graph(graph, "y"), lambda: util.extract_sub_graph(1, ["y"])))
+    found.append(str(util.tensor_shape_from_node_def_name(y.graph, "x")))
+    with tf.Graph().as_default() as other, tf.Session() as session:
+        tf.import_graph_def(fewer, name="")
+        found.append(session.run("y:0", {other.get_tensor_by_name("x:0"): [2.0, 5.0]}).tolist())
+    return found
+
+
+def case_training_goes_on_after_an_abort(tf):
+    tf.train.get_or_create_global_step()
+    supervisor = tf.train.Supervisor(logdir=None)
+    calls = []
+
+    def step(session):
+        calls.append(session)
+        if len(calls) == 2:
+            raise tf.errors.AbortedError(None, None, "a task was lost")
+        if len(calls) == 4:
+            supervisor.request_stop()
+
+    tf.train.basic_train_loop(supervisor, step)
+    return [len(calls), calls[0] is calls[1], calls[1] is calls[2]]

@@ -155,6 +155,7 @@ AREAS: Final[Mapping[str, Area]] = {
                 DType as_dtype bfloat16 bool=bool_ complex128 complex64 double float16 float32 float64 half int16 int32
                 int64 int8 qint32 qint8 quint8 resource string uint16 uint32 uint64 uint8 variant""",
             "headwater.functional.math": "cast complex saturate_cast",
+            "headwater.functional.strings": "as_string",
         },
     ),
     "tf.errors": Area(
@@ -250,6 +251,7 @@ AREAS: Final[Mapping[str, Area]] = {
             "headwater.variables.variable_lists": """
                 global_variables=global_variables_initializer local_variables=local_variables_initializer
                 variables=variables_initializer""",
+            "headwater.functional.control_flow": "tables_initializer",
         },
     ),
     "tf.io": Area(
@@ -460,6 +462,21 @@ AREAS: Final[Mapping[str, Area]] = {
                 fft fft2d fft3d ifft ifft2d ifft3d irfft irfft2d irfft3d rfft rfft2d rfft3d""",
         },
     ),
+    "tf.queue": Area(
+        "``tf.queue``: queues.",
+        names={
+            "headwater.input.queues": "FIFOQueue PaddingFIFOQueue PriorityQueue QueueBase RandomShuffleQueue",
+        },
+    ),
+    "tf.graph_util": Area(
+        "``tf.graph_util``: parts of graphs, and graphs with constants in place of variables.",
+        names={
+            "headwater.training.graph_util": """
+                convert_variables_to_constants extract_sub_graph remove_training_nodes
+                tensor_shape_from_node_def_name""",
+            "headwater.graph.importer": "import_graph_def",
+        },
+    ),
     "tf.sparse": Area(
         "``tf.sparse``: sparse tensors.",
         names={
@@ -491,6 +508,9 @@ AREAS: Final[Mapping[str, Area]] = {
                 as_string format join=string_join length=string_length lower=string_lower reduce_join regex_full_match
                 regex_replace split=string_split_v2 strip=string_strip substr to_number=string_to_number
                 upper=string_upper""",
+            "headwater.functional.tables": """
+                to_hash_bucket=string_to_hash_bucket to_hash_bucket_fast=string_to_hash_bucket_fast
+                to_hash_bucket_strong=string_to_hash_bucket_strong""",
         },
     ),
     "tf.summary": Area(

@@ -147,7 +147,7 @@ CORE: Final = Area(
             sparse_concat sparse_fill_empty_rows sparse_reduce_max sparse_reduce_max_sparse sparse_reduce_sum
             sparse_reduce_sum_sparse sparse_reorder sparse_reshape sparse_retain sparse_to_indicator
             sparse_transpose""",
-        "headwater.functional.tables": "string_to_hash_bucket_fast",
+        "headwater.functional.tables": "string_to_hash_bucket string_to_hash_bucket_fast string_to_hash_bucket_strong",
         "headwater.functional.strings": """
             as_string decode_base64 decode_raw encode_base64 reduce_join regex_replace string_join string_split
             string_strip string_to_number substr""",
@@ -173,6 +173,7 @@ CORE: Final = Area(
         "estimator": "headwater.compat.tf.estimator",
         "examples": "headwater.compat.tf.examples",
         "feature_column": "headwater.compat.tf.feature_column",
+        "graph_util": "headwater.compat.tf.graph_util",
         "image": "headwater.compat.tf.image",
         "initializers": "headwater.compat.tf.initializers",
         "io": "headwater.compat.tf.io",
@@ -186,6 +187,7 @@ CORE: Final = Area(
         "nest": "headwater.compat.nest",
         "nn": "headwater.compat.tf.nn",
         "python_io": "headwater.compat.tf.python_io",
+        "queue": "headwater.compat.tf.queue",
         "random": "headwater.compat.tf.random",
         "saved_model": "headwater.compat.tf.saved_model",
         "signal": "headwater.compat.tf.signal",

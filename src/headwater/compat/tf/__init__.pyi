@@ -44,6 +44,7 @@ from headwater.compat.tf import errors as errors
 from headwater.compat.tf import estimator as estimator
 from headwater.compat.tf import examples as examples
 from headwater.compat.tf import feature_column as feature_column
+from headwater.compat.tf import graph_util as graph_util
 from headwater.compat.tf import image as image
 from headwater.compat.tf import initializers as initializers
 from headwater.compat.tf import io as io
@@ -56,6 +57,7 @@ from headwater.compat.tf import math as math
 from headwater.compat.tf import metrics as metrics
 from headwater.compat.tf import nn as nn
 from headwater.compat.tf import python_io as python_io
+from headwater.compat.tf import queue as queue
 from headwater.compat.tf import random as random
 from headwater.compat.tf import saved_model as saved_model
 from headwater.compat.tf import signal as signal
@@ -455,7 +457,9 @@ from headwater.functional.strings import string_split as string_split
 from headwater.functional.strings import string_strip as string_strip
 from headwater.functional.strings import string_to_number as string_to_number
 from headwater.functional.strings import substr as substr
+from headwater.functional.tables import string_to_hash_bucket as string_to_hash_bucket
 from headwater.functional.tables import string_to_hash_bucket_fast as string_to_hash_bucket_fast
+from headwater.functional.tables import string_to_hash_bucket_strong as string_to_hash_bucket_strong
 from headwater.functional.tensor_arrays import TensorArray as TensorArray
 from headwater.graph.collections import GraphKeys as GraphKeys
 from headwater.graph.constants import get_static_value as get_static_value
@@ -841,6 +845,7 @@ __all__ = [
     "glorot_uniform_initializer",
     "grad_pass_through",
     "gradients",
+    "graph_util",
     "greater",
     "greater_equal",
     "group",
@@ -969,6 +974,7 @@ __all__ = [
     "qint32",
     "qint8",
     "qr",
+    "queue",
     "quint8",
     "random",
     "random_crop",
@@ -1085,7 +1091,9 @@ __all__ = [
     "string_join",
     "string_split",
     "string_strip",
+    "string_to_hash_bucket",
     "string_to_hash_bucket_fast",
+    "string_to_hash_bucket_strong",
     "string_to_number",
     "strings",
     "sub",

@@ -29,10 +29,12 @@ from headwater.dtypes import variant as variant
 from headwater.functional.math import cast as cast
 from headwater.functional.math import complex as complex
 from headwater.functional.math import saturate_cast as saturate_cast
+from headwater.functional.strings import as_string as as_string
 
 __all__ = [
     "DType",
     "as_dtype",
+    "as_string",
     "bfloat16",
     "bool",
     "cast",

@@ -1,6 +1,7 @@
 # Written by tools/stubs.py from headwater.compat.tables: change those, then `make stubs`.
 # The messages that TensorBoard carries have no types.
 # pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
+from headwater.functional.control_flow import tables_initializer as tables_initializer
 from headwater.variables.initializers import Constant as constant
 from headwater.variables.initializers import GlorotNormal as glorot_normal
 from headwater.variables.initializers import GlorotUniform as glorot_uniform
@@ -36,6 +37,7 @@ __all__ = [
     "orthogonal",
     "random_normal",
     "random_uniform",
+    "tables_initializer",
     "truncated_normal",
     "uniform_unit_scaling",
     "variables",

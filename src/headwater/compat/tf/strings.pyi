@@ -14,6 +14,9 @@ from headwater.functional.strings import string_strip as strip
 from headwater.functional.strings import string_to_number as to_number
 from headwater.functional.strings import string_upper as upper
 from headwater.functional.strings import substr as substr
+from headwater.functional.tables import string_to_hash_bucket as to_hash_bucket
+from headwater.functional.tables import string_to_hash_bucket_fast as to_hash_bucket_fast
+from headwater.functional.tables import string_to_hash_bucket_strong as to_hash_bucket_strong
 
 __all__ = [
     "as_string",
@@ -27,6 +30,9 @@ __all__ = [
     "split",
     "strip",
     "substr",
+    "to_hash_bucket",
+    "to_hash_bucket_fast",
+    "to_hash_bucket_strong",
     "to_number",
     "upper",
 ]

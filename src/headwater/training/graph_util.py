@@ -1,0 +1,138 @@
+"""Graphs as ``GraphDef``: parts of them, with constants in place of variables, without what only training needs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from headwater.dtypes import from_numpy
+from headwater.io.tensor_proto import make_tensor_proto
+from headwater.shapes import TensorShape
+from headwater.tensorboard_protos import graph_pb2, node_def_pb2
+
+_VARIABLES = ("Variable", "VariableV2", "VarHandleOp")
+
+
+def _node_name(text: str) -> str:
+    """The node that an input, such as ``^x`` or ``x:1``, comes from."""
+    return text.removeprefix("^").partition(":")[0]
+
+
+def _like(graph_def: Any, nodes: Iterable[Any]) -> Any:
+    """A graph with ``nodes`` and the versions and functions of another."""
+    made = graph_pb2.GraphDef()
+    made.node.extend(nodes)
+    made.library.CopyFrom(graph_def.library)
+    made.versions.CopyFrom(graph_def.versions)
+    return made
+
+
+def extract_sub_graph(graph_def: Any, dest_nodes: Sequence[str]) -> Any:
+    """The part of a graph that some nodes need, these included.
+
+    Raises:
+      TypeError: no ``GraphDef``, or one text in place of a list.
+      AssertionError: the graph has no such node.
+    """
+    if not isinstance(graph_def, graph_pb2.GraphDef):
+        raise TypeError("graph_def must be a graph_pb2.GraphDef proto.")
+    if isinstance(dest_nodes, str):
+        raise TypeError("dest_nodes must be a list.")
+    nodes = {node.name: node for node in graph_def.node}
+    for name in dest_nodes:
+        assert name in nodes, f"{name} is not in graph"
+    needed: set[str] = set()
+    waiting = [_node_name(name) for name in dest_nodes]
+    while waiting:
+        name = waiting.pop()
+        if name not in needed:
+            needed.add(name)
+            waiting.extend(map(_node_name, nodes[name].input))
+    return _like(graph_def, (node for node in graph_def.node if node.name in needed))
+
+
+def convert_variables_to_constants(
+    sess: Any,
+    input_graph_def: Any,
+    output_node_names: Sequence[str],
+    variable_names_whitelist: Iterable[str] | None = None,
+    variable_names_blacklist: Iterable[str] | None = None,
+) -> Any:
+    """The part of a graph that some nodes need, with the values that its variables have in a session.
+
+    Args:
+      output_node_names: the nodes.
+      variable_names_whitelist: which variables to replace; all when None.
+      variable_names_blacklist: which to keep.
+    """
+    part = extract_sub_graph(input_graph_def, output_node_names)
+    allowed = None if variable_names_whitelist is None else set(variable_names_whitelist)
+    kept = set(variable_names_blacklist or ())
+    found = {
+        node.name: node.op
+        for node in part.node
+        if node.op in _VARIABLES and (allowed is None or node.name in allowed) and node.name not in kept
+    }
+    reads = {node.name: node.input[0] for node in part.node if node.op == "ReadVariableOp"}
+    fetched: dict[str, str] = {}
+    for name, kind in found.items():
+        of_handle = [read for read, source in reads.items() if _node_name(source) == name]
+        if kind != "VarHandleOp":
+            fetched[name] = f"{name}:0"
+        elif of_handle:
+            fetched[name] = f"{of_handle[0]}:0"
+    values = dict(zip(fetched, sess.run(list(fetched.values())), strict=True)) if fetched else {}
+    return _like(part, [_frozen(node, values) for node in part.node])
+
+
+def _frozen(node: Any, values: dict[str, Any]) -> Any:
+    made = node_def_pb2.NodeDef()
+    if node.name in values:
+        value = values[node.name]
+        made.op, made.name = "Const", node.name
+        made.attr["dtype"].type = from_numpy(value.dtype).as_datatype_enum
+        made.attr["value"].tensor.CopyFrom(make_tensor_proto(value))
+    elif node.op == "ReadVariableOp" and _node_name(node.input[0]) in values:
+        made.op, made.name = "Identity", node.name
+        made.input.append(node.input[0])
+        made.attr["T"].CopyFrom(node.attr["dtype"])
+    else:
+        made.CopyFrom(node)
+    return made
+
+
+def remove_training_nodes(input_graph: Any, protected_nodes: Sequence[str] | None = None) -> Any:
+    """A graph without checks of numbers, and without identities that no control dependency is about.
+
+    Args:
+      protected_nodes: names of nodes that stay.
+    """
+    kept = set(protected_nodes or ())
+    controls = {_node_name(text) for node in input_graph.node for text in node.input if text.startswith("^")}
+    past: dict[str, str] = {}
+    for node in input_graph.node:
+        is_plain = not any(text.startswith("^") for text in node.input)
+        goes = node.op in ("CheckNumerics", "Identity") and is_plain
+        if goes and node.name not in kept and node.name not in controls:
+            past[node.name] = node.input[0]
+
+    def source(text: str) -> str:
+        while (name := re.sub(r":0$", "", text)) in past:
+            text = past[name]
+        return text
+
+    nodes: list[Any] = []
+    for node in input_graph.node:
+        if node.name not in past:
+            made = node_def_pb2.NodeDef()
+            made.CopyFrom(node)
+            del made.input[:]
+            made.input.extend(text if text.startswith("^") else source(text) for text in node.input)
+            nodes.append(made)
+    return _like(input_graph, nodes)
+
+
+def tensor_shape_from_node_def_name(graph: Any, input_name: str) -> TensorShape:
+    """The static shape of a tensor, named as an input of a node is: ``x`` or ``x:1``."""
+    return graph.get_tensor_by_name(input_name if ":" in input_name else f"{input_name}:0").get_shape()
