@@ -284,6 +284,11 @@ class Updated:
 
 
 @dataclass(frozen=True, slots=True)
+class NoneToCome:
+    """No worker will come any more that is not there or on its way: those that are there wait for no others."""
+
+
+@dataclass(frozen=True, slots=True)
 class Restarted:
     """Training begins, perhaps once more, and the variables are at ``version``.
 
@@ -303,7 +308,7 @@ class Tick:
     """Time has passed."""
 
 
-Event = Joined | Arrives | Left | Gave | Updated | Restarted | Tick
+Event = Joined | Arrives | Left | Gave | Updated | NoneToCome | Restarted | Tick
 
 
 # What to do -----------------------------------------------------------------------------------------------------
@@ -370,6 +375,8 @@ def decide(state: State, event: Event, now: float) -> Decision:
             return _settled(_fresh(state), now)
         case Restarted(version, again):
             return _restarted(state, version, again, now)
+        case NoneToCome():
+            return _settled(replace(state, formed=True), now)
         case Tick():
             return _out_of_patience(state, now)
 

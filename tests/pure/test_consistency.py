@@ -22,6 +22,7 @@ from headwater.consistency import (
     Joined,
     KOfN,
     Left,
+    NoneToCome,
     Restarted,
     State,
     Synchronous,
@@ -280,3 +281,14 @@ def test_nothing_stands_still(choice: Consistency, moves: list[tuple[str, str]])
         if isinstance(choice, BoundedStaleness) and present:
             clocks = [member.clock for member in present]
             assert max(clocks) - min(clocks) <= choice.steps + 1
+
+
+@pytest.mark.parametrize("choice", [Synchronous(workers=3), KOfN(k=2), KOfN(k=2, n=3)])
+def test_one_that_comes_when_no_other_will_waits_for_none(choice: Consistency) -> None:
+    story = Story(choice)
+    story(Joined("late"))
+    assert not any(isinstance(action, Go) for action in story(Gave("late", 0)))
+    actions = story(NoneToCome())
+    if story.state.updating:
+        actions = story(Updated())
+    assert [action.worker for action in actions if isinstance(action, Go)] == ["late"]

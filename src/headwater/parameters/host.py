@@ -31,6 +31,7 @@ from headwater.consistency import (
     Joined,
     KOfN,
     Left,
+    NoneToCome,
     Restarted,
     State,
     Synchronous,
@@ -137,6 +138,7 @@ class HostedParameters:
         self._tickets = Tickets(in_rounds=isinstance(choice, Synchronous | KOfN))
         self._filled = 0
         self._trainings = 0
+        self._over = False
         self._seed = int(np.random.SeedSequence().generate_state(1)[0])
         self._free: set[str] = set()
         self._talks: dict[str, _Talk] = {}
@@ -503,6 +505,13 @@ class HostedParameters:
         if decision.state.updating:
             self._event(Updated())
 
+    def job_over(self) -> None:
+        """The chief's program has ended. A worker that is late waits for no others, which may have ended, too."""
+        with self._changed:
+            self._over: bool = True
+            self._event(NoneToCome())
+            self._changed.notify_all()
+
     def _leave(self, worker: str, reason: str) -> None:
         self._tickets.left(worker)
         self._free.discard(worker)
@@ -510,7 +519,7 @@ class HostedParameters:
         if not self._state.members and not reason:
             # All have finished. Whatever comes next begins as this did: with all workers.
             self._trainings += 1
-            self._state = State(choice=self._state.choice, version=self.version)
+            self._state = State(choice=self._state.choice, version=self.version, formed=self._over)
             self._tickets.begin_training()
             self._agreed = None
             self._sums.clear()

@@ -73,6 +73,12 @@ class ParameterService(Service):
     def is_open(self, session: str) -> bool:
         return session in self._hosted
 
+    def job_over(self, reason: str) -> None:
+        with self._changed:
+            hosted = list(self._hosted.values())
+        for parameters in hosted:
+            parameters.job_over()
+
     def add_to(self, snapshot: Snapshot) -> Snapshot:
         hosted = list(self._hosted.values())
         used = list(self._used)
