@@ -32,10 +32,13 @@ class TaskLink(Link):
         self._owner = owner
 
     def wait(self, deadline_s: float | None = None) -> PeerStatus:
-        status = self.reach(deadline_s)
+        return self._wait_for(self._get_to_know, deadline_s)
+
+    def _get_to_know(self) -> PeerStatus:
+        status = self._meet()
         return PeerStatus(
             generation=status.generation,
-            devices=tuple(device.name for device in self.control.list_devices()),
+            devices=tuple(device.name for device in self._answer(self.control.list_devices)),
             steps=int(status.details.get(STEPS_DETAIL, b"0")),
         )
 

@@ -117,8 +117,16 @@ class Link:
 
     def _meet(self) -> TaskStatus:
         self._attempt().close()
+        return self._answer(lambda: self.control.status(wait=True))
+
+    def _answer(self, call: Callable[[], T]) -> T:
+        """What a call gives that is part of meeting the task.
+
+        Raises:
+          ConnectFailure: there was no answer; the task has to be met anew.
+        """
         try:
-            return self.control.status(wait=True)
+            return call()
         except (DeadlineExceededError, UnavailableError) as error:
             # It took the connection, and then it ended: another one may come in its place.
             raise ConnectFailure(Problem.CLOSED, error.message) from error
