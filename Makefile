@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help venv screenshots demo demo-towers demo-keras demo-platform bench test test-other check compatibility stubs format docs clean
+.PHONY: simulate help venv screenshots demo demo-towers demo-keras demo-platform bench test test-other check compatibility stubs format docs clean
 
 help:
 	@echo 'make venv     the virtual environment $(VENV) with everything in it'
@@ -13,6 +13,7 @@ help:
 	@echo 'make demo-keras    MNIST with Keras on two mirrored workers, one of which is killed, and on a ps'
 	@echo 'make demo-platform  the server with its page: two jobs, a worker is killed, another one added; ARGS=--keep goes on'
 	@echo 'make test     all tests; ARGS=... goes to pytest'
+	@echo 'make simulate SEEDS=N  histories of clusters with faults, on a virtual clock; FIRST=N and KINDS=... choose'
 	@echo 'make test-other  a part of the tests with another Python, which OTHER=python3.13 names'
 	@echo 'make bench    Headwater beside TensorFlow 1.15, whose python PEER=... names'
 	@echo 'make screenshots  each state of the page, wide and narrow, light and dark, in build/browser'
@@ -46,6 +47,13 @@ bench: $(READY)
 
 test: $(READY)
 	$(BIN)/python -m pytest $(ARGS)
+
+SEEDS := 1000
+FIRST := 0
+KINDS := graphs parameters
+
+simulate: $(READY)
+	for kind in $(KINDS); do $(BIN)/python -m tests.simulation.run $$kind $(FIRST) $(SEEDS) $(ARGS) || exit 1; done
 
 screenshots: $(READY)
 	$(BIN)/python -m pytest tests/browser/test_states.py $(ARGS)

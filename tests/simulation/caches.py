@@ -1,0 +1,81 @@
+"""What histories have in common is made once: plans of equal graphs, and executables."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import headwater.master.master
+import headwater.runtime.compile
+import headwater.training.saving_hooks
+from headwater.passes.place import Placer
+from headwater.passes.plan import Compute
+
+
+@functools.cache
+def share() -> None:
+    """From now on equal plans and executables are made once in this process."""
+    _share_plans()
+    _share_executables()
+    saving: Any = headwater.training.saving_hooks
+    saving.write_graph = lambda *args, **kwargs: None  # a text that no history reads
+
+
+def _share_plans() -> None:
+    """Plans of graphs that say what they are the ``same_as``."""
+    master: Any = headwater.master.master
+    prune, partition, schedule, placed = master.prune, master.partition, master.schedule, master.MasterSession._placed
+    made: dict[Any, Any] = {}
+
+    class Later:
+        """A request whose planning waits until it is known whether it is needed."""
+
+        def __init__(self, request: Any) -> None:
+            self.request = request
+            self.session: Any = None
+
+        def plans(self) -> Any:
+            session, request = self.session, self.request
+            names = [[item.name for item in part] for part in (request.fetches, request.feeds, request.targets)]
+            found = session.devices()
+            devices = [device.name() for device in found]
+            key = repr((session.graph.same_as, session.graph.version, session.runtime.task, names, devices))
+            if key not in made:
+                # Without the session's own placer, whose lock would be another thing that can happen in a history.
+                placer = Placer(found, soft_placement=session.options.soft_placement)
+                made[key] = schedule(partition(placer.place(prune(request))))
+            return made[key]
+
+    def place(session: Any, pruned: Any) -> Any:
+        if not isinstance(pruned, Later):
+            return placed(session, pruned)
+        pruned.session = session
+        if not hasattr(session.graph, "same_as"):
+            return placed(session, prune(pruned.request))
+        session.devices()
+        return pruned
+
+    master.prune = Later
+    master.MasterSession._placed = place
+    master.partition = lambda placement: placement if isinstance(placement, Later) else partition(placement)
+    master.schedule = lambda parts: parts.plans() if isinstance(parts, Later) else schedule(parts)
+
+
+def _share_executables() -> None:
+    executable: Any = headwater.runtime.compile.Executable
+    build = executable._build
+    built: dict[Any, Any] = {}
+    known: dict[int, tuple[Compute, str]] = {}
+
+    def shared(self: Any, static: tuple[Any, ...]) -> Any:
+        if self._random:
+            return build(self, static)
+        compute: Compute = self._compute
+        if known.get(id(compute), (None,))[0] is not compute:
+            known[id(compute)] = compute, repr(compute)
+        key = known[id(compute)][1], *((value.tobytes(), value.shape, value.dtype) for value in static)
+        if key not in built:
+            built[key] = build(self, static)
+        return built[key]
+
+    executable._build = shared

@@ -1,0 +1,135 @@
+"""Tasks of a history: processes that run a program, end, are killed, and start anew."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from headwater.errors import GaveUpError
+from tests.simulation import facades
+from tests.simulation.network import Network
+from tests.simulation.scheduler import HistoryError, Process, Simulation, running
+
+_log = logging.getLogger("headwater")
+
+
+class Task:
+    """A task, through all its lives.
+
+    Args:
+      cluster: the cluster.
+      name: such as ``ps0``; also its host.
+      program: what each life of it runs; the task is done when that returns.
+
+    Attributes:
+      process: its present life.
+      returned: whether its program has.
+      done: whether it has ended after that.
+    """
+
+    def __init__(self, cluster: Cluster, name: str, program: Callable[[], None]) -> None:
+        self.cluster = cluster
+        self.name = name
+        self.done = False
+        self.returned = False
+        self._program = program
+        self.process: Process = cluster.simulation.process(name)
+
+    def start(self) -> None:
+        """Begins another life."""
+        simulation = self.cluster.simulation
+        self.process = process = simulation.process(self.name)
+        simulation.note(f"{process} begins")
+        self.cluster.network.begun(process)
+        simulation.thread(process, "program", lambda: self._run(process)).start()
+
+    def _run(self, process: Process) -> None:
+        try:
+            self._program()
+            self.returned = True
+        except GaveUpError as error:
+            if not self.cluster.over():
+                raise
+            # The servers ended while it was away: it may say so, and ends.
+            self.cluster.simulation.note(f"{process} was left behind: {error.message}")
+        for call, args, kwargs in reversed(facades.at_exit(process)[:]):
+            call(*args, **kwargs)
+        self.done = True
+        self.end()
+
+    def end(self, *, silently: bool = False) -> None:
+        """Ends it at once; ``silently``: with its machine, so that its connections are not closed."""
+        simulation = self.cluster.simulation
+        process = self.process
+        if process.dead:
+            return
+        self.cluster.killed |= not self.done
+        simulation.kill(process)
+        self.cluster.network.ended(process, silently=silently)
+        self.cluster.changed()
+
+
+class Cluster:
+    """The tasks of a history, and its network.
+
+    Args:
+      simulation: the history.
+      delay_s: see `Network`.
+      over: whether the job is over, so that a task that was away may find no other.
+
+    Attributes:
+      killed: whether a task was ended before it was done.
+    """
+
+    def __init__(self, simulation: Simulation, delay_s: float, over: Callable[[], bool]) -> None:
+        self.simulation = simulation
+        self.over = over
+        self.network = Network(simulation, delay_s)
+        self.tasks: dict[str, Task] = {}
+        self.killed = False
+        self._changed = facades.primitives.Event()
+        vars(simulation)["network"] = self.network
+
+    def add(self, name: str, program: Callable[[], None]) -> Task:
+        """Another task, which is yet to be started."""
+        task = self.tasks[name] = Task(self, name, program)
+        return task
+
+    def changed(self) -> None:
+        """A task has ended."""
+        self.simulation.after(0.0, self._changed.set)
+
+    def wait_until(self, reached: Callable[[], bool]) -> None:
+        """Waits until ``reached``, which is asked each time that a task has ended."""
+        while not reached():
+            self._changed.clear()
+            self._changed.wait()
+
+    def wait_ended(self, seconds: float) -> None:
+        """Waits until tasks that serve have noticed that the job is over. What a launcher would end then is ended.
+
+        Raises:
+          HistoryError: one that has heard all along how the job goes does not end.
+        """
+        simulation = self.simulation
+        simulation.sleep(seconds)
+        # A server waits for workers that were killed before they came, as long as a launcher lets it.
+        all_came = all(task.process.life <= 1 for task in self.tasks.values()) and not self.killed
+        for name, task in self.tasks.items():
+            if not task.process.dead:
+                if all_came:
+                    raise HistoryError(simulation.report(f"{name} does not end though the job is over"))
+                task.end()
+
+
+class Journal(logging.Handler):
+    """Adds what Headwater logs to a history's notes."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        simulation: Any = None
+        try:
+            simulation = running()
+        except AssertionError:
+            return
+        simulation.note(f"{simulation.current.process}: {record.levelname[0]} {record.getMessage()}")

@@ -1,0 +1,342 @@
+"""Puts the simulation underneath Headwater: its threads, clocks, random numbers and network.
+
+`install` goes through Headwater's modules, once for a process, and puts in the place of ``threading``, ``time`` and the
+like what decides at each call: a thread of a simulation gets the simulated thing, any other thread the real one. No
+code of Headwater is replaced, but for what touches the outside: sockets, gRPC's own server and channel, the helper
+process of a task's heart, and settings of the whole process.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import gc
+import importlib
+import os
+import pkgutil
+import queue
+import random
+import secrets
+import select
+import socket
+import sys
+import threading
+import time
+import types
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import grpc
+
+from headwater.cluster.addresses import Address
+from headwater.transport.channel import Channel
+from headwater.transport.handshake import Identity
+from headwater.transport.heart_process import ALIVE, BEAT_S, STOPPED
+from tests.simulation import control, primitives
+from tests.simulation.network import Network
+from tests.simulation.scheduler import Process, running, simulation
+
+#: The time of day when a history begins, in seconds since 1970.
+EPOCH_S = 1_700_000_000.0
+
+_PACKAGES = (
+    "headwater.cluster", "headwater.collectives", "headwater.coordinator", "headwater.io", "headwater.master",
+    "headwater.parameters", "headwater.resources", "headwater.runtime", "headwater.server", "headwater.session",
+    "headwater.task", "headwater.telemetry", "headwater.training", "headwater.transport",
+)  # fmt: skip
+
+
+class _Facade(types.ModuleType):
+    """A module of which some names are other things for threads of a simulation."""
+
+    def __init__(self, real: types.ModuleType, names: dict[str, Any]) -> None:
+        super().__init__(real.__name__)
+        self._real = real
+        self.__dict__.update(names)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+
+def _either(simulated: Callable[..., Any], real: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(real, updated=())
+    def choose(*args: Any, **kwargs: Any) -> Any:
+        return (real if simulation() is None else simulated)(*args, **kwargs)
+
+    return choose
+
+
+def _classes(simulated: Any, real: Any) -> Callable[..., Any]:
+    def make(*args: Any, **kwargs: Any) -> Any:
+        return (real if simulation() is None else simulated)(*args, **kwargs)
+
+    make.__name__ = real.__name__
+    return make
+
+
+def _now() -> float:
+    return running().now
+
+
+def _time_of_day() -> float:
+    return EPOCH_S + running().now
+
+
+def _chance() -> random.Random:
+    return running().random
+
+
+_threading = _Facade(
+    threading,
+    {
+        "Thread": _classes(primitives.Thread, threading.Thread),
+        "Lock": _classes(primitives.Lock, threading.Lock),
+        "RLock": _classes(primitives.RLock, threading.RLock),
+        "Condition": _classes(primitives.Condition, threading.Condition),
+        "Event": _classes(primitives.Event, threading.Event),
+        "Semaphore": _classes(primitives.Semaphore, threading.Semaphore),
+        "current_thread": _either(primitives.current_thread, threading.current_thread),
+        "main_thread": _either(primitives.MainThread, threading.main_thread),
+    },
+)
+_monotonic = _either(_now, time.monotonic)
+_time = _Facade(
+    time,
+    {
+        "monotonic": _monotonic,
+        "perf_counter": _either(_now, time.perf_counter),
+        "time": _either(_time_of_day, time.time),
+    },
+)
+_wall = _time.time
+_secrets = _Facade(
+    secrets,
+    {
+        "token_hex": _either(lambda n=32: _chance().randbytes(n).hex(), secrets.token_hex),
+        "token_bytes": _either(lambda n=32: _chance().randbytes(n), secrets.token_bytes),
+        "randbits": _either(lambda k: _chance().getrandbits(k), secrets.randbits),
+        "randbelow": _either(lambda k: _chance().randrange(k), secrets.randbelow),
+    },
+)
+_uuid = _Facade(uuid, {"uuid4": _either(lambda: uuid.UUID(bytes=_chance().randbytes(16)), uuid.uuid4)})
+_random = _Facade(
+    random,
+    {
+        "random": _either(lambda: _chance().random(), random.random),
+        "randint": _either(lambda a, b: _chance().randint(a, b), random.randint),
+    },
+)
+
+
+def _register(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    at_exit(running().current.process).append((call, args, kwargs))
+    return call
+
+
+def _unregister(call: Callable[..., Any]) -> None:
+    calls = at_exit(running().current.process)
+    calls[:] = [item for item in calls if item[0] != call]
+
+
+def at_exit(process: Process) -> list[Any]:
+    """What a process does when it ends by itself."""
+    return process.__dict__.setdefault("at_exit", [])
+
+
+_atexit = _Facade(
+    atexit,
+    {"register": _either(_register, atexit.register), "unregister": _either(_unregister, atexit.unregister)},
+)
+_queue = _classes(primitives.Queue, queue.SimpleQueue)
+_BY_VALUE: list[tuple[Any, Any]] = [
+    (threading, _threading),
+    (time, _time),
+    (secrets, _secrets),
+    (uuid, _uuid),
+    (random, _random),
+    (atexit, _atexit),
+    (queue.SimpleQueue, _queue),
+    (time.monotonic, _monotonic),
+    (time.time, _wall),
+]
+
+
+def network() -> Network:
+    """The network of the history that the calling thread is part of."""
+    return running().network  # type: ignore[attr-defined]
+
+
+class _Listener:
+    """In the place of `headwater.transport.listener.Listener`."""
+
+    def __init__(
+        self,
+        address: Address,
+        *,
+        me: Identity,
+        security: Any,
+        on_channel: Callable[[Channel], None],
+        options: Any,
+        workplace: Any,
+        control_path: str,
+    ) -> None:
+        del options, workplace
+        self.process = running().current.process
+        self.address = address
+        self.me = me
+        self.security = security
+        self.on_channel = self._serve
+        self.control_path = control_path
+        self._on_channel = on_channel
+        self._channels: dict[Channel, None] = {}
+
+    def _serve(self, channel: Channel) -> None:
+        self._channels[channel] = None
+        try:
+            self._on_channel(channel)
+        finally:
+            self._channels.pop(channel, None)
+
+    def start(self) -> None:
+        network().places[str(self.address)] = self
+
+    def stop(self) -> None:
+        network().places.pop(str(self.address), None)
+        for channel in list(self._channels):
+            channel.close()
+
+    def trust(self, caller: str) -> None:
+        del caller
+
+    def channels(self) -> list[Channel]:
+        return list(self._channels)
+
+    def statistics(self) -> Any:
+        return types.SimpleNamespace(channels=len(self._channels))
+
+
+class _Workplace:
+    """In the place of `headwater.transport.workplace.Workplace`."""
+
+    def __init__(self) -> None:
+        self.path = Path(f"/simulated/{running().next_number()}")
+
+    def close(self) -> None:
+        return
+
+
+def _connect(
+    address: Address, *, me: Identity, wanted: Identity, security: Any, options: Any, timeout_s: float = 5.0
+) -> Channel:
+    del security, options
+    return network().channel(str(address), me, wanted, timeout_s)
+
+
+def _connect_lifeline(
+    address: Address, *, me: Identity, wanted: Identity, security: Any, timeout_s: float
+) -> control.Beats:
+    del me, security
+    place = network().connect(str(address), running().current.process, wanted, timeout_s)
+    return control.Beats(network(), place.process, ALIVE, STOPPED, BEAT_S)
+
+
+def _listens_here(address: Address) -> bool:
+    place = network().places.get(str(address))
+    return place is not None and place.process is running().current.process
+
+
+def _open_grpc(address: Address, security: Any, pings: Any) -> control.SimulatedGrpcChannel:
+    del security, pings
+    return control.SimulatedGrpcChannel(network(), str(address))
+
+
+def _process_name(real: str) -> str:
+    """The random name of this process, which is a constant of a module."""
+    return real if simulation() is None else f"{real} {running().current.process}"
+
+
+def _nothing(*args: Any, **kwargs: Any) -> None:
+    del args, kwargs
+
+
+def _replace_outside() -> None:
+    """Replaces what touches the outside."""
+
+    def put(module: str, name: str, simulated: Any) -> None:
+        found = sys.modules[f"headwater.{module}"]
+        setattr(found, name, _either(simulated, getattr(found, name)))
+
+    client: Any = sys.modules["headwater.parameters.client"]
+    greet = client.ParameterClient._greet
+
+    def greet_here(self: Any, *arguments: Any) -> Any:
+        if simulation() is not None:
+            client._STARTED = EPOCH_S + running().current.process.began
+        return greet(self, *arguments)
+
+    client.ParameterClient._greet = greet_here
+    put("task.shell", "Listener", _Listener)
+    put("task.shell", "Workplace", _Workplace)
+    put("transport.links", "connect", _connect)
+    put("transport.lifeline", "connect_lifeline", _connect_lifeline)
+    put("transport.control_client", "listens_here", _listens_here)
+    put("transport.control_client", "_open", _open_grpc)
+    put("server.task_server", "use_cpu_only", _nothing)
+    put("server.task_server", "_share_machine", _nothing)
+    put("server.task_server", "configure", _nothing)
+    modules: Any = sys.modules
+    manager = modules["headwater.training.session_manager"]
+    decide, seal = manager.decide, manager.Seal
+
+    def decide_here(found: Any, *, process: str, **arguments: Any) -> Any:
+        return decide(found, process=_process_name(process), **arguments)
+
+    def seal_here(*, process: str, **arguments: Any) -> Any:
+        return seal(process=_process_name(process), **arguments)
+
+    manager.decide, manager.Seal = decide_here, seal_here
+    modules["headwater.transport.lifeline"].select = _Facade(select, {"poll": _either(control.Poll, select.poll)})
+    modules["headwater.transport.lifeline"].socket = _Facade(
+        socket, {"socketpair": _either(control.socketpair, socket.socketpair)}
+    )
+    server = modules["headwater.transport.control_server"]
+    server.grpc = _Facade(
+        grpc,
+        {"server": _either(lambda *args, **kwargs: control.SimulatedGrpcServer(network()), grpc.server)},
+    )
+    server.os = _Facade(os, {"chmod": _either(_nothing, os.chmod)})
+
+
+@functools.cache
+def install() -> None:
+    """Puts the simulation underneath Headwater, for this process."""
+    os.environ.setdefault("HEADWATER_TOKEN", "of a simulation")
+    for package in _PACKAGES:
+        root = importlib.import_module(package)
+        for found in pkgutil.walk_packages(root.__path__, f"{package}."):
+            if not found.name.endswith(("heart_process", "__main__")):
+                importlib.import_module(found.name)
+    for name, module in list(sys.modules.items()):
+        if name.startswith("headwater"):
+            for key, value in list(vars(module).items()):
+                for real, facade in _BY_VALUE:
+                    if value is real:
+                        setattr(module, key, facade)
+    for function in gc.get_objects():
+        if isinstance(function, types.FunctionType) and (function.__module__ or "").startswith("headwater"):
+            _mend_defaults(function)
+    _replace_outside()
+
+
+def _mend_defaults(function: types.FunctionType) -> None:
+    """Replaces defaults of arguments that are real clocks."""
+
+    def mended(value: Any) -> Any:
+        return next((facade for real, facade in _BY_VALUE if value is real), value)
+
+    if function.__defaults__:
+        function.__defaults__ = tuple(mended(value) for value in function.__defaults__)
+    if function.__kwdefaults__:
+        function.__kwdefaults__ = {key: mended(value) for key, value in function.__kwdefaults__.items()}

@@ -1,0 +1,129 @@
+"""What happens to the tasks of a history, and when."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from tests.simulation.cluster import Cluster, Task
+
+Kind = Literal["kill", "vanish", "stop", "part", "part one way", "lose connections"]
+
+#: The first faults come within so many messages.
+_MESSAGES = 1500
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fault:
+    """Something that happens to a task.
+
+    Attributes:
+      kind: ``kill``: its process is killed, and started again after a while. ``vanish``: likewise, with its machine.
+        ``stop``: it stands still for a while. ``part``: nothing gets from it to another one and back for a while.
+        ``lose connections``: those between it and another one break.
+      task: the task.
+      other: the other task, where there is one.
+      message: when: as soon as so many messages were sent since the former fault ...
+      after_s: ... or so many seconds have passed, whatever is first.
+      seconds: how long it takes.
+    """
+
+    kind: Kind
+    task: str
+    other: str
+    message: int
+    after_s: float
+    seconds: float
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.task} {self.other} {self.seconds:.2f} s"
+
+    @staticmethod
+    def draw_some(
+        chance: random.Random, tasks: Sequence[str], kinds: Sequence[Kind] = (), messages: int = _MESSAGES
+    ) -> tuple[Fault, ...]:
+        """Some faults at random."""
+        return tuple(Fault.draw(chance, tasks, kinds, messages) for _ in range(chance.choice((0, 1, 1, 1, 2, 2, 3))))
+
+    @staticmethod
+    def draw(chance: random.Random, tasks: Sequence[str], kinds: Sequence[Kind], messages: int) -> Fault:
+        """A fault at random."""
+        kind = chance.choice(
+            kinds or ("kill", "kill", "vanish", "stop", "stop", "part", "part one way", "lose connections")
+        )
+        task, other = chance.sample(list(tasks), 2)
+        return Fault(
+            kind=kind,
+            task=task,
+            other=other,
+            message=int(messages ** chance.random()) if chance.random() < 0.3 else chance.randint(1, messages),
+            after_s=10.0 ** chance.uniform(-2.0, 1.5),
+            seconds=10.0 ** chance.uniform(-2.0, 1.5),
+        )
+
+
+class Faults:
+    """Has faults happen one after the other.
+
+    Args:
+      cluster: whose tasks.
+      faults: what happens.
+      may_fail: whether something may still happen to a task.
+      may_return: whether a task that was killed is started again.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        faults: Sequence[Fault],
+        may_fail: Callable[[Task], bool],
+        may_return: Callable[[Task], bool],
+    ) -> None:
+        self._cluster = cluster
+        self._faults = list(faults)
+        self._may_fail = may_fail
+        self._may_return = may_return
+        self._number = 0
+
+    def begin(self) -> None:
+        """Has the next fault happen when its time comes."""
+        self._number += 1
+        if not self._faults:
+            return
+        number, fault = self._number, self._faults.pop(0)
+
+        def due() -> None:
+            if self._number == number:
+                self._happen(fault)
+                self.begin()
+
+        self._cluster.network.after_messages(fault.message, due)
+        self._cluster.simulation.after(fault.after_s, due)
+
+    def end(self) -> None:
+        """No other fault happens."""
+        self._faults.clear()
+        self._number += 1
+
+    def _happen(self, fault: Fault) -> None:
+        cluster, task = self._cluster, self._cluster.tasks[fault.task]
+        simulation, network, process = cluster.simulation, cluster.network, task.process
+        if process.dead or not self._may_fail(task):
+            return
+        match fault.kind:
+            case "kill" | "vanish":
+                task.end(silently=fault.kind == "vanish")
+                simulation.after(fault.seconds, lambda: self._restart(task))
+            case "stop":
+                simulation.stop(process)
+                simulation.after(fault.seconds, lambda: simulation.go_on(process))
+            case "part" | "part one way":
+                network.part(fault.task, fault.other, fault.seconds, both=fault.kind == "part")
+            case "lose connections":
+                network.lose(fault.task, fault.other)
+
+    def _restart(self, task: Task) -> None:
+        if self._may_return(task):
+            task.start()

@@ -1,0 +1,267 @@
+"""Histories of training graphs on parameter servers: what a program of TensorFlow 1 does, with faults.
+
+Each step adds a *unit* of its own to two variables on every parameter server: a vector that is 1 in one place. So the
+values say which steps were applied, and how often.
+"""
+
+from __future__ import annotations
+
+import functools
+import random
+import shutil
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from headwater.compat import tf
+from tests.simulation.account import LAUNCHER_S, NO_UNIT, UNITS, Account
+from tests.simulation.cluster import Cluster, Task
+from tests.simulation.faults import Fault, Faults, Kind
+from tests.simulation.scheduler import HistoryError, Simulation, running
+
+Mode = Literal["asynchronous", "synchronous", "k of n"]
+
+#: Faults after which no step is repeated that may have been applied already: whether one is whose connection was lost
+#: while its ``ps`` lives on is not known, so far.
+_KINDS: tuple[Kind, ...] = ("kill", "vanish")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """What a history is about.
+
+    Attributes:
+      servers: how many parameter servers.
+      workers: how many workers.
+      mode: how gradients become updates.
+      steps: of the whole training.
+      saves: whether there are checkpoints, every other step.
+      faults: what happens to it.
+      delay_s: mean time of a message.
+      work_s: mean time of a worker's step besides.
+    """
+
+    servers: int
+    workers: int
+    mode: Mode
+    steps: int
+    saves: bool
+    faults: tuple[Fault, ...]
+    delay_s: float
+    work_s: float
+
+    @staticmethod
+    def draw(chance: random.Random) -> Setting:
+        """A setting at random."""
+        servers, workers = chance.choice((1, 1, 2, 2, 3)), chance.choice((1, 2, 2, 3, 3, 4))
+        tasks = [f"ps{index}" for index in range(servers)] + [f"worker{index}" for index in range(workers)]
+        return Setting(
+            servers=servers,
+            workers=workers,
+            mode=chance.choice(("asynchronous", "synchronous", "k of n")),
+            steps=chance.randint(3, 8),
+            saves=chance.random() < 0.3,
+            faults=Fault.draw_some(chance, tasks, _KINDS),
+            delay_s=chance.choice((0.0002, 0.001, 0.01)),
+            work_s=chance.choice((0.0, 0.005, 0.1)),
+        )
+
+
+class GraphHistory:
+    """A history of training a graph.
+
+    Args:
+      simulation: the history.
+      setting: what it is about.
+    """
+
+    def __init__(self, simulation: Simulation, setting: Setting) -> None:
+        self.simulation = simulation
+        self.setting = setting
+        self.cluster = Cluster(simulation, setting.delay_s, lambda: self._chief.returned)
+        self.account = Account()
+        self.folder = tempfile.mkdtemp(prefix="headwater-simulated-") if setting.saves else None
+        self._values: dict[str, dict[str, np.ndarray[Any, Any]]] = {}
+        self._prepared = False
+        self._spec = {
+            "ps": [f"ps{index}:1" for index in range(setting.servers)],
+            "worker": [f"worker{index}:1" for index in range(setting.workers)],
+        }
+        for index in range(setting.servers):
+            self.cluster.add(f"ps{index}", functools.partial(self._serve, index))
+        for index in range(setting.workers):
+            self.cluster.add(f"worker{index}", functools.partial(self._train, index))
+
+    def run(self) -> None:
+        """The whole history; raises HistoryError where a rule is broken."""
+        simulation, cluster = self.simulation, self.cluster
+        simulation.note(str(self.setting))
+        faults = Faults(cluster, self.setting.faults, self._may_fail, self._may_return)
+        for task in cluster.tasks.values():
+            simulation.after(simulation.random.random() * 0.1, task.start)
+        simulation.sleep(0.1)
+        faults.begin()
+        workers = [task for name, task in cluster.tasks.items() if name.startswith("worker")]
+        cluster.wait_until(lambda: all(task.done for task in workers))
+        simulation.note("all workers are done")
+        faults.end()
+        cluster.wait_ended(LAUNCHER_S)
+        self._check()
+
+    def close(self) -> None:
+        """Removes what is on the disk."""
+        if self.folder is not None:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    @property
+    def _chief(self) -> Task:
+        return self.cluster.tasks["worker0"]
+
+    def _may_fail(self, task: Task) -> bool:
+        del task
+        return not self._chief.returned
+
+    def _may_return(self, task: Task) -> bool:
+        """Whether a task that was killed is started again; not once the job is over."""
+        if self._chief.returned and task.name.startswith("worker"):
+            task.done = True
+            self.cluster.changed()
+            return False
+        return True
+
+    # Programs ---------------------------------------------------------------------------------------------------------
+
+    def _serve(self, index: int) -> None:
+        server = tf.train.Server(self._spec, job_name="ps", task_index=index)
+        server.join()
+        cells = server._running.runtime.resources.cells()
+        self._values[f"ps{index}"] = {
+            name: np.asarray(cell.value) for (_, name), cell in cells.items() if cell.value is not None
+        }
+
+    def _train(self, index: int) -> None:
+        setting, account = self.setting, self.account
+        server = tf.train.Server(self._spec, job_name="worker", task_index=index)
+        with tf.Graph().as_default() as graph:
+            model = _Model(setting, index)
+            chief = index == 0
+            vars(graph)["same_as"] = setting.servers, setting.workers, setting.mode, index, setting.saves
+
+            def begun(scaffold: Any, sess: Any) -> None:
+                del scaffold, sess
+                self._begins_anew()
+
+            # What comes between a restore and the start of the gathering belongs to the restore.
+            begins = [_Begins(account)] if chief and model.hooks else []
+            hooks = [tf.train.StopAtStepHook(last_step=setting.steps), *model.hooks, *begins]
+            with tf.train.MonitoredTrainingSession(
+                master=server.target,
+                is_chief=chief,
+                checkpoint_dir=self.folder if chief else None,
+                scaffold=tf.train.Scaffold(init_fn=begun, saver=model.saver(self._begins_anew) if chief else None),
+                hooks=hooks,
+                save_checkpoint_steps=2 if self.folder else None,
+                save_checkpoint_secs=None,
+                save_summaries_steps=None,
+                save_summaries_secs=None,
+                log_step_count_steps=None,
+            ) as sess:
+                self._prepared |= chief
+                while not sess.should_stop():
+                    self._look(sess.run(model.variables))
+                    if sess.should_stop():
+                        break
+                    running().sleep(running().random.expovariate(1.0) * setting.work_s)
+                    unit = account.give()
+                    account.open.add(unit)
+                    sess.run(model.train, {model.unit: np.arange(UNITS) == unit})
+                    account.open.discard(unit)
+                    account.acknowledged.add(unit)
+                    running().note(f"unit {unit} is acknowledged")
+
+    def _begins_anew(self) -> None:
+        """The chief has initialised or restored the variables."""
+        servers = [task for name, task in self.cluster.tasks.items() if name.startswith("ps")]
+        if self._prepared and all(task.process.life == 1 and not task.process.dead for task in servers):
+            raise HistoryError("the chief threw the state away, though all parameter servers had it")
+        self.account.lose()
+
+    def _look(self, values: dict[str, Any]) -> None:
+        """No reader sees half an update: the two variables of a task are updated together."""
+        for server in range(self.setting.servers):
+            one, other = values[f"a_ps{server}"], values[f"b_ps{server}"]
+            if not np.array_equal(one, other):
+                raise HistoryError(f"a reader of ps{server} saw half an update: {np.flatnonzero(one != other)}")
+
+    # Rules ------------------------------------------------------------------------------------------------------------
+
+    def _check(self) -> None:
+        account = self.account
+        lossless = sorted(account.acknowledged - account.void - {NO_UNIT})
+        for server, values in self._values.items():
+            for name in ("a", "b"):
+                # Where not all gradients are asked for, those that are too late are dropped.
+                expected = lossless if self.setting.mode != "k of n" else []
+                account.check(f"{name} of {server}", values[f"{name}_{server}"], expected)
+
+
+class _Begins(tf.train.SessionRunHook):
+    """Notes that the chief has started the gathering of gradients."""
+
+    def __init__(self, account: Account) -> None:
+        self._account = account
+
+    def after_create_session(self, session: Any, coord: Any) -> None:
+        del session, coord
+        self._account.lose()
+
+
+class _Model:
+    """The graph of a worker."""
+
+    def __init__(self, setting: Setting, index: int) -> None:
+        self.hooks: list[Any] = []
+        worker = f"/job:worker/task:{index}"
+        with tf.device(worker):
+            self.unit = tf.placeholder(tf.float32, [UNITS], name="unit")
+        parts: list[Any] = []
+        self.variables: dict[str, Any] = {}
+        with tf.device("/job:ps/task:0"):
+            self.step = step = tf.train.get_or_create_global_step()
+        for server in range(setting.servers):
+            for name in ("a", "b"):
+                with tf.device(f"/job:ps/task:{server}"):
+                    variable = tf.get_variable(f"{name}_ps{server}", [UNITS], initializer=tf.zeros_initializer())
+                with tf.device(worker):
+                    self.variables[f"{name}_ps{server}"] = variable
+                    parts.append(tf.reduce_sum(variable * self.unit))
+        with tf.device(worker):
+            loss = -tf.add_n(parts)
+            if setting.mode == "asynchronous":
+                self.train = tf.train.GradientDescentOptimizer(1.0).minimize(loss, global_step=step)
+                return
+            needed = setting.workers if setting.mode == "synchronous" else max(1, setting.workers - 1)
+            opt = tf.train.SyncReplicasOptimizer(
+                tf.train.GradientDescentOptimizer(float(needed)), needed, setting.workers
+            )
+            self.train = opt.minimize(loss, global_step=step)
+            self.hooks.append(opt.make_session_run_hook(index == 0))
+
+    def saver(self, restored: Callable[[], None]) -> Any:
+        """A saver that tells when it has restored."""
+
+        class Saver(tf.train.Saver):
+            def restore(self, sess: Any, save_path: str) -> None:
+                super().restore(sess, save_path)
+                restored()
+
+        return Saver()
+
+
+def history(seed: int) -> tuple[Simulation, GraphHistory]:
+    """The history of a seed, yet to be run."""
+    simulation = Simulation(seed, horizon_s=900.0)
+    return simulation, GraphHistory(simulation, Setting.draw(random.Random(f"graphs {seed}")))

@@ -1,0 +1,369 @@
+"""The network of a history: what is sent arrives later, or not; connections break; parts are cut off from each other.
+
+Places are the names of tasks. What one place sends another on one connection arrives in order; on different connections
+in any order. As with TCP, what is sent while two places are parted waits until they are not, unless the connection is
+lost meanwhile. A process that ends closes its connections; one that vanishes with its machine does not.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from headwater.errors import OpError
+from headwater.transport import frames
+from headwater.transport.channel import (
+    Channel,
+    ChannelStatistics,
+    closed_here,
+    closed_there,
+    nothing_came,
+)
+from headwater.transport.frames import Frame
+from headwater.transport.handshake import Identity
+from headwater.transport.problems import ConnectFailure, Problem
+from tests.simulation.primitives import Waiters
+from tests.simulation.scheduler import Process, Simulation, running
+
+#: After so long without an answer of the other machine, the kernel takes an idle connection for lost, in seconds.
+_KEEPALIVE_S = 11.0
+
+
+class Tie(Protocol):
+    """Something between two processes that breaks when one of them ends, or the network loses it."""
+
+    processes: tuple[Process, Process]
+
+    def broken(self, process: Process, reason: str) -> None:
+        """``process`` notices that the connection is gone."""
+        ...
+
+
+class Place(Protocol):
+    """A process that listens."""
+
+    process: Process
+    me: Identity
+    on_channel: Callable[[Channel], None]
+    control_path: str
+
+
+class Network:
+    """All connections of a history.
+
+    Args:
+      simulation: the history.
+      delay_s: mean time of a message on its way, in seconds.
+    """
+
+    def __init__(self, simulation: Simulation, delay_s: float = 0.001) -> None:
+        self.simulation = simulation
+        self.delay_s = delay_s
+        self.places: dict[str, Place] = {}
+        self.servers: dict[str, Any] = {}
+        self.ties: dict[Tie, None] = {}
+        self._parted: dict[tuple[str, str], int] = {}
+        self._held: list[tuple[str, str, Callable[[], None]]] = []
+        self._messages = 0
+        self._due: list[tuple[int, Callable[[], None]]] = []
+
+    # What can happen to it --------------------------------------------------------------------------------------------
+
+    def part(self, one: str, other: str, seconds: float, *, both: bool = True) -> None:
+        """Nothing that ``one`` sends gets to ``other`` for a while, and where ``both``, nothing the other way."""
+        ways = [(one, other), (other, one)] if both else [(one, other)]
+        self.simulation.note(f"{' and '.join(f'{a} -> {b}' for a, b in ways)} is interrupted for {seconds:.2f} s")
+        for way in ways:
+            self._parted[way] = self._parted.get(way, 0) + 1
+
+        def heal() -> None:
+            for way in ways:
+                self._parted[way] -= 1
+            held, self._held = self._held, []
+            for source, target, then in held:
+                self.send(source, target, then)
+
+        self.simulation.after(seconds, heal)
+        if seconds > _KEEPALIVE_S:
+            self.simulation.after(_KEEPALIVE_S, lambda: self._give_up(lambda tie: _between(tie, one, other)))
+
+    def parted(self, source: str, target: str) -> bool:
+        """Whether nothing gets from ``source`` to ``target`` now."""
+        return self._parted.get((source, target), 0) > 0
+
+    def lose(self, one: str, other: str) -> None:
+        """All connections between two places break, with what is on its way."""
+        self.simulation.note(f"connections between {one} and {other} are lost")
+        for tie in list(self.ties):
+            if _between(tie, one, other):
+                del self.ties[tie]
+                for process in tie.processes:
+                    self._tell(tie, process, "Connection reset by peer")
+
+    def ended(self, process: Process, *, silently: bool = False) -> None:
+        """A process has ended: its connections are closed, but where it vanished with its machine."""
+        for address in [address for address, place in self.places.items() if place.process is process]:
+            del self.places[address]
+        for tie in list(self.ties):
+            if process in tie.processes and not silently:
+                del self.ties[tie]
+                other = tie.processes[tie.processes[0] is process]
+                self.send(
+                    process.name, other.name, lambda tie=tie, other=other: tie.broken(other, "the other end closed it")
+                )
+
+        if silently:
+            self.simulation.after(_KEEPALIVE_S, lambda: self._give_up(lambda tie: process in tie.processes))
+
+    def _give_up(self, silent: Callable[[Tie], bool]) -> None:
+        """The kernels at both ends of idle connections notice that nothing comes any more."""
+        for tie in [tie for tie in self.ties if isinstance(tie, _Link) and tie.idle() and silent(tie)]:
+            del self.ties[tie]
+            for process in tie.processes:
+                tie.broken(process, "Connection timed out")
+
+    def begun(self, process: Process) -> None:
+        """A process has begun: connections to former lives of it, which vanished, break."""
+        for tie in list(self.ties):
+            mine = [its for its in tie.processes if its.name == process.name and its.dead]
+            if mine:
+                del self.ties[tie]
+                other = tie.processes[tie.processes[0] is mine[0]]
+                self.send(
+                    process.name, other.name, lambda tie=tie, other=other: tie.broken(other, "Connection reset by peer")
+                )
+
+    # What goes over it ------------------------------------------------------------------------------------------------
+
+    def delay(self) -> float:
+        """How long a message takes, in seconds."""
+        chance = self.simulation.random
+        return chance.expovariate(1.0 / self.delay_s) * (30.0 if chance.random() < 0.01 else 1.0)
+
+    def after_messages(self, count: int, call: Callable[[], None]) -> None:
+        """Has ``call`` called once so many more messages were sent."""
+        self._due.append((self._messages + count, call))
+
+    def send(self, source: str, target: str, then: Callable[[], None], at: float = 0.0) -> float:
+        """Has ``then`` called once a message has got there, not before ``at``; gives when it is to be."""
+        self._messages += 1
+        for due in [due for due in self._due if due[0] <= self._messages]:
+            self._due.remove(due)
+            self.simulation.after(0.0, due[1])
+        if self.parted(source, target):
+            self._held.append((source, target, then))
+            return at
+        when = max(at, self.simulation.now + self.delay())
+
+        def arrives() -> None:
+            if self.parted(source, target):
+                self._held.append((source, target, then))
+            else:
+                then()
+
+        self.simulation.at(when, arrives)
+        return when
+
+    def _tell(self, tie: Tie, process: Process, reason: str) -> None:
+        self.simulation.after(self.delay(), lambda: tie.broken(process, reason))
+
+    def connect(self, address: str, me: Process, wanted: Identity, timeout_s: float) -> Place:
+        """The place at an address, once a connection to it and back stands.
+
+        Raises:
+          ConnectFailure: it does not.
+        """
+        simulation = self.simulation
+        name = address.partition(":")[0]
+        begun = simulation.now
+        waiting = simulation.current
+        arrived: list[Place | None] = []
+
+        def there() -> None:
+            place = self.places.get(address)
+            self.send(name, me.name, lambda: back(place))
+
+        def back(place: Place | None) -> None:
+            arrived.append(place)
+            simulation.wake(waiting)
+
+        self.send(me.name, name, there)
+        while not arrived:
+            left = begun + timeout_s - simulation.now
+            if not simulation.wait(f"a connection to {address}", left) and not arrived:
+                raise ConnectFailure(Problem.NO_ANSWER, "no answer")
+        place = arrived[0]
+        if place is None:
+            raise ConnectFailure(Problem.REFUSED, "connection refused")
+        while place.process.stopped:
+            left = begun + timeout_s - simulation.now
+            if left <= 0:
+                raise ConnectFailure(Problem.SILENT, "connected, but got no answer")
+            simulation.wait(f"a greeting of {address}", min(left, 0.1))
+        if place.process.dead:
+            raise ConnectFailure(Problem.CLOSED, "the connection was closed")
+        if wanted.task and wanted.task != place.me.task:
+            raise ConnectFailure(Problem.OTHER_TASK, f"it is {place.me.task}")
+        if wanted.generation and wanted.generation != place.me.generation:
+            raise ConnectFailure(Problem.GENERATION, f"it is of generation {place.me.generation:x}")
+        return place
+
+    def channel(self, address: str, me: Identity, wanted: Identity, timeout_s: float) -> Channel:
+        """A channel to the task at an address.
+
+        Raises:
+          ConnectFailure: there is none.
+        """
+        mine = self.simulation.current.process
+        place = self.connect(address, mine, wanted, timeout_s)
+        link = _Link(self, mine, place.process)
+        ours = SimulatedChannel(link, 0, f"{place.me.task} ({address})", place.me.generation)
+        theirs = SimulatedChannel(link, 1, f"{me.task} ({mine.name})", me.generation)
+        link.ends = (ours, theirs)
+        self.ties[link] = None
+
+        def serve() -> None:
+            try:
+                place.on_channel(theirs)
+            except OpError:
+                pass
+            finally:
+                theirs.close()
+
+        self.simulation.thread(place.process, f"channel of {me.task}", serve).start()
+        return ours
+
+
+def _between(tie: Tie, one: str, other: str) -> bool:
+    return {process.name for process in tie.processes} == {one, other}
+
+
+class _Link:
+    """A connection that carries frames."""
+
+    def __init__(self, network: Network, client: Process, server: Process) -> None:
+        self.network = network
+        self.processes = (client, server)
+        self.ends: tuple[SimulatedChannel, SimulatedChannel]
+        self._last = [0.0, 0.0]
+        self._transit: tuple[deque[bytes | None], deque[bytes | None]] = (deque(), deque())
+
+    def idle(self) -> bool:
+        """Whether nothing is on its way."""
+        return not any(self._transit)
+
+    def put(self, end: int, data: bytes | None) -> None:
+        """Sends from an end; None is the end of what it sends."""
+        target = 1 - end
+        self._transit[target].append(data)
+
+        def arrives() -> None:
+            if self._transit[target]:
+                self.ends[target].arrived(self._transit[target].popleft())
+
+        source, there = self.processes[end].name, self.processes[target].name
+        self._last[target] = self.network.send(source, there, arrives, self._last[target])
+
+    def broken(self, process: Process, reason: str) -> None:
+        end = self.processes.index(process)
+        if reason.startswith("Connection"):
+            self._transit[end].clear()
+            self.ends[end].reset(reason)
+            return
+        while self._transit[end]:  # what had left before the end comes before it
+            self.ends[end].arrived(self._transit[end].popleft())
+        self.ends[end].arrived(None)
+
+
+class SimulatedChannel:
+    """An end of a channel; see `headwater.transport.channel.Channel`."""
+
+    def __init__(self, link: _Link, end: int, peer: str, peer_generation: int) -> None:
+        self.peer = peer
+        self.peer_generation = peer_generation
+        self.closed = False
+        self._link = link
+        self._end = end
+        self._reason = ""
+        self._gone = ""
+        self._incoming: deque[bytes] = deque()
+        self._waiters = Waiters()
+        self._sent = [0, 0]
+        self._received = [0, 0]
+
+    def send(self, frame: Frame) -> None:
+        running().pause()
+        if self.closed:
+            raise closed_here(self.peer, self._reason)
+        encoded = frames.encode(frame)
+        if self._gone:
+            self.close()
+            raise closed_there(self.peer, self._gone)
+        data = b"".join([encoded.prefix(), encoded.header, encoded.layout, *encoded.body])
+        self._sent[0] += 1
+        self._sent[1] += len(data)
+        self._link.put(self._end, data)
+        running().pause()
+
+    def recv(self, timeout_s: float | None = None) -> Frame:
+        simulation = running()
+        simulation.pause()
+        end = None if timeout_s is None else simulation.now + timeout_s
+        while True:
+            if self.closed:
+                raise closed_here(self.peer, self._reason)
+            if self._incoming:
+                break
+            if self._gone:
+                self.close()
+                raise closed_there(self.peer, self._gone)
+            left = None if end is None else end - simulation.now
+            if left is not None and left <= 0:
+                raise nothing_came(self.peer, timeout_s or 0.0)
+            self._waiters.wait(f"a frame of {self.peer}", left)
+        data = self._incoming.popleft()
+        self._received[0] += 1
+        self._received[1] += len(data)
+        return frames.decode(data, max_payload_bytes=frames.DEFAULT_MAX_PAYLOAD_BYTES)
+
+    def sends_at_once(self, payload_bytes: int) -> bool:
+        del payload_bytes
+        return running().random.random() >= 0.05
+
+    def peer_gone(self) -> bool:
+        return bool(self._gone) or self.closed
+
+    def close(self) -> None:
+        if not self.closed and running().lives():
+            self.closed = True
+            self._link.network.ties.pop(self._link, None)
+            self._link.put(self._end, None)
+            self._waiters.wake(len(self._waiters))
+
+    def break_off(self, reason: str) -> None:
+        if not self.closed:
+            self._reason = reason
+            self.close()
+
+    def statistics(self) -> ChannelStatistics:
+        return ChannelStatistics(
+            frames_sent=self._sent[0],
+            bytes_sent=self._sent[1],
+            frames_received=self._received[0],
+            bytes_received=self._received[1],
+        )
+
+    def arrived(self, data: bytes | None) -> None:
+        """Something has come from the other end; None: the end."""
+        if data is None:
+            self._gone = self._gone or "the other end closed it"
+        elif not self.closed:
+            self._incoming.append(data)
+        self._waiters.wake(len(self._waiters))
+
+    def reset(self, reason: str) -> None:
+        """The connection is lost, with what has come and was not received yet."""
+        self._gone = reason
+        self._incoming.clear()
+        self._waiters.wake(len(self._waiters))

@@ -1,0 +1,242 @@
+"""Histories of parameter servers as Keras and JAX programs use them, with faults.
+
+Each push brings a gradient with a *unit* of its own: 1 in one place of each row of two variables, whose rows are on
+different parameter servers. The values say which pushes were applied, and how often.
+"""
+
+from __future__ import annotations
+
+import functools
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from headwater.cluster.names import TaskName
+from headwater.cluster.spec import ClusterSpec
+from headwater.consistency import from_text
+from headwater.parameters.layout import FixedShardsPartitioner, Layout, VariableSpec, make_layout
+from headwater.parameters.process import ParameterTask
+from headwater.parameters.updater import Array
+from headwater.task.members import Members
+from tests.simulation.account import LAUNCHER_S, NO_UNIT, UNITS, Account
+from tests.simulation.cluster import Cluster, Task
+from tests.simulation.faults import Fault, Faults
+from tests.simulation.scheduler import HistoryError, Simulation, running
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """What a history is about.
+
+    Attributes:
+      servers: how many parameter servers.
+      workers: how many workers.
+      consistency: how closely workers keep together; see `headwater.consistency.from_text`.
+      steps: of each worker.
+      snapshots: after how many of its steps the chief reads everything; 0: never.
+      faults: what happens to it.
+      delay_s: mean time of a message.
+      work_s: mean time of a worker's step besides.
+    """
+
+    servers: int
+    workers: int
+    consistency: str
+    steps: int
+    snapshots: int
+    faults: tuple[Fault, ...]
+    delay_s: float
+    work_s: float
+
+    @staticmethod
+    def draw(chance: random.Random) -> Setting:
+        """A setting at random."""
+        servers, workers = chance.choice((1, 2, 2, 3)), chance.choice((1, 2, 3, 4))
+        tasks = [f"ps{index}" for index in range(servers)] + [f"worker{index}" for index in range(workers)]
+        return Setting(
+            servers=servers,
+            workers=workers,
+            consistency=chance.choice(("async", "sync", f"k={max(1, workers - 1)}", "staleness=2")),
+            steps=chance.randint(2, 6),
+            snapshots=chance.choice((0, 2)),
+            faults=Fault.draw_some(chance, tasks, messages=300),
+            delay_s=chance.choice((0.0002, 0.001, 0.01)),
+            work_s=chance.choice((0.0, 0.005, 0.1)),
+        )
+
+
+class CountingUpdater:
+    """Counts how often each unit has come, in the place of an optimizer."""
+
+    optimizer = "counts"
+
+    def __init__(self, rows: int) -> None:
+        self._rows = rows
+        self._values: list[Array] = []
+
+    def fill(self, values: Sequence[Array], state: Sequence[Array] | None) -> None:
+        del state
+        self._values = [np.array(value) for value in values]
+
+    def assign(self, values: Sequence[Array]) -> None:
+        self.fill(values, None)
+
+    def values(self, extras: Sequence[int] | None) -> list[Array]:
+        del extras
+        return list(self._values)
+
+    def state_sizes(self) -> list[tuple[str, tuple[int, ...], str]]:
+        return []
+
+    def state(self) -> dict[str, Array]:
+        return {}
+
+    def apply(
+        self,
+        gradients: Sequence[Array],
+        changes: Mapping[int, Array],
+        tables: Sequence[tuple[Array, Array]],
+        knobs: Sequence[float],
+    ) -> None:
+        del changes, tables, knobs
+        for at, gradient in enumerate(gradients):
+            there = np.unique(np.round(gradient[gradient > 0], 5))
+            if len(there) > 1:
+                raise HistoryError(f"units of one update have weights {there}: one is in it more than once")
+            self._values[at] = self._values[at] + (gradient > 0)
+
+    def rows(self, numbers: Sequence[Array]) -> list[Array]:
+        return [np.empty(0) for _ in numbers]
+
+
+class ParameterHistory:
+    """A history of parameter servers.
+
+    Args:
+      simulation: the history.
+      setting: what it is about.
+    """
+
+    def __init__(self, simulation: Simulation, setting: Setting) -> None:
+        self.simulation = simulation
+        self.setting = setting
+        self.cluster = Cluster(simulation, setting.delay_s, lambda: self.cluster.tasks["worker0"].returned)
+        self.account = Account()
+        self._layout: Layout = make_layout(
+            [
+                VariableSpec(name=name, shape=(setting.servers, UNITS), dtype="float32", optimized=True)
+                for name in ("a", "b")
+            ],
+            setting.servers,
+            FixedShardsPartitioner(setting.servers),
+        )
+        self._spec = ClusterSpec(
+            {
+                "ps": [f"ps{index}:1" for index in range(setting.servers)],
+                "worker": [f"worker{index}:1" for index in range(setting.workers)],
+            }
+        )
+        self._updaters: dict[int, CountingUpdater] = {}
+        self._left = [setting.steps] * setting.workers
+        for index in range(setting.servers):
+            self.cluster.add(f"ps{index}", functools.partial(self._serve, index))
+        for index in range(setting.workers):
+            self.cluster.add(f"worker{index}", functools.partial(self._train, index))
+
+    def run(self) -> None:
+        """The whole history; raises HistoryError where a rule is broken."""
+        simulation, cluster = self.simulation, self.cluster
+        simulation.note(str(self.setting))
+        faults = Faults(cluster, self.setting.faults, self._may_fail, self._may_return)
+        for task in cluster.tasks.values():
+            simulation.after(simulation.random.random() * 0.1, task.start)
+        simulation.sleep(0.1)
+        faults.begin()
+        workers = [task for name, task in cluster.tasks.items() if name.startswith("worker")]
+        cluster.wait_until(lambda: all(task.done for task in workers))
+        simulation.note("all workers are done")
+        faults.end()
+        cluster.wait_ended(LAUNCHER_S)
+        self._check()
+
+    def close(self) -> None:
+        """Nothing is left."""
+
+    def _may_fail(self, task: Task) -> bool:
+        del task
+        return not self.cluster.tasks["worker0"].returned
+
+    def _may_return(self, task: Task) -> bool:
+        if self.cluster.tasks["worker0"].returned and task.name.startswith("worker"):
+            task.done = True
+            self.cluster.changed()
+            return False
+        return True
+
+    # Programs ---------------------------------------------------------------------------------------------------------
+
+    def _task(self, job: str, index: int) -> ParameterTask:
+        return ParameterTask(Members(self._spec, TaskName(job, index)))
+
+    def _serve(self, index: int) -> None:
+        self.account.lose()
+        task = self._task("ps", index)
+
+        def make(number: int) -> CountingUpdater:
+            updater = self._updaters[number] = CountingUpdater(self.setting.servers)
+            return updater
+
+        task.host("set", self._layout, make, from_text(self.setting.consistency, self.setting.workers))
+        task.shell.wait_until_over()
+
+    def _train(self, index: int) -> None:
+        setting, account = self.setting, self.account
+        task = self._task("worker", index)
+        zeros = np.zeros((setting.servers, UNITS), np.float32)
+        choice = from_text(setting.consistency, setting.workers)
+        client = task.client("set", self._layout, choice, [zeros, zeros])
+        client.connect()
+        client.pull()
+        while self._left[index]:
+            self._look(client.values())
+            running().sleep(running().random.expovariate(1.0) * setting.work_s)
+            unit = account.give()
+            gradient = np.repeat((np.arange(UNITS) == unit)[None], setting.servers, 0).astype(np.float32)
+            account.open.add(unit)
+            _, applied = client.push([gradient, gradient])
+            account.open.discard(unit)
+            self._left[index] -= 1
+            if applied:
+                account.acknowledged.add(unit)
+            running().note(f"unit {unit} of worker{index} is {'acknowledged' if applied else 'dropped'}")
+            if setting.snapshots and index == 0 and self._left[index] % setting.snapshots == 0:
+                client.snapshot()
+        client.finish()
+
+    def _look(self, values: Sequence[Any]) -> None:
+        """No reader sees half an update."""
+        one, other = values
+        for server in range(self.setting.servers):
+            if not np.array_equal(one[server], other[server]):
+                raise HistoryError(f"a reader of ps{server} saw half an update: {one[server]} and {other[server]}")
+
+    # Rules ------------------------------------------------------------------------------------------------------------
+
+    def _check(self) -> None:
+        account = self.account
+        # Where not all gradients are asked for, those that are too late, or too few at the end, make no update.
+        partly = self.setting.consistency.startswith("k")
+        lossless = sorted(account.acknowledged - account.void - {NO_UNIT}) if not partly else []
+        for server, updater in sorted(self._updaters.items()):
+            for name, values in zip("ab", updater.values(None), strict=False):
+                (applied,) = values
+                account.check(f"{name} of ps{server}", applied, lossless)
+
+
+def history(seed: int) -> tuple[Simulation, ParameterHistory]:
+    """The history of a seed, yet to be run."""
+    simulation = Simulation(seed, horizon_s=900.0)
+    return simulation, ParameterHistory(simulation, Setting.draw(random.Random(f"parameters {seed}")))
