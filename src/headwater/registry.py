@@ -11,7 +11,7 @@ import importlib
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -19,7 +19,8 @@ import numpy as np
 from headwater.dtypes import DType
 from headwater.shapes import Dims
 
-Array = Any
+HostArray: TypeAlias = np.ndarray[Any, Any]
+"""An array of an operation that runs on the host."""
 Attrs = Mapping[str, Any]
 
 SIZES_KNOWN = "_sizes_known"

@@ -7,24 +7,25 @@ from typing import Any
 
 import numpy as np
 
-from headwater.dtypes import int32, int64, resource
+from headwater.dtypes import DType, int32, int64, resource
 from headwater.ops.define import fixed, host, no_outputs
 from headwater.ops.queues import as_handle
-from headwater.registry import Inference, Spec
+from headwater.registry import HostArray, Inference, Spec
 from headwater.resources.accumulators import Accumulator, DenseSum, Gradient, RowSum
+from headwater.resources.host_context import HostContext
 from headwater.shapes import as_shape
 
 
 @host("ResourceConditionalAccumulator", infer=fixed(resource, ()))
 def dense(
-    context: Any,
+    context: HostContext,
     *,
-    dtype: Any,
+    dtype: DType,
     shape: Any = None,
     container: str = "",
     shared_name: str = "",
     reduction_type: str = "MEAN",
-) -> Any:
+) -> HostArray:
     del dtype
     sums, mean = [DenseSum(as_shape(shape).as_dims)], reduction_type == "MEAN"
     make = lambda: Accumulator(context.op_name, sums, mean=mean)  # noqa: E731 - it is one
@@ -33,14 +34,14 @@ def dense(
 
 @host("SparseConditionalAccumulator", infer=fixed(resource, ()))
 def sparse(
-    context: Any,
+    context: HostContext,
     *,
-    dtype: Any,
+    dtype: DType,
     shape: Any = None,
     container: str = "",
     shared_name: str = "",
     reduction_type: str = "MEAN",
-) -> Any:
+) -> HostArray:
     del dtype
     sums, mean = [RowSum(context.op_name, as_shape(shape).as_dims)], reduction_type == "MEAN"
     make = lambda: Accumulator(context.op_name, sums, mean=mean)  # noqa: E731 - it is one
@@ -48,21 +49,23 @@ def sparse(
 
 
 @host("ResourceAccumulatorApplyGradient", infer=no_outputs)
-def apply_dense(context: Any, handle: Any, local_step: Any, gradient: Any, *, dtype: Any) -> None:
+def apply_dense(
+    context: HostContext, handle: HostArray, local_step: HostArray, gradient: HostArray, *, dtype: DType
+) -> None:
     del context, dtype
     handle.item().apply([(gradient,)], int(local_step))
 
 
 @host("SparseAccumulatorApplyGradient", infer=no_outputs)
 def apply_sparse(
-    context: Any,
-    handle: Any,
-    local_step: Any,
-    indices: Any,
-    values: Any,
-    shape: Any,
+    context: HostContext,
+    handle: HostArray,
+    local_step: HostArray,
+    indices: HostArray,
+    values: HostArray,
+    shape: HostArray,
     *,
-    dtype: Any,
+    dtype: DType,
     has_known_shape: bool = False,
 ) -> None:
     del context, dtype, has_known_shape  # a shape that is not known is empty
@@ -74,7 +77,7 @@ def _dense_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @host("ResourceAccumulatorTakeGradient", infer=_dense_spec, blocking=True)
-def take_dense(context: Any, handle: Any, num_required: Any, *, dtype: Any) -> Any:
+def take_dense(context: HostContext, handle: HostArray, num_required: HostArray, *, dtype: DType) -> HostArray:
     ((gradient,),), _ = handle.item().take(context.step, int(num_required))
     return gradient.astype(dtype.numpy_dtype, copy=False)
 
@@ -87,20 +90,20 @@ def _sparse_specs(inference: Inference) -> Sequence[Spec]:
 
 
 @host("SparseAccumulatorTakeGradient", infer=_sparse_specs, blocking=True)
-def take_sparse(context: Any, handle: Any, num_required: Any, *, dtype: Any) -> Any:
+def take_sparse(context: HostContext, handle: HostArray, num_required: HostArray, *, dtype: DType) -> HostArray:
     del dtype
     (gradient,), _ = handle.item().take(context.step, int(num_required))
     return gradient
 
 
 @host("ResourceAccumulatorNumAccumulated", infer=fixed(int32, ()))
-def num_accumulated(context: Any, handle: Any) -> Any:
+def num_accumulated(context: HostContext, handle: HostArray) -> Any:
     del context
     return np.int32(handle.item().count())
 
 
 @host("ResourceAccumulatorSetGlobalStep", infer=no_outputs)
-def set_global_step(context: Any, handle: Any, new_global_step: Any) -> None:
+def set_global_step(context: HostContext, handle: HostArray, new_global_step: HostArray) -> None:
     del context
     handle.item().set_step(int(new_global_step))
 
@@ -108,7 +111,7 @@ def set_global_step(context: Any, handle: Any, new_global_step: Any) -> None:
 # The gradients of all variables of a task, which come and go together ----------------------------------------------
 
 
-def _gathered(context: Any, name: str, shapes: Sequence[Any], rows: Sequence[int]) -> Accumulator:
+def _gathered(context: HostContext, name: str, shapes: Sequence[HostArray], rows: Sequence[int]) -> Accumulator:
     def make() -> Accumulator:
         dims = [as_shape(shape).as_dims for shape in shapes]
         return Accumulator(
@@ -119,7 +122,7 @@ def _gathered(context: Any, name: str, shapes: Sequence[Any], rows: Sequence[int
 
 
 @host("GatherGradients", infer=no_outputs)
-def gather(context: Any, local_step: Any, *parts: Any, shared_name: str, shapes: Any, rows: Any) -> None:
+def gather(context: HostContext, local_step: HostArray, *parts: Any, shared_name: str, shapes: Any, rows: Any) -> None:
     """Gives a gradient of every variable. ``rows`` numbers the variables whose gradients are indices and values."""
     accumulator = _gathered(context, shared_name, shapes, rows)
     remaining = iter(parts)
@@ -144,7 +147,15 @@ def _means(inference: Inference) -> Sequence[Spec]:
 
 
 def _repeat_take(
-    context: Any, run: Any, times: int, num_required: Any, *, shared_name: str, shapes: Any, rows: Any, dtypes: Any
+    context: HostContext,
+    run: Any,
+    times: int,
+    num_required: HostArray,
+    *,
+    shared_name: str,
+    shapes: Any,
+    rows: Any,
+    dtypes: Any,
 ) -> None:
     del dtypes
     session = context.step.session
@@ -163,20 +174,28 @@ def take(
 
 
 @host("GatherJoin", infer=no_outputs)
-def join(context: Any, *, shared_name: str, shapes: Any, rows: Any) -> None:
+def join(context: HostContext, *, shared_name: str, shapes: Any, rows: Any) -> None:
     """A replica takes part from now on."""
     _gathered(context, shared_name, shapes, rows).join(context.step.session)
 
 
 @host("GatherLife", infer=fixed(int64, ()))
-def life(context: Any, *, shared_name: str, shapes: Any, rows: Any) -> Any:
+def life(context: HostContext, *, shared_name: str, shapes: Any, rows: Any) -> Any:
     """How many times the training was started, as far as this task knows."""
     return np.int64(_gathered(context, shared_name, shapes, rows).life)
 
 
 @host("GatherStart", infer=no_outputs)
 def start(
-    context: Any, step: Any, elsewhere: Any, name: Any, *, shared_name: str, shapes: Any, rows: Any, renews: bool
+    context: HostContext,
+    step: HostArray,
+    elsewhere: HostArray,
+    name: HostArray,
+    *,
+    shared_name: str,
+    shapes: Any,
+    rows: Any,
+    renews: bool,
 ) -> None:
     """The training starts at ``step``, perhaps once more; ``renews`` says that other replicas have to join again."""
     accumulator = _gathered(context, shared_name, shapes, rows)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from headwater.dtypes import DType, int32
 from headwater.ops.common import (
+    AnyArray,
     array_module,
     as_ints,
     constant_int,
@@ -19,7 +21,7 @@ from headwater.ops.common import (
     product,
 )
 from headwater.ops.define import pure, unary
-from headwater.registry import Inference, Spec
+from headwater.registry import HostArray, Inference, Spec
 from headwater.shapes import TensorShape, broadcast_dims
 
 # What a shape is --------------------------------------------------------------------------------------------------
@@ -31,7 +33,7 @@ def _shape_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @pure("Shape", inputs="input:T", infer=_shape_spec, differentiable=False, strings=True)
-def shape(input: Any, *, out_type: DType = int32) -> Any:
+def shape(input: jax.Array, *, out_type: DType = int32) -> Any:
     """The sizes of all dimensions."""
     return np.array(input.shape, out_type.numpy_dtype)
 
@@ -52,13 +54,13 @@ def _size_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @pure("Size", inputs="input:T", infer=_size_spec, differentiable=False, strings=True)
-def size(input: Any, *, out_type: DType = int32) -> Any:
+def size(input: jax.Array, *, out_type: DType = int32) -> Any:
     """How many elements."""
     return np.array(input.size, out_type.numpy_dtype)
 
 
 @pure("Rank", inputs="input:T", infer=_size_spec, differentiable=False, strings=True)
-def rank(input: Any) -> Any:
+def rank(input: jax.Array) -> Any:
     """How many dimensions."""
     return np.array(input.ndim, np.int32)
 
@@ -70,7 +72,7 @@ def _broadcast_args_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @pure("BroadcastArgs", inputs="s0:T|index=int32, s1:T", static=(0, 1), infer=_broadcast_args_spec, differentiable=False)
-def broadcast_args(s0: Any, s1: Any) -> Any:
+def broadcast_args(s0: HostArray, s1: HostArray) -> Any:
     """The shape that two shapes broadcast to."""
     return np.array(np.broadcast_shapes(as_ints(s0), as_ints(s1)), s0.dtype)
 
@@ -104,7 +106,7 @@ def _reshape_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @pure("Reshape", inputs="tensor:T, shape:Tshape|index=int32", static=(1,), infer=_reshape_spec, strings=True)
-def reshape(tensor: Any, shape: Any) -> Any:
+def reshape(tensor: AnyArray, shape: HostArray) -> AnyArray:
     """The elements in row-major order in another shape; one size may be -1."""
     return array_module(tensor).reshape(tensor, as_ints(shape))
 
@@ -122,7 +124,7 @@ def _expanded(inference: Inference) -> Sequence[Spec]:
 
 
 @pure("ExpandDims", inputs="input:T, dim:Tdim=int32", static=(1,), infer=_expanded, strings=True)
-def expand_dims(input: Any, dim: Any) -> Any:
+def expand_dims(input: AnyArray, dim: HostArray) -> AnyArray:
     """A further dimension of size 1."""
     return array_module(input).expand_dims(input, as_ints(dim)[0])
 
@@ -141,7 +143,7 @@ def _squeezed(inference: Inference) -> Sequence[Spec]:
 
 
 @pure("Squeeze", inputs="input:T", infer=_squeezed, strings=True)
-def squeeze(input: Any, *, squeeze_dims: Sequence[int] = ()) -> Any:
+def squeeze(input: AnyArray, *, squeeze_dims: Sequence[int] = ()) -> AnyArray:
     """Without the given dimensions of size 1, or all such."""
     return array_module(input).squeeze(input, tuple(squeeze_dims) or None)
 
@@ -160,13 +162,13 @@ def _transposed(inference: Inference) -> Sequence[Spec]:
 
 
 @pure("Transpose", inputs="x:T, perm:Tperm=int32", static=(1,), infer=_transposed, strings=True)
-def transpose(x: Any, perm: Any) -> Any:
+def transpose(x: AnyArray, perm: HostArray) -> AnyArray:
     """Dimension ``i`` of the result is dimension ``perm[i]`` of x."""
     return array_module(x).transpose(x, as_ints(perm))
 
 
 @pure("ConjugateTranspose", inputs="x:T, perm:Tperm=int32", static=(1,), infer=_transposed)
-def conjugate_transpose(x: Any, perm: Any) -> Any:
+def conjugate_transpose(x: jax.Array, perm: HostArray) -> jax.Array:
     """As `transpose`, of the conjugate."""
     return jnp.conj(jnp.transpose(x, as_ints(perm)))
 
@@ -185,7 +187,7 @@ def _tiled(inference: Inference) -> Sequence[Spec]:
 
 
 @pure("Tile", inputs="input:T, multiples:Tmultiples|index=int32", static=(1,), infer=_tiled, strings=True)
-def tile(input: Any, multiples: Any) -> Any:
+def tile(input: AnyArray, multiples: HostArray) -> AnyArray:
     """Repeated along each dimension."""
     return array_module(input).tile(input, as_ints(multiples))
 
@@ -207,37 +209,37 @@ def _pairs(paddings: Any) -> list[tuple[int, int]]:
 
 
 @pure("Pad", inputs="input:T, paddings:Tpaddings|index=int32", static=(1,), infer=_padded)
-def pad(input: Any, paddings: Any) -> Any:
+def pad(input: AnyArray, paddings: HostArray) -> AnyArray:
     """Zeros before and behind, per dimension."""
     return array_module(input).pad(input, _pairs(paddings)) if input.ndim else input
 
 
 @pure("PadV2", inputs="input:T, paddings:Tpaddings|index=int32, constant_values:T", static=(1,), infer=_padded)
-def pad_v2(input: Any, paddings: Any, constant_values: Any) -> Any:
+def pad_v2(input: jax.Array, paddings: HostArray, constant_values: jax.Array) -> jax.Array:
     """As `pad`, with another value than zero."""
     return jnp.pad(input, _pairs(paddings), constant_values=constant_values) if input.ndim else input
 
 
 @pure("MirrorPad", inputs="input:T, paddings:Tpaddings|index=int32", static=(1,), infer=_padded)
-def mirror_pad(input: Any, paddings: Any, *, mode: str) -> Any:
+def mirror_pad(input: jax.Array, paddings: HostArray, *, mode: str) -> jax.Array:
     """The input's own elements mirrored: REFLECT without the border element, SYMMETRIC with it."""
     return jnp.pad(input, _pairs(paddings), mode=mode.lower())
 
 
 @pure("ReverseV2", inputs="tensor:T, axis:Tidx=int32", static=(1,), infer=unary, strings=True)
-def reverse(tensor: Any, axis: Any) -> Any:
+def reverse(tensor: AnyArray, axis: HostArray) -> AnyArray:
     """Backwards along the given dimensions."""
     return array_module(tensor).flip(tensor, as_ints(axis))
 
 
 @pure("Reverse", inputs="tensor:T, dims:bool", static=(1,), infer=unary, strings=True)
-def old_reverse(tensor: Any, dims: Any) -> Any:
+def old_reverse(tensor: AnyArray, dims: HostArray) -> AnyArray:
     """Backwards along the dimensions whose flag is set."""
     return array_module(tensor).flip(tensor, tuple(np.flatnonzero(dims).tolist()))
 
 
 @pure("Roll", inputs="input:T, shift:Tshift|index, axis:Taxis|index", static=(1, 2), infer=unary, strings=True)
-def roll(input: Any, shift: Any, axis: Any) -> Any:
+def roll(input: AnyArray, shift: HostArray, axis: HostArray) -> AnyArray:
     """Shifted along dimensions; what falls out comes in at the other end."""
     return array_module(input).roll(input, as_ints(shift), as_ints(axis))
 
@@ -250,7 +252,7 @@ def _filled(inference: Inference) -> Sequence[Spec]:
 
 
 @pure("Fill", inputs="dims:index_type|index=int32, value:T", static=(0,), infer=_filled, strings=True)
-def fill(dims: Any, value: Any) -> Any:
+def fill(dims: HostArray, value: AnyArray) -> AnyArray:
     """A tensor of one value."""
     return array_module(value).full(as_ints(dims), value, dtype=value.dtype)
 
@@ -258,13 +260,13 @@ def fill(dims: Any, value: Any) -> Any:
 @pure(
     "ZerosLike", inputs="x:T", infer=unary, differentiable=False, string_lower=lambda x: np.full(x.shape, b"", object)
 )
-def zeros_like(x: Any) -> Any:
+def zeros_like(x: AnyArray) -> AnyArray:
     """Zeros in the shape of x."""
     return array_module(x).zeros(x.shape, x.dtype)
 
 
 @pure("OnesLike", inputs="x:T", infer=unary, differentiable=False)
-def ones_like(x: Any) -> Any:
+def ones_like(x: AnyArray) -> AnyArray:
     """Ones in the shape of x."""
     return array_module(x).ones(x.shape, x.dtype)
 
@@ -278,7 +280,7 @@ def _broadcast_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @pure("BroadcastTo", inputs="input:T, shape:Tidx|index=int32", static=(1,), infer=_broadcast_spec, strings=True)
-def broadcast_to(input: Any, shape: Any) -> Any:
+def broadcast_to(input: AnyArray, shape: HostArray) -> AnyArray:
     """Repeated to a larger shape by the rules of broadcasting."""
     return array_module(input).broadcast_to(input, as_ints(shape))
 
@@ -291,7 +293,7 @@ def _range_spec(inference: Inference) -> Sequence[Spec]:
     return output(inference, (length,))
 
 
-def _range(start: Any, limit: Any, delta: Any) -> Any:
+def _range(start: Any, limit: Any, delta: Any) -> jax.Array:
     if delta == 0:
         raise ValueError("Requires delta != 0")
     whole: Any = np.arange(start, limit, delta)
@@ -305,7 +307,7 @@ def _range(start: Any, limit: Any, delta: Any) -> Any:
     infer=_range_spec,
     differentiable=False,
 )
-def range_(start: Any, limit: Any, delta: Any) -> Any:
+def range_(start: HostArray, limit: HostArray, delta: HostArray) -> jax.Array:
     """start, start + delta, … up to, without, limit."""
     return _range(start, limit, delta)
 
@@ -321,12 +323,12 @@ def _lin_space_spec(inference: Inference) -> Sequence[Spec]:
     infer=_lin_space_spec,
     differentiable=False,
 )
-def lin_space(start: Any, stop: Any, num: Any) -> Any:
+def lin_space(start: AnyArray, stop: AnyArray, num: HostArray) -> AnyArray:
     """``num`` numbers from start to stop, both included."""
     return array_module(start, stop).linspace(start, stop, int(num), dtype=start.dtype)
 
 
 @pure("InvertPermutation", inputs="x:T|index=int32", infer=unary, differentiable=False)
-def invert_permutation(x: Any) -> Any:
+def invert_permutation(x: AnyArray) -> AnyArray:
     """y with y[x[i]] = i."""
     return array_module(x).argsort(x).astype(x.dtype)

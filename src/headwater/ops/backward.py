@@ -15,13 +15,13 @@ import numpy as np
 
 from headwater.ops.common import as_ints, output
 from headwater.ops.define import pure
-from headwater.registry import Inference, Spec, lookup
+from headwater.registry import HostArray, Inference, Spec, lookup
 from headwater.shapes import merge_dims
 
 Function = Callable[..., Any]
 
 
-def _pulled(forward: Function, at: Any, gradient: Any) -> Any:
+def _pulled(forward: Function, at: jax.Array, gradient: jax.Array) -> jax.Array:
     """The gradient for the input ``at`` of a function, given that of its output."""
     _, pull = jax.vjp(forward, at)
     return pull(jnp.asarray(gradient))[0]
@@ -66,7 +66,7 @@ for _type, _compute in {
 
 
 @pure("LeakyReluGrad", inputs="gradients:T|floating=float32, features:T", infer=_merged)
-def leaky_relu_grad(gradients: Any, features: Any, *, alpha: float = 0.2) -> Any:
+def leaky_relu_grad(gradients: jax.Array, features: jax.Array, *, alpha: float = 0.2) -> jax.Array:
     """The gradient of LeakyRelu."""
     return jnp.where(features > 0, gradients, gradients * jnp.asarray(alpha, gradients.dtype))
 
@@ -79,7 +79,7 @@ def _two_vectors(inference: Inference) -> Sequence[Spec]:
 
 
 @pure("BroadcastGradientArgs", inputs="s0:T|index=int32, s1:T", static=(0, 1), infer=_two_vectors, differentiable=False)
-def broadcast_gradient_args(s0: Any, s1: Any) -> Any:
+def broadcast_gradient_args(s0: HostArray, s1: HostArray) -> Any:
     """The dimensions along which each of two tensors was repeated when they were broadcast."""
     left, right = as_ints(s0), as_ints(s1)
     rank = max(len(left), len(right))
@@ -99,7 +99,7 @@ def _vectors(inference: Inference) -> Sequence[Spec]:
     infer=_vectors,
     differentiable=False,
 )
-def concat_offset(concat_dim: Any, *shape: Any) -> Any:
+def concat_offset(concat_dim: HostArray, *shape: Any) -> Any:
     """Where each of several tensors begins in their concatenation."""
     axis = int(concat_dim)
     sizes = [as_ints(value)[axis] for value in shape]
@@ -120,18 +120,18 @@ def _sized_by_first(inference: Inference) -> Sequence[Spec]:
     infer=_sized_by_first,
 )
 def strided_slice_grad(
-    shape: Any,
-    begin: Any,
-    end: Any,
-    strides: Any,
-    dy: Any,
+    shape: HostArray,
+    begin: HostArray,
+    end: HostArray,
+    strides: HostArray,
+    dy: jax.Array,
     *,
     begin_mask: int = 0,
     end_mask: int = 0,
     ellipsis_mask: int = 0,
     new_axis_mask: int = 0,
     shrink_axis_mask: int = 0,
-) -> Any:
+) -> jax.Array:
     """Zeros of a shape with ``dy`` where a strided slice would take it from."""
     masks = {
         "begin_mask": begin_mask,
@@ -152,7 +152,7 @@ def strided_slice_grad(
         inference, None if inference.inputs[0].dims is None else (None,) * len(inference.inputs[0].dims)
     ),
 )
-def mirror_pad_grad(input: Any, paddings: Any, *, mode: str) -> Any:
+def mirror_pad_grad(input: jax.Array, paddings: HostArray, *, mode: str) -> jax.Array:
     """The gradient of MirrorPad."""
     pads = np.asarray(paddings)
     shape = [size - int(pair.sum()) for size, pair in zip(input.shape, pads, strict=True)]
@@ -170,7 +170,7 @@ def _channels(inference: Inference) -> Sequence[Spec]:
 
 
 @pure("BiasAddGrad", inputs="out_backprop:T|numeric", infer=_channels)
-def bias_add_grad(out_backprop: Any, *, data_format: str = "NHWC") -> Any:
+def bias_add_grad(out_backprop: jax.Array, *, data_format: str = "NHWC") -> jax.Array:
     """The sum over all dimensions but that of the channels."""
     channel = 1 if data_format == "NCHW" else out_backprop.ndim - 1
     return jnp.sum(out_backprop, axis=tuple(axis for axis in range(out_backprop.ndim) if axis != channel))
@@ -178,15 +178,15 @@ def bias_add_grad(out_backprop: Any, *, data_format: str = "NHWC") -> Any:
 
 @pure("LRNGrad", inputs="input_grads:T|floating=float32, input_image:T, output_image:T", infer=_like(1))
 def lrn_grad(
-    input_grads: Any,
-    input_image: Any,
-    output_image: Any,
+    input_grads: jax.Array,
+    input_image: jax.Array,
+    output_image: jax.Array,
     *,
     depth_radius: int = 5,
     bias: float = 1.0,
     alpha: float = 1.0,
     beta: float = 0.5,
-) -> Any:
+) -> jax.Array:
     """The gradient of LRN."""
     del output_image
     forward = lookup("LRN").lower
@@ -279,16 +279,16 @@ def _norm_specs(inference: Inference) -> Sequence[Spec]:
 
 
 def _batch_norm_grad(
-    y_backprop: Any,
-    x: Any,
-    scale: Any,
-    reserve_space_1: Any,
-    reserve_space_2: Any,
+    y_backprop: jax.Array,
+    x: jax.Array,
+    scale: jax.Array,
+    reserve_space_1: jax.Array,
+    reserve_space_2: jax.Array,
     *unused: Any,
     epsilon: float = 1e-4,
     data_format: str = "NHWC",
     is_training: bool = True,
-) -> Any:
+) -> tuple[jax.Array, jax.Array]:
     """The gradients of FusedBatchNorm for x, scale and offset, and two outputs that are not read."""
     del unused
     forward = lookup("FusedBatchNorm").lower

@@ -12,18 +12,19 @@ import numpy as np
 from headwater.dtypes import DType, int64
 from headwater.errors import InvalidArgumentError
 from headwater.ops.define import fixed, host, no_outputs
-from headwater.registry import Inference, Spec
+from headwater.registry import HostArray, Inference, Spec
+from headwater.resources.host_context import HostContext
 
 
 @host("QueueEnqueueIf", infer=no_outputs, blocking=True)
-def enqueue_if(context: Any, handle: Any, keep: Any, *components: Any) -> None:
+def enqueue_if(context: HostContext, handle: HostArray, keep: HostArray, *components: Any) -> None:
     """Adds one element where ``keep`` is true."""
     if keep:
         handle.item().enqueue(context.step, components)
 
 
 @host("QueueEnqueueManyIf", infer=no_outputs, blocking=True)
-def enqueue_many_if(context: Any, handle: Any, keep: Any, *components: Any) -> None:
+def enqueue_many_if(context: HostContext, handle: HostArray, keep: HostArray, *components: Any) -> None:
     """Adds the rows where ``keep`` is true: one for all of them, or one for each."""
     if keep.ndim:
         if any(len(component) != len(keep) for component in components):
@@ -41,7 +42,7 @@ class SparseStore:
         self._numbers = itertools.count()
         self._kept: dict[int, tuple[Any, Any, Any]] = {}
 
-    def add(self, indices: Any, values: Any, shape: Any) -> int:
+    def add(self, indices: HostArray, values: HostArray, shape: HostArray) -> int:
         """Keeps a sparse tensor; gives its number."""
         with self._lock:
             number = next(self._numbers)
@@ -57,7 +58,7 @@ class SparseStore:
         return found
 
 
-def _store(context: Any, container: str, shared_name: str) -> SparseStore:
+def _store(context: HostContext, container: str, shared_name: str) -> SparseStore:
     # By name without exception: operations of other names use it, too.
     return context.resources.get_or_make(
         f"{container} sparse {context.step.session}", shared_name or context.op_name, SparseStore, SparseStore
@@ -68,7 +69,13 @@ def _store(context: Any, container: str, shared_name: str) -> SparseStore:
     "AddSparseToTensorsMap", infer=fixed(int64, ()), inputs="sparse_indices:int64, sparse_values:T, sparse_shape:int64"
 )
 def add_sparse(
-    context: Any, indices: Any, values: Any, shape: Any, *, container: str = "", shared_name: str = ""
+    context: HostContext,
+    indices: HostArray,
+    values: HostArray,
+    shape: HostArray,
+    *,
+    container: str = "",
+    shared_name: str = "",
 ) -> Any:
     return np.int64(_store(context, container, shared_name).add(indices, values, shape))
 
@@ -80,8 +87,14 @@ def _per_row(inference: Inference) -> Sequence[Spec]:
 
 @host("AddManySparseToTensorsMap", infer=_per_row, inputs="sparse_indices:int64, sparse_values:T, sparse_shape:int64")
 def add_many_sparse(
-    context: Any, indices: Any, values: Any, shape: Any, *, container: str = "", shared_name: str = ""
-) -> Any:
+    context: HostContext,
+    indices: HostArray,
+    values: HostArray,
+    shape: HostArray,
+    *,
+    container: str = "",
+    shared_name: str = "",
+) -> HostArray:
     """A number for every row of a sparse tensor."""
     store = _store(context, container, shared_name)
     rows = [indices[:, 0] == row for row in range(int(shape[0]))]
@@ -96,8 +109,14 @@ def _taken(inference: Inference) -> Sequence[Spec]:
 
 @host("TakeManySparseFromTensorsMap", infer=_taken, inputs="sparse_handles:int64")
 def take_many_sparse(
-    context: Any, handles: Any, *, dtype: DType, rank: int = -1, container: str = "", shared_name: str = ""
-) -> Any:
+    context: HostContext,
+    handles: HostArray,
+    *,
+    dtype: DType,
+    rank: int = -1,
+    container: str = "",
+    shared_name: str = "",
+) -> Sequence[HostArray]:
     """The sparse tensors with these numbers as the rows of one, as large as the largest of them."""
     del rank
     store = _store(context, container, shared_name)

@@ -6,13 +6,14 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
 from headwater.ops.common import as_ints, constant_ints, output
 from headwater.ops.define import by_evaluation, pure
-from headwater.registry import Inference, Spec
+from headwater.registry import HostArray, Inference, Spec
 from headwater.shapes import TensorShape
 
 
@@ -34,7 +35,7 @@ def _blocks_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @pure("SpaceToDepth", inputs="input:T", infer=_blocks_spec)
-def space_to_depth(input: Any, *, block_size: int) -> Any:
+def space_to_depth(input: jax.Array, *, block_size: int) -> jax.Array:
     """Blocks of pixels become channels (``NHWC``)."""
     batch, height, width, depth = input.shape
     parts = jnp.reshape(input, (batch, height // block_size, block_size, width // block_size, block_size, depth))
@@ -44,7 +45,7 @@ def space_to_depth(input: Any, *, block_size: int) -> Any:
 
 
 @pure("DepthToSpace", inputs="input:T", infer=_blocks_spec)
-def depth_to_space(input: Any, *, block_size: int) -> Any:
+def depth_to_space(input: jax.Array, *, block_size: int) -> jax.Array:
     """Channels become blocks of pixels (``NHWC``)."""
     batch, height, width, depth = input.shape
     inner = depth // (block_size * block_size)
@@ -83,7 +84,7 @@ def _batched_spec(inference: Inference) -> Sequence[Spec]:
     static=(1, 2),
     infer=_batched_spec,
 )
-def space_to_batch(input: Any, block_shape: Any, paddings: Any) -> Any:
+def space_to_batch(input: jax.Array, block_shape: HostArray, paddings: HostArray) -> jax.Array:
     """The dimensions behind the first, after padding, cut into blocks, whose places become part of the batch."""
     block = as_ints(block_shape)
     rank = len(block)
@@ -101,7 +102,7 @@ def space_to_batch(input: Any, block_shape: Any, paddings: Any) -> Any:
     static=(1, 2),
     infer=_batched_spec,
 )
-def batch_to_space(input: Any, block_shape: Any, crops: Any) -> Any:
+def batch_to_space(input: jax.Array, block_shape: HostArray, crops: HostArray) -> jax.Array:
     """The reverse of SpaceToBatchND: what it padded is cropped."""
     block = as_ints(block_shape)
     rank = len(block)
@@ -115,8 +116,8 @@ def batch_to_space(input: Any, block_shape: Any, crops: Any) -> Any:
 
 
 def _image_patches(
-    images: Any, *, ksizes: Sequence[int], strides: Sequence[int], rates: Sequence[int], padding: str
-) -> Any:
+    images: jax.Array, *, ksizes: Sequence[int], strides: Sequence[int], rates: Sequence[int], padding: str
+) -> jax.Array:
     """The window around every place, flattened into the channels: rows first, then columns, then channels."""
     found = lax.conv_general_dilated_patches(
         images, ksizes[1:3], strides[1:3], padding, rhs_dilation=rates[1:3], dimension_numbers=("NHWC", "HWIO", "NHWC")

@@ -21,6 +21,7 @@ from headwater.dtypes import string
 from headwater.errors import FailedPreconditionError, UnimplementedError
 from headwater.io.attr_value import read_attr
 from headwater.registry import FunctionAttr, Kind, OpDef, as_outputs, lookup
+from headwater.resources.host_context import HostContext
 from headwater.tensorboard_protos import graph_pb2
 
 _MAX_FOLDED = 4096
@@ -116,7 +117,7 @@ def call(definition: OpDef, inputs: Sequence[Any], attrs: Mapping[str, Any]) -> 
         return tuple(np.asarray(value) for value in as_outputs(lower(*inputs, **attrs)))
 
 
-def _foldable(inputs: Sequence[Any]) -> bool:
+def _foldable(inputs: Sequence[jax.Array]) -> bool:
     return bool(inputs) and all(
         isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "iub" and value.size <= _MAX_FOLDED
         for value in inputs
@@ -125,7 +126,7 @@ def _foldable(inputs: Sequence[Any]) -> bool:
 
 def evaluate(
     body: Body, inputs: Sequence[Any], outputs: Sequence[str] | None = None, turn: Any = None
-) -> tuple[Any, ...]:
+) -> tuple[jax.Array, ...]:
     """Outputs of a body of pure and random operations, traced.
 
     Args:
@@ -153,7 +154,7 @@ def evaluate(
     return tuple(env[name] for name in wanted)
 
 
-def _constant(value: Any) -> Any:
+def _constant(value: Any) -> jax.Array:
     """``value``, through which no gradient flows; what is known while compiling stays known."""
     return jax.lax.stop_gradient(value) if isinstance(value, jax.Array) else value
 
@@ -161,7 +162,7 @@ def _constant(value: Any) -> Any:
 # On the host ----------------------------------------------------------------------------------------------------
 
 
-def interpret(body: Body, context: Any, inputs: Sequence[Any], turn: int = 0) -> tuple[Any, ...]:
+def interpret(body: Body, context: HostContext, inputs: Sequence[jax.Array], turn: int = 0) -> tuple[Any, ...]:
     """Outputs of a body of any operations, run one after the other on the host.
 
     Args:
@@ -207,11 +208,11 @@ def _interpret_node(node: BodyNode, context: Any, values: Sequence[Any], turn: i
     return _arrays(lower(*arrays, **node.attrs))
 
 
-def _arrays(result: Any) -> tuple[Any, ...]:
+def _arrays(result: jax.Array) -> tuple[Any, ...]:
     return tuple(np.asarray(value) for value in as_outputs(result))
 
 
-def _value(value: Any, context: Any, needed: bool = True) -> Any:
+def _value(value: Any, context: HostContext, needed: bool = True) -> Any:
     """A variable's value for its cell; anything else as it is."""
     if not hasattr(value, "initialized"):
         return value

@@ -12,14 +12,15 @@ from headwater.io.bundle_writer import BundleWriter, merge_bundles
 from headwater.io.tensor_bundle import BundleReader
 from headwater.io.tensor_slice import parse_shape_and_slice
 from headwater.ops.define import fixed, host, no_outputs
-from headwater.registry import Inference, Spec
+from headwater.registry import HostArray, Inference, Spec
+from headwater.resources.host_context import HostContext
 
 
-def _text(value: Any) -> str:
+def _text(value: HostArray) -> str:
     return bytes(value.ravel()[0]).decode()
 
 
-def _texts(value: Any) -> list[str]:
+def _texts(value: HostArray) -> list[str]:
     return [bytes(item).decode() for item in value.ravel()]
 
 
@@ -28,7 +29,9 @@ def _texts(value: Any) -> list[str]:
     infer=no_outputs,
     inputs="prefix:string, tensor_names:string, shape_and_slices:string, tensors:dtypes**",
 )
-def save(context: Any, prefix: Any, tensor_names: Any, shape_and_slices: Any, *tensors: Any) -> None:
+def save(
+    context: HostContext, prefix: HostArray, tensor_names: HostArray, shape_and_slices: HostArray, *tensors: Any
+) -> None:
     """Writes one checkpoint.
 
     Args:
@@ -62,8 +65,13 @@ def _restored_specs(inference: Inference) -> Sequence[Spec]:
 
 @host("RestoreV2", infer=_restored_specs, inputs="prefix:string, tensor_names:string, shape_and_slices:string")
 def restore(
-    context: Any, prefix: Any, tensor_names: Any, shape_and_slices: Any, *, dtypes: Sequence[DType]
-) -> list[Any]:
+    context: HostContext,
+    prefix: HostArray,
+    tensor_names: HostArray,
+    shape_and_slices: HostArray,
+    *,
+    dtypes: Sequence[DType],
+) -> list[HostArray]:
     """Reads tensors of one checkpoint, whole or in part; see `save`.
 
     Raises:
@@ -101,21 +109,23 @@ def _check_shape(reader: BundleReader, name: str, shape: Sequence[int]) -> None:
 
 
 @host("MergeV2Checkpoints", infer=no_outputs, inputs="checkpoint_prefixes:string, destination_prefix:string")
-def merge(context: Any, checkpoint_prefixes: Any, destination_prefix: Any, *, delete_old_dirs: bool = True) -> None:
+def merge(
+    context: HostContext, checkpoint_prefixes: HostArray, destination_prefix: HostArray, *, delete_old_dirs: bool = True
+) -> None:
     """Makes one checkpoint of several, which are gone afterwards."""
     del context
     merge_bundles(_texts(checkpoint_prefixes), _text(destination_prefix), delete_old_dirs)
 
 
 @host("ShardedFilename", infer=fixed(string, ()), inputs="basename:string, shard:int32, num_shards:int32")
-def sharded_filename(context: Any, basename: Any, shard: Any, num_shards: Any) -> str:
+def sharded_filename(context: HostContext, basename: HostArray, shard: HostArray, num_shards: HostArray) -> str:
     """``basename-00000-of-00002``: the path of one task's part of a checkpoint."""
     del context
     return f"{_text(basename)}-{int(shard):05d}-of-{int(num_shards):05d}"
 
 
 @host("TemporaryPrefix", infer=fixed(string, ()), inputs="prefix:string")
-def temporary_prefix(context: Any, prefix: Any) -> str:
+def temporary_prefix(context: HostContext, prefix: HostArray) -> str:
     """A path beside ``prefix`` for the parts of one checkpoint; another one in every step."""
     del context
     return os.path.join(f"{_text(prefix)}_temp_{uuid.uuid4().hex}", "part")

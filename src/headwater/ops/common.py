@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
-from headwater.registry import Inference, Spec
+from headwater.registry import HostArray, Inference, Spec
 from headwater.shapes import Dims
+
+AnyArray: TypeAlias = jax.Array | HostArray
+"""An array of a lowering that serves traced values as well as known ones."""
 
 
 def array_module(*values: Any) -> Any:

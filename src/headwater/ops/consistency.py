@@ -5,17 +5,19 @@ from __future__ import annotations
 import secrets
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from headwater.consistency import from_text
 from headwater.dtypes import int32, int64
 from headwater.ops.define import fixed, host, no_outputs, stateful
-from headwater.registry import Inference, Spec
+from headwater.registry import HostArray, Inference, Spec
 from headwater.resources.gate import Gate
+from headwater.resources.host_context import HostContext
 
 
-def _gate(context: Any, shared_name: str, consistency: str) -> Gate:
+def _gate(context: HostContext, shared_name: str, consistency: str) -> Gate:
     choice = from_text(consistency)
     gate: Gate = context.resources.get_or_make("", shared_name, Gate, lambda: Gate(shared_name, choice))
     gate.choose(choice)
@@ -23,20 +25,20 @@ def _gate(context: Any, shared_name: str, consistency: str) -> Gate:
 
 
 @host("ConsistencyArrive", infer=no_outputs, inputs="")
-def arrive(context: Any, *, shared_name: str, consistency: str, worker: str) -> None:
+def arrive(context: HostContext, *, shared_name: str, consistency: str, worker: str) -> None:
     """A worker is about to begin its first step."""
     _gate(context, shared_name, consistency).arrive(context.step.session, worker)
 
 
 @host("ConsistencyGive", infer=fixed(int64, ()), inputs="version:int64", blocking=True)
-def give(context: Any, version: Any, *, shared_name: str, consistency: str, worker: str) -> Any:
+def give(context: HostContext, version: HostArray, *, shared_name: str, consistency: str, worker: str) -> Any:
     """Ends a worker's step; gives the version to begin the next with."""
     gate = _gate(context, shared_name, consistency)
     return np.int64(gate.give(context.step, context.step.session, worker, int(version)))
 
 
 @host("StartName", infer=fixed(int64, ()), inputs="")
-def start_name(context: Any) -> Any:
+def start_name(context: HostContext) -> Any:
     """A random number for one start of a training; never 0."""
     del context
     return np.int64(secrets.randbelow(2**62) + 1)
@@ -48,7 +50,7 @@ def _due(inference: Inference) -> list[Spec]:
 
 
 @host("ConsistencyTake", infer=_due, inputs="", blocking=True)
-def take(context: Any, *, shared_name: str, consistency: str) -> Any:
+def take(context: HostContext, *, shared_name: str, consistency: str) -> Any:
     """Waits until an update is due; gives the number of its gradients, and the start since which they were given."""
     gate = _gate(context, shared_name, consistency)
     due, start = gate.take(context.step, context.step.session)
@@ -56,19 +58,27 @@ def take(context: Any, *, shared_name: str, consistency: str) -> Any:
 
 
 @host("ConsistencyUpdated", infer=no_outputs, inputs="", announces=True)
-def updated(context: Any, *, shared_name: str, consistency: str) -> None:
+def updated(context: HostContext, *, shared_name: str, consistency: str) -> None:
     """The update is done."""
     _gate(context, shared_name, consistency).updated(context.step.session)
 
 
 @host("ConsistencyRestart", infer=no_outputs, inputs="version:int64, elsewhere:int64, name:int64")
-def restart(context: Any, version: Any, elsewhere: Any, name: Any, *, shared_name: str, consistency: str) -> None:
+def restart(
+    context: HostContext,
+    version: HostArray,
+    elsewhere: HostArray,
+    name: HostArray,
+    *,
+    shared_name: str,
+    consistency: str,
+) -> None:
     """Training starts, perhaps once more, and the variables are at ``version``."""
     _gate(context, shared_name, consistency).restart(int(version), again=bool(elsewhere), name=int(name))
 
 
 @stateful("CountUpdate", refs=(0,), updates=(0,))
-def count_update(record: Any, seen: Any) -> Any:
+def count_update(record: jax.Array, seen: jax.Array) -> tuple[jax.Array, ...]:
     """One more update, of a gradient whose variables were read when ``record`` was ``seen``.
 
     ``record`` is [updates, staleness of the latest, greatest staleness, sum of all].

@@ -23,14 +23,15 @@ from headwater.dtypes import DType, int32, uint32
 from headwater.errors import InvalidArgumentError
 from headwater.ops.bodies import Body, decode_body, evaluate, interpret, static_inputs
 from headwater.ops.define import fixed, host, pure, random
-from headwater.registry import Attrs, FunctionAttr, Inference, Spec
+from headwater.registry import Attrs, FunctionAttr, HostArray, Inference, Spec
+from headwater.resources.host_context import HostContext
 from headwater.shapes import TensorShape
 
 _lax: Any = jax.lax
 
 
 @random("RandomKey", infer=fixed(uint32, (2,)), static=(), inputs="")
-def random_key(key: Any, *, seed: int = 0, seed2: int = 0) -> Any:
+def random_key(key: jax.Array, *, seed: int = 0, seed2: int = 0) -> jax.Array:
     """A key for the random numbers of a body."""
     del seed, seed2
     return jax.random.key_data(key)
@@ -60,7 +61,7 @@ def stateless_if(
     shapes_differ: bool = False,
     Tout: Sequence[DType] = (),
     output_shapes: Sequence[TensorShape] = (),
-) -> Any:
+) -> tuple[jax.Array, ...]:
     """Outputs of one of two bodies, both of which take ``inputs``.
 
     Args:
@@ -83,7 +84,7 @@ def stateless_if(
     return tuple(_lax.cond(jnp.reshape(predicate, ()), grown(branches[0]), grown(branches[1])))
 
 
-def _as_type(value: Any, dtype: DType) -> Any:
+def _as_type(value: jax.Array, dtype: DType) -> jax.Array:
     return _lax.convert_element_type(value, dtype.base_dtype.numpy_dtype)
 
 
@@ -95,7 +96,7 @@ def _join(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
     return a
 
 
-def _grow(value: Any, shape: tuple[int, ...]) -> Any:
+def _grow(value: jax.Array, shape: tuple[int, ...]) -> jax.Array:
     if value.shape != shape and value.size == 0 and value.ndim == 2:
         return jnp.zeros(shape, value.dtype)
     return value
@@ -103,15 +104,15 @@ def _grow(value: Any, shape: tuple[int, ...]) -> Any:
 
 @host("If", infer=_declared, ref_attr="refs", types={"Tcond": 0}, blocking=True)
 def run_if(
-    context: Any,
-    predicate: Any,
+    context: HostContext,
+    predicate: HostArray,
     *inputs: Any,
     then_branch: FunctionAttr,
     else_branch: FunctionAttr,
     Tout: Sequence[DType] = (),
     output_shapes: Sequence[TensorShape] = (),
     refs: Sequence[int] = (),
-) -> Any:
+) -> tuple[HostArray, ...]:
     """As `stateless_if`, on the host."""
     del Tout, output_shapes, refs
     return interpret(decode_body(then_branch if predicate else else_branch), context, inputs)
@@ -127,7 +128,7 @@ def _while_static(attrs: Attrs, count: int) -> frozenset[int]:
     return frozenset(i for i in positions if i >= loop)
 
 
-def _start(inputs: Sequence[Any], body: Body, types: Sequence[DType]) -> list[Any]:
+def _start(inputs: Sequence[jax.Array], body: Body, types: Sequence[DType]) -> list[jax.Array]:
     """The loop's values before the first turn, of the shapes that they have after it."""
     count = len(body.outputs)
     values = [_as_type(value, dtype) for value, dtype in zip(inputs[:count], types, strict=False)]
@@ -161,10 +162,10 @@ class _Loop:
         self._fixed = inputs[len(self._body.outputs) :]
         self.start = tuple(_start(inputs, self._body, types))
 
-    def goes_on(self, turn: Any, values: Sequence[Any]) -> Any:
+    def goes_on(self, turn: jax.Array, values: Sequence[Any]) -> jax.Array:
         return jnp.reshape(evaluate(self._cond, [*values, *self._fixed], None, turn)[0], ())
 
-    def until(self, values: Sequence[Any], turns: Any) -> Any:
+    def until(self, values: Sequence[Any], turns: Any) -> tuple[Any, tuple[Any, ...]]:
         """How many turns were made and the values after them: ``turns``, or as many as there are when None."""
 
         def more(state: Any) -> Any:
@@ -175,7 +176,7 @@ class _Loop:
 
         return _lax.while_loop(more, step, (jnp.int32(0), tuple(values)))
 
-    def turn(self, turn: Any, values: Sequence[Any]) -> tuple[Any, ...]:
+    def turn(self, turn: jax.Array, values: Sequence[Any]) -> tuple[Any, ...]:
         results = evaluate(self._body, [*values, *self._fixed], None, turn)
         pairs = zip(results, self._types, self.start, strict=False)
         return tuple(_grow(_as_type(value, dtype), first.shape) for value, dtype, first in pairs)
@@ -189,7 +190,7 @@ def stateless_while(
     bound: int = -1,
     Tout: Sequence[DType] = (),
     output_shapes: Sequence[TensorShape] = (),
-) -> Any:
+) -> tuple[jax.Array, ...]:
     """The loop's values when ``cond`` does not hold any more, and how many turns that took.
 
     Args:
@@ -287,7 +288,7 @@ def while_scan(
     bound: int = -1,
     Tout: Sequence[DType] = (),
     output_shapes: Sequence[TensorShape] = (),
-) -> Any:
+) -> jax.Array:
     """The loop's values as `stateless_while` gives them, by a form that has a gradient.
 
     Args:
@@ -306,7 +307,9 @@ def while_scan(
 
 
 @pure("WhileTrips", infer=fixed(int32, (2,)), types={}, differentiable=False)
-def while_trips(*inputs: Any, cond: FunctionAttr, body: FunctionAttr, used: Sequence[int], loop: Sequence[int]) -> Any:
+def while_trips(
+    *inputs: Any, cond: FunctionAttr, body: FunctionAttr, used: Sequence[int], loop: Sequence[int]
+) -> jax.Array:
     """How many turns a loop takes, and whether that is exact (1) or rounded up to a power of two (0).
 
     Args:
@@ -337,19 +340,19 @@ def while_trips(*inputs: Any, cond: FunctionAttr, body: FunctionAttr, used: Sequ
 
 
 @pure("RoundedTrips", infer=fixed(int32, (2,)), inputs="turns:int32", differentiable=False)
-def rounded_trips(turns: Any) -> Any:
+def rounded_trips(turns: jax.Array) -> jax.Array:
     """``turns`` in the form of `while_trips`, rounded up."""
     return _rounded(turns)
 
 
-def _rounded(turns: Any) -> Any:
+def _rounded(turns: jax.Array) -> jax.Array:
     powers = jnp.asarray([0, *(1 << i for i in range(31))], jnp.int32)
     return jnp.stack([powers[jnp.searchsorted(powers, turns)], jnp.int32(0)])
 
 
 @host("While", infer=_declared, ref_attr="refs", types={}, blocking=True)
 def run_while(
-    context: Any,
+    context: HostContext,
     *inputs: Any,
     cond: FunctionAttr,
     body: FunctionAttr,

@@ -18,7 +18,7 @@ from jax import lax
 
 from headwater.ops.common import as_ints, output
 from headwater.ops.define import pure
-from headwater.registry import Inference, Spec
+from headwater.registry import HostArray, Inference, Spec
 
 _MAX_SLICES = 16
 """Up to this number of elements of a window a maximum of slices is used, whose gradient is much faster on CPUs."""
@@ -89,15 +89,15 @@ def _conv_spec(inference: Inference) -> Sequence[Spec]:
 
 
 def _convolve(
-    input: Any,
-    filter: Any,
+    input: jax.Array,
+    filter: jax.Array,
     strides: Sequence[int],
     padding: str,
     explicit: Sequence[int],
     data_format: str,
     dilations: Sequence[int],
     groups: int,
-) -> Any:
+) -> jax.Array:
     space = _space(data_format)
     steps = [strides[axis] for axis in space]
     spread = [dilations[axis] if dilations else 1 for axis in space]
@@ -117,8 +117,8 @@ def _convolve(
 
 @pure("Conv2D", inputs="input:T|floating, filter:T", infer=_conv_spec)
 def conv2d(
-    input: Any,
-    filter: Any,
+    input: jax.Array,
+    filter: jax.Array,
     *,
     strides: Sequence[int],
     padding: str,
@@ -126,7 +126,7 @@ def conv2d(
     data_format: str = "NHWC",
     dilations: Sequence[int] = (1, 1, 1, 1),
     use_cudnn_on_gpu: bool = True,
-) -> Any:
+) -> jax.Array:
     """Cross-correlation with a filter of shape [height, width, channels in, channels out]."""
     del use_cudnn_on_gpu
     groups = input.shape[data_format.index("C")] // filter.shape[2]
@@ -135,14 +135,14 @@ def conv2d(
 
 @pure("Conv3D", inputs="input:T|floating, filter:T", infer=_conv_spec)
 def conv3d(
-    input: Any,
-    filter: Any,
+    input: jax.Array,
+    filter: jax.Array,
     *,
     strides: Sequence[int],
     padding: str,
     data_format: str = "NDHWC",
     dilations: Sequence[int] = (1, 1, 1, 1, 1),
-) -> Any:
+) -> jax.Array:
     """Cross-correlation with a filter of shape [depth, height, width, channels in, channels out]."""
     groups = input.shape[data_format.index("C")] // filter.shape[3]
     return _convolve(input, filter, strides, padding, (), data_format, dilations, groups)
@@ -150,14 +150,14 @@ def conv3d(
 
 @pure("DepthwiseConv2dNative", inputs="input:T|floating, filter:T", infer=_conv_spec)
 def depthwise_conv2d(
-    input: Any,
-    filter: Any,
+    input: jax.Array,
+    filter: jax.Array,
     *,
     strides: Sequence[int],
     padding: str,
     data_format: str = "NHWC",
     dilations: Sequence[int] = (1, 1, 1, 1),
-) -> Any:
+) -> jax.Array:
     """A convolution of each channel with its own filters; filter's shape is [height, width, channels, multiplier]."""
     height, width, channels, multiplier = filter.shape
     split = jnp.reshape(filter, (height, width, 1, channels * multiplier))
@@ -180,9 +180,9 @@ def _sized_by(position: int) -> Any:
     infer=_sized_by(0),
 )
 def conv2d_backprop_input(
-    input_sizes: Any,
-    filter: Any,
-    out_backprop: Any,
+    input_sizes: HostArray,
+    filter: jax.Array,
+    out_backprop: jax.Array,
     *,
     strides: Sequence[int],
     padding: str,
@@ -190,7 +190,7 @@ def conv2d_backprop_input(
     data_format: str = "NHWC",
     dilations: Sequence[int] = (1, 1, 1, 1),
     use_cudnn_on_gpu: bool = True,
-) -> Any:
+) -> jax.Array:
     """The gradient of `conv2d` for its input; also the transposed convolution."""
     del use_cudnn_on_gpu
     sizes = as_ints(input_sizes)
@@ -218,9 +218,9 @@ def conv2d_backprop_input(
     infer=_sized_by(1),
 )
 def conv2d_backprop_filter(
-    input: Any,
-    filter_sizes: Any,
-    out_backprop: Any,
+    input: jax.Array,
+    filter_sizes: HostArray,
+    out_backprop: jax.Array,
     *,
     strides: Sequence[int],
     padding: str,
@@ -228,7 +228,7 @@ def conv2d_backprop_filter(
     data_format: str = "NHWC",
     dilations: Sequence[int] = (1, 1, 1, 1),
     use_cudnn_on_gpu: bool = True,
-) -> Any:
+) -> jax.Array:
     """The gradient of `conv2d` for its filter."""
     del use_cudnn_on_gpu
 
@@ -267,7 +267,7 @@ def _pool_spec(inference: Inference) -> Sequence[Spec]:
 
 
 def _max_pool(
-    input: Any, *, ksize: Sequence[int], strides: Sequence[int], padding: str, data_format: str = "NHWC"
+    input: jax.Array, *, ksize: Sequence[int], strides: Sequence[int], padding: str, data_format: str = "NHWC"
 ) -> Any:
     """The maximum of each window; the gradient goes to the first of equal ones."""
     del data_format
@@ -287,8 +287,8 @@ def _max_pool(
 
 
 def _avg_pool(
-    value: Any, *, ksize: Sequence[int], strides: Sequence[int], padding: str, data_format: str = "NHWC"
-) -> Any:
+    value: jax.Array, *, ksize: Sequence[int], strides: Sequence[int], padding: str, data_format: str = "NHWC"
+) -> jax.Array:
     """The mean of each window, padding left out."""
     del data_format
     pads = _pads(value.shape, ksize, strides, padding)
@@ -310,14 +310,14 @@ def _avg_pool(
 
 
 def _max_pool_3d(
-    input: Any, *, ksize: Sequence[int], strides: Sequence[int], padding: str, data_format: str = "NDHWC"
-) -> Any:
+    input: jax.Array, *, ksize: Sequence[int], strides: Sequence[int], padding: str, data_format: str = "NDHWC"
+) -> tuple[jax.Array, ...]:
     return _max_pool(input, ksize=ksize, strides=strides, padding=padding, data_format=data_format)
 
 
 def _avg_pool_3d(
-    input: Any, *, ksize: Sequence[int], strides: Sequence[int], padding: str, data_format: str = "NDHWC"
-) -> Any:
+    input: jax.Array, *, ksize: Sequence[int], strides: Sequence[int], padding: str, data_format: str = "NDHWC"
+) -> jax.Array:
     return _avg_pool(input, ksize=ksize, strides=strides, padding=padding, data_format=data_format)
 
 

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from headwater.dtypes import from_numpy
+from headwater.dtypes import DType, from_numpy
 from headwater.ops.define import no_outputs, pure, unary
 from headwater.registry import Attrs, FunctionAttr, Inference, OpDef, Spec, lookup
 from headwater.shapes import as_shape, merge_dims
@@ -21,7 +21,7 @@ def _const_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @pure("Const", infer=_const_spec, differentiable=False, types={}, string_lower=lambda value, dtype=None: value)
-def const(*, value: Any, dtype: Any = None) -> Any:
+def const(*, value: Any, dtype: Any = None) -> jax.Array:
     del dtype
     return value
 
@@ -31,7 +31,7 @@ def _placeholder_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @pure("Placeholder", infer=_placeholder_spec, types={})
-def placeholder(*, dtype: Any, shape: Any = None) -> Any:
+def placeholder(*, dtype: DType, shape: Any = None) -> jax.Array:
     raise AssertionError(f"a placeholder of {dtype} and shape {shape} reached the compiler without a feed")
 
 
@@ -48,13 +48,13 @@ def _default_spec(inference: Inference) -> Sequence[Spec]:
     gradient=lambda op, grad: [grad],
     string_lower=lambda value, shape=None: value,
 )
-def placeholder_with_default(value: Any, *, shape: Any) -> Any:
+def placeholder_with_default(value: jax.Array, *, shape: Any) -> jax.Array:
     del shape
     return value
 
 
 @pure("Identity", inputs="input:T", infer=unary, gradient=lambda op, grad: [grad], string_lower=lambda value: value)
-def identity(value: Any) -> Any:
+def identity(value: jax.Array) -> jax.Array:
     return value
 
 
@@ -69,23 +69,23 @@ def _identity_n_specs(inference: Inference) -> Sequence[Spec]:
     gradient=lambda op, *grads: list(grads),
     string_lower=lambda *values: values,
 )
-def identity_n(*values: Any) -> Any:
+def identity_n(*values: Any) -> tuple[jax.Array, jax.Array]:
     return values
 
 
 @pure("StopGradient", inputs="input:T", infer=unary, differentiable=False, string_lower=lambda value: value)
-def stop_gradient(value: Any) -> Any:
+def stop_gradient(value: jax.Array) -> jax.Array:
     return value
 
 
 @pure("PreventGradient", inputs="input:T", infer=unary)
-def prevent_gradient(value: Any, *, message: str = "") -> Any:
+def prevent_gradient(value: jax.Array, *, message: str = "") -> jax.Array:
     del message
     return value
 
 
 @pure("NoOp", infer=no_outputs, differentiable=False, types={}, string_lower=lambda: ())
-def no_op() -> Any:
+def no_op() -> tuple[jax.Array, ...]:
     return ()
 
 
@@ -112,7 +112,7 @@ def _vjp_static(attrs: Attrs, count: int) -> frozenset[int]:
 
 
 @pure("Vjp", infer=_vjp_specs, static_of=_vjp_static, types={})
-def vjp(*inputs: Any, f: FunctionAttr, wanted: Sequence[bool], given: Sequence[bool]) -> Any:
+def vjp(*inputs: Any, f: FunctionAttr, wanted: Sequence[bool], given: Sequence[bool]) -> tuple[jax.Array, ...]:
     """Gradients of a forward operation's inputs, given those of its outputs.
 
     For outputs ``y = F(x)`` with gradients ``g`` it gives ``gᵀ · dF/dx`` for every wanted input. For complex numbers
@@ -144,7 +144,7 @@ def vjp(*inputs: Any, f: FunctionAttr, wanted: Sequence[bool], given: Sequence[b
     return tuple(jnp.conj(grad) for grad in pull(cotangents))
 
 
-def _zero(y: Any) -> Any:
+def _zero(y: jax.Array) -> Any:
     if jnp.issubdtype(y.dtype, jnp.inexact):
         return jnp.zeros(y.shape, y.dtype)
     return np.zeros(y.shape, jax.dtypes.float0)

@@ -12,6 +12,7 @@ import itertools
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from types import TracebackType
 from typing import Any
 
 import jax
@@ -354,7 +355,9 @@ class _Named:
     def __enter__(self) -> None:
         pass
 
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if isinstance(error, TypeError | ValueError | IndexError | KeyError) and not isinstance(error, OpError):
             node = self._node
             raise InvalidArgumentError(
@@ -368,7 +371,7 @@ def _output_count(node: BodyNode, body: Body) -> int:
     return 1 + max((int(name.rpartition(":")[2]) for name in used if name.startswith(prefix)), default=-1)
 
 
-def _as_array(value: Any) -> Any:
+def _as_array(value: jax.Array) -> Any:
     if isinstance(value, str | bytes):
         text = np.empty((), object)
         text[()] = value.encode() if isinstance(value, str) else value
@@ -376,6 +379,6 @@ def _as_array(value: Any) -> Any:
     return np.asarray(value)
 
 
-def _padded(value: Any, size: int) -> Any:
+def _padded(value: jax.Array, size: int) -> Any:
     missing = size - len(value)
     return np.concatenate([value, np.repeat(value[-1:], missing, axis=0)]) if missing else value

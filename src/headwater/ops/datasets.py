@@ -22,8 +22,9 @@ from headwater.ops.bodies import decode_body, interpret
 from headwater.ops.dataset_functions import BodyFunction
 from headwater.ops.define import fixed, host, no_outputs
 from headwater.ops.queues import as_handle
-from headwater.registry import FunctionAttr, Inference, Spec
+from headwater.registry import FunctionAttr, HostArray, Inference, Spec
 from headwater.registry import function_of as python_function
+from headwater.resources.host_context import HostContext
 from headwater.resources.iterators import IteratorState, ahead, iterator_of
 from headwater.shapes import as_shape
 
@@ -70,7 +71,7 @@ def settings_of(kind: type[Node]) -> tuple[str, ...]:
     return tuple(item.name for item in fields(kind) if item.init and item.name not in taken)  # pyright: ignore[reportArgumentType]
 
 
-def specs_of(types: Sequence[Any], shapes: Sequence[Any]) -> tuple[TensorSpec, ...]:
+def specs_of(types: Sequence[HostArray], shapes: Sequence[HostArray]) -> tuple[TensorSpec, ...]:
     """The two attributes that say what an element is."""
     return tuple(TensorSpec(shape, dtype) for dtype, shape in zip(types, shapes, strict=True))
 
@@ -113,7 +114,7 @@ def _taken(kind: type[Node], given: dict[str, Any]) -> tuple[TensorSpec, ...]:
     return (*(TensorSpec(item.shape, _dtype(item)) for item in given["state"]), *specs) if "state" in given else specs
 
 
-def _dtype(array: Any) -> Any:
+def _dtype(array: HostArray) -> Any:
     return string if array.dtype == object else array.dtype
 
 
@@ -124,7 +125,7 @@ def _results(f: FunctionAttr, specs: tuple[TensorSpec, ...]) -> tuple[TensorSpec
     return specs_of(attrs["types"], attrs["shapes"])
 
 
-def _generator(context: Any, token: str) -> Callable[..., Iterator[Element]]:
+def _generator(context: HostContext, token: str) -> Callable[..., Iterator[Element]]:
     make = python_function(token)
     if make is None:
         raise InvalidArgumentError(
@@ -153,33 +154,35 @@ def _elements(inference: Inference) -> Sequence[Spec]:
 
 @host("IteratorV2", infer=fixed(resource, ()))
 def iterator(
-    context: Any, *, output_types: Any = (), output_shapes: Any = (), container: str = "", shared_name: str = ""
-) -> Any:
+    context: HostContext, *, output_types: Any = (), output_shapes: Any = (), container: str = "", shared_name: str = ""
+) -> HostArray:
     return as_handle(context.resource(container, shared_name, IteratorState, lambda: IteratorState(context.op_name)))
 
 
 @host("MakeIterator", infer=no_outputs)
-def make_iterator(context: Any, dataset: Any, iterator: Any) -> None:
+def make_iterator(context: HostContext, dataset: HostArray, iterator: HostArray) -> None:
     iterator.item().start(dataset.item(), context)
 
 
 @host("OneShotIterator", infer=fixed(resource, ()))
 def one_shot_iterator(
-    context: Any,
+    context: HostContext,
     *,
     dataset_factory: FunctionAttr,
     output_types: Any = (),
     output_shapes: Any = (),
     container: str = "",
     shared_name: str = "",
-) -> Any:
+) -> HostArray:
     state = context.resource(container, shared_name, IteratorState, lambda: IteratorState(context.op_name))
     state.start_once(lambda: interpret(decode_body(dataset_factory), context, ())[0].item(), context)
     return as_handle(state)
 
 
 @host("IteratorGetNext", infer=_elements, blocking=True)
-def iterator_get_next(context: Any, iterator: Any, *, output_types: Any, output_shapes: Any) -> Any:
+def iterator_get_next(
+    context: HostContext, iterator: HostArray, *, output_types: Any, output_shapes: Any
+) -> Sequence[HostArray]:
     return _checked(iterator.item().next(context), output_types, output_shapes)
 
 
@@ -202,15 +205,15 @@ def _checked(element: Element, types: Sequence[Any], shapes: Sequence[Any]) -> t
 
 
 @host("IteratorToStringHandle", infer=fixed(string, ()))
-def iterator_to_string_handle(context: Any, resource_handle: Any) -> Any:
+def iterator_to_string_handle(context: HostContext, resource_handle: HostArray) -> HostArray:
     del context
     return resource_handle.item().handle.encode()
 
 
 @host("IteratorFromStringHandleV2", infer=fixed(resource, ()), inputs="string_handle:string")
 def iterator_from_string_handle(
-    context: Any, string_handle: Any, *, output_types: Any = (), output_shapes: Any = ()
-) -> Any:
+    context: HostContext, string_handle: HostArray, *, output_types: Any = (), output_shapes: Any = ()
+) -> HostArray:
     del context
     return as_handle(iterator_of(string_handle.item().decode()))
 
@@ -219,7 +222,9 @@ def iterator_from_string_handle(
 
 
 @host("DatasetToSingleElement", infer=_elements, blocking=True)
-def dataset_to_single_element(context: Any, dataset: Any, *, output_types: Any, output_shapes: Any) -> Any:
+def dataset_to_single_element(
+    context: HostContext, dataset: HostArray, *, output_types: Any, output_shapes: Any
+) -> Sequence[HostArray]:
     with closing(dataset.item().elements(Context(context))) as elements:
         first = next(elements, None)
         if first is None:
@@ -230,15 +235,21 @@ def dataset_to_single_element(context: Any, dataset: Any, *, output_types: Any, 
 
 
 @host("DatasetCardinality", infer=fixed(int64, ()))
-def dataset_cardinality(context: Any, dataset: Any) -> Any:
+def dataset_cardinality(context: HostContext, dataset: HostArray) -> Any:
     del context
     return np.int64(dataset.item().cardinality)
 
 
 @host("ReduceDataset", infer=_elements, blocking=True)
 def reduce_dataset(
-    context: Any, dataset: Any, *inputs: Any, f: FunctionAttr, count: int, output_types: Any, output_shapes: Any
-) -> Any:
+    context: HostContext,
+    dataset: HostArray,
+    *inputs: Any,
+    f: FunctionAttr,
+    count: int,
+    output_types: Any,
+    output_shapes: Any,
+) -> Sequence[HostArray]:
     """The last state of those that a function gives for a state and each element.
 
     The inputs are the first state's ``count`` components, then what the function uses from outside.

@@ -21,13 +21,14 @@ from headwater.errors import (
 from headwater.ops.common import output
 from headwater.ops.define import fixed, host, no_outputs
 from headwater.ops.formatting import both_ends, first_elements
-from headwater.registry import Inference, Spec, function_of
+from headwater.registry import HostArray, Inference, Spec, function_of
+from headwater.resources.host_context import HostContext
 
 # Checks -----------------------------------------------------------------------------------------------------------
 
 
 @host("Assert", inputs="condition:bool, data:T**", infer=no_outputs)
-def check(context: Any, condition: Any, *data: Any, summarize: int = 3) -> None:
+def check(context: HostContext, condition: HostArray, *data: Any, summarize: int = 3) -> None:
     """Fails, showing ``data``, where the condition does not hold."""
     del context
     if not condition:
@@ -40,7 +41,7 @@ def _like_first(inference: Inference) -> Sequence[Spec]:
 
 
 @host("CheckNumerics", inputs="tensor:T|floating", infer=_like_first)
-def check_numerics(context: Any, tensor: Any, *, message: str) -> Any:
+def check_numerics(context: HostContext, tensor: HostArray, *, message: str) -> HostArray:
     """``tensor``; fails where an element is infinite or not a number."""
     del context
     found = [word for word, test in (("Inf", np.isinf), ("NaN", np.isnan)) if test(tensor).any()]
@@ -60,7 +61,9 @@ class _Count:
 
 
 @host("Print", inputs="input:T, data:U**", infer=_like_first)
-def print_(context: Any, input: Any, *data: Any, message: str = "", first_n: int = -1, summarize: int = 3) -> Any:
+def print_(
+    context: HostContext, input: HostArray, *data: Any, message: str = "", first_n: int = -1, summarize: int = 3
+) -> HostArray:
     """``input``; prints the first elements of ``data`` to standard error, in the first ``first_n`` steps only."""
     count = context.resource("", "", _Count, _Count)
     if first_n < 0 or count.printed < first_n:
@@ -71,7 +74,9 @@ def print_(context: Any, input: Any, *data: Any, message: str = "", first_n: int
 
 
 @host("StringFormat", inputs="inputs:T**", infer=fixed(string, ()))
-def string_format(context: Any, *inputs: Any, template: str = "%s", placeholder: str = "%s", summarize: int = 3) -> Any:
+def string_format(
+    context: HostContext, *inputs: Any, template: str = "%s", placeholder: str = "%s", summarize: int = 3
+) -> HostArray:
     """``template`` with each placeholder replaced by a tensor."""
     del context
     pieces = template.split(placeholder)
@@ -83,7 +88,7 @@ def string_format(context: Any, *inputs: Any, template: str = "%s", placeholder:
 
 
 @host("PrintV2", inputs="input:string", infer=no_outputs)
-def print_v2(context: Any, input: Any, *, output_stream: str = "stderr", end: str = "\n") -> None:
+def print_v2(context: HostContext, input: Any, *, output_stream: str = "stderr", end: str = "\n") -> None:
     """Writes a text to a stream, or to the end of a file (``file://path``)."""
     del context
     text = input[()].decode(errors="replace") + end
@@ -97,7 +102,7 @@ def print_v2(context: Any, input: Any, *, output_stream: str = "stderr", end: st
 
 
 @host("Timestamp", inputs="", infer=fixed(float64, ()))
-def timestamp(context: Any) -> Any:
+def timestamp(context: HostContext) -> HostArray:
     """Seconds since 1970."""
     del context
     return np.array(time.time())
@@ -119,7 +124,7 @@ _CODES = {
 }
 
 
-def _call(context: Any, *input: Any, token: str, Tout: Sequence[DType]) -> Any:
+def _call(context: HostContext, *input: Any, token: str, Tout: Sequence[DType]) -> Any:
     """Calls the Python function that this process knows as ``token``.
 
     Raises:
@@ -146,7 +151,7 @@ def _call(context: Any, *input: Any, token: str, Tout: Sequence[DType]) -> Any:
     return tuple(_converted(value, dtype, index) for index, (value, dtype) in enumerate(zip(values, Tout, strict=True)))
 
 
-def _converted(value: Any, dtype: DType, index: int) -> Any:
+def _converted(value: Any, dtype: DType, index: int) -> HostArray:
     if dtype.base_dtype == string:
         return to_string_array(value)
     array = np.asarray(value)
@@ -160,12 +165,12 @@ def _converted(value: Any, dtype: DType, index: int) -> Any:
 
 
 @host("PyFunc", inputs="input:Tin**", infer=_function_specs)
-def py_func(context: Any, *input: Any, token: str, Tout: Sequence[DType] = ()) -> Any:
+def py_func(context: HostContext, *input: Any, token: str, Tout: Sequence[DType] = ()) -> HostArray:
     """Calls a Python function with arrays."""
     return _call(context, *input, token=token, Tout=Tout)
 
 
 @host("PyFuncStateless", inputs="input:Tin**", infer=_function_specs)
-def py_func_stateless(context: Any, *input: Any, token: str, Tout: Sequence[DType] = ()) -> Any:
+def py_func_stateless(context: HostContext, *input: Any, token: str, Tout: Sequence[DType] = ()) -> HostArray:
     """As `py_func`, for functions that give the same for the same inputs."""
     return _call(context, *input, token=token, Tout=Tout)

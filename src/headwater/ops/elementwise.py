@@ -13,7 +13,7 @@ from jax import lax
 from jax.scipy import special
 
 from headwater.dtypes import DType, bool_, float32, string
-from headwater.ops.common import array_module
+from headwater.ops.common import AnyArray, array_module
 from headwater.ops.define import binary, comparison, pure, unary, unary_predicate
 from headwater.registry import Inference, Spec
 from headwater.shapes import Dims, broadcast_dims, merge_dims
@@ -34,28 +34,28 @@ def _unary(op_type: str, function: Function | str, allowed: str, argument: str =
     pure(op_type, **chosen)(lambda x: compute(x))
 
 
-def _round(x: Any) -> Any:
+def _round(x: AnyArray) -> AnyArray:
     """To the nearest integer, halves to the even one."""
     return x if x.dtype.kind in "iub" else array_module(x).round(x)
 
 
-def _sign(x: Any) -> Any:
+def _sign(x: AnyArray) -> AnyArray:
     """-1, 0 or 1; of a complex number x / |x|."""
     return array_module(x).sign(x)
 
 
 @jax.custom_jvp
-def _float_abs(x: Any) -> Any:
+def _float_abs(x: jax.Array) -> jax.Array:
     return jnp.abs(x)
 
 
 @_float_abs.defjvp
-def _float_abs_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
+def _float_abs_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[jax.Array, jax.Array]:
     # The slope at 0 is 0.
     return jnp.abs(primals[0]), tangents[0] * jnp.sign(primals[0])
 
 
-def _abs(x: Any) -> Any:
+def _abs(x: AnyArray) -> AnyArray:
     """|x|."""
     return array_module(x).abs(x) if x.dtype.kind in "iu" else _float_abs(x)
 
@@ -120,18 +120,18 @@ def _binary(op_type: str, function: Function | str, allowed: str, **options: Any
     pure(op_type, **chosen)(lambda x, y: compute(x, y))
 
 
-def _floor_div(x: Any, y: Any) -> Any:
+def _floor_div(x: AnyArray, y: AnyArray) -> AnyArray:
     """floor(x / y)."""
     xp = array_module(x, y)
     return xp.floor_divide(x, y) if x.dtype.kind in "iu" else xp.floor(x / y)
 
 
-def _div(x: Any, y: Any) -> Any:
+def _div(x: jax.Array, y: jax.Array) -> Any:
     """x / y; of integers towards zero."""
     return _truncate_div(x, y) if x.dtype.kind in "iu" else x / y
 
 
-def _truncate_div(x: Any, y: Any) -> Any:
+def _truncate_div(x: AnyArray, y: AnyArray) -> AnyArray:
     """x / y without its fraction."""
     xp = array_module(x, y)
     if x.dtype.kind not in "iu":
@@ -140,29 +140,31 @@ def _truncate_div(x: Any, y: Any) -> Any:
     return quotient + ((quotient < 0) & (quotient * y != x)).astype(x.dtype)
 
 
-def _maximum(x: Any, y: Any) -> Any:
+def _maximum(x: AnyArray, y: AnyArray) -> AnyArray:
     """max(x, y). Where both are equal, the whole gradient goes to x; NaN in x stays."""
     return array_module(x, y).where(x < y, y, x)
 
 
-def _minimum(x: Any, y: Any) -> Any:
+def _minimum(x: AnyArray, y: AnyArray) -> AnyArray:
     """min(x, y). Where both are equal, the whole gradient goes to x; NaN in x stays."""
     return array_module(x, y).where(x > y, y, x)
 
 
-def _squared_difference(x: Any, y: Any) -> Any:
+def _squared_difference(x: AnyArray, y: AnyArray) -> AnyArray:
     """(x - y)², with the conjugate for complex numbers."""
     difference = x - y
     return difference * array_module(x, y).conj(difference) if difference.dtype.kind == "c" else difference * difference
 
 
 @jax.custom_jvp
-def _float_power(x: Any, y: Any) -> Any:
+def _float_power(x: jax.Array, y: jax.Array) -> jax.Array:
     return jnp.power(x, y)
 
 
 @_float_power.defjvp
-def _float_power_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[Any, Any]:
+def _float_power_jvp(
+    primals: tuple[jax.Array, jax.Array], tangents: tuple[jax.Array, jax.Array]
+) -> tuple[jax.Array, jax.Array]:
     # d(xʸ) = y xʸ⁻¹ dx + xʸ log(x) dy, where log(x) counts as 0 for x ≤ 0, as TensorFlow has it.
     x, y = primals
     dx, dy = tangents
@@ -172,42 +174,44 @@ def _float_power_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tup
     return result, slope * dx + result * log_x * dy
 
 
-def _power(x: Any, y: Any) -> Any:
+def _power(x: AnyArray, y: AnyArray) -> AnyArray:
     """xʸ."""
     if x.dtype.kind in "iu":
         return array_module(x, y).power(x, y)
     return _float_power(*jnp.broadcast_arrays(x, y))
 
 
-def _where_nonzero(condition: Any, numerator: Any, compute: Function) -> Any:
+def _where_nonzero(condition: jax.Array | bool, numerator: jax.Array, compute: Function) -> jax.Array:
     """``compute()``, and 0 with zero gradients where ``condition`` fails."""
     return jnp.where(condition, compute(), jnp.zeros_like(numerator))
 
 
-def _div_no_nan(x: Any, y: Any) -> Any:
+def _div_no_nan(x: jax.Array, y: jax.Array) -> jax.Array:
     """x / y, and 0 where y is 0."""
     return _where_nonzero(y != 0, x, lambda: x / jnp.where(y == 0, 1, y))
 
 
 @jax.custom_jvp
-def _mul_no_nan(x: Any, y: Any) -> Any:
+def _mul_no_nan(x: jax.Array, y: jax.Array) -> jax.Array:
     """x y, and 0 where y is 0 even if x is not finite."""
     return _where_nonzero(y != 0, x, lambda: jnp.where(y == 0, 0, x) * y)
 
 
 @_mul_no_nan.defjvp
-def _mul_no_nan_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[Any, Any]:
+def _mul_no_nan_jvp(
+    primals: tuple[jax.Array, jax.Array], tangents: tuple[jax.Array, jax.Array]
+) -> tuple[jax.Array, jax.Array]:
     # The slope for y is x where y is 0, too.
     x, y = primals
     return _mul_no_nan(x, y), y * tangents[0] + x * tangents[1]
 
 
-def _xdivy(x: Any, y: Any) -> Any:
+def _xdivy(x: jax.Array, y: jax.Array) -> jax.Array:
     """x / y, and 0 where x is 0."""
     return _where_nonzero(x != 0, x, lambda: x / jnp.where(x == 0, 1, y))
 
 
-def _xlogy(x: Any, y: Any) -> Any:
+def _xlogy(x: jax.Array, y: jax.Array) -> jax.Array:
     """x log(y), and 0 where x is 0."""
     return _where_nonzero(x != 0, x, lambda: x * jnp.log(jnp.where(x == 0, 1, y)))
 
@@ -288,7 +292,7 @@ def _approximate_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @pure("ApproximateEqual", inputs="x:T|numeric, y:T", infer=_approximate_spec, differentiable=False)
-def approximate_equal(x: Any, y: Any, *, tolerance: float = 1e-5) -> Any:
+def approximate_equal(x: jax.Array, y: jax.Array, *, tolerance: float = 1e-5) -> jax.Array:
     """|x - y| < tolerance."""
     return abs(x - y) < tolerance
 
@@ -304,13 +308,13 @@ def _betainc_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @pure("Betainc", inputs="a:T|floating, b:T, x:T", infer=_betainc_spec, constants=(0, 1))
-def betainc(a: Any, b: Any, x: Any) -> Any:
+def betainc(a: jax.Array, b: jax.Array, x: jax.Array) -> jax.Array:
     """The regularised incomplete beta function I_x(a, b)."""
     return special.betainc(a, b, x)
 
 
 @pure("ClipByValue", inputs="t:T|numeric, clip_value_min:T, clip_value_max:T", infer=unary)
-def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any) -> Any:
+def clip_by_value(t: jax.Array, clip_value_min: jax.Array, clip_value_max: jax.Array) -> Any:
     """min(max(t, low), high)."""
     return _minimum(_maximum(t, clip_value_min), clip_value_max)
 
@@ -325,13 +329,13 @@ def _same_shapes(inference: Inference) -> Sequence[Spec]:
 
 
 @pure("AddN", inputs="inputs:T|numeric*", infer=_same_shapes)
-def add_n(*inputs: Any) -> Any:
+def add_n(*inputs: Any) -> jax.Array:
     """The sum of all inputs, which have one shape."""
     return functools.reduce(lambda a, b: a + b, inputs)
 
 
 @pure("AccumulateNV2", inputs="inputs:T|numeric*", infer=_same_shapes)
-def accumulate_n(*inputs: Any) -> Any:
+def accumulate_n(*inputs: Any) -> jax.Array:
     """As `add_n`."""
     return functools.reduce(lambda a, b: a + b, inputs)
 
@@ -348,7 +352,7 @@ def _cast_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @pure("Cast", inputs="x:SrcT", infer=_cast_spec, string_lower=lambda x, **_: x)
-def cast(x: Any, *, DstT: DType) -> Any:
+def cast(x: AnyArray, *, DstT: DType) -> AnyArray:
     """``x`` as another type: floats lose their fraction, complex numbers their imaginary part."""
     xp = array_module(x)
     target = DstT.numpy_dtype
@@ -373,7 +377,7 @@ def _bitcast_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @pure("Bitcast", inputs="input:T", infer=_bitcast_spec, differentiable=False)
-def bitcast(input: Any, *, type: DType) -> Any:
+def bitcast(input: jax.Array, *, type: DType) -> jax.Array:
     """The same bits as elements of another type; a last dimension takes up what sizes differ by."""
     return lax.bitcast_convert_type(input, type.numpy_dtype)
 
@@ -383,7 +387,7 @@ def _complex_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @pure("Complex", inputs="real:T|floating=float32, imag:T", infer=_complex_spec)
-def complex_(real: Any, imag: Any, *, Tout: DType) -> Any:
+def complex_(real: jax.Array, imag: jax.Array, *, Tout: DType) -> jax.Array:
     """real + i imag."""
     return lax.complex(*jnp.broadcast_arrays(real, imag)).astype(Tout.numpy_dtype)
 
@@ -410,7 +414,7 @@ def _ensured_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @pure("EnsureShape", inputs="input:T", infer=_ensured_spec, strings=True)
-def ensure_shape(input: Any, *, shape: Any) -> Any:
+def ensure_shape(input: jax.Array, *, shape: Any) -> jax.Array:
     """``input`` itself; its shape must agree with ``shape``."""
     merge_dims(tuple(input.shape), shape.as_dims)
     return input

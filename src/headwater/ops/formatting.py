@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from headwater.registry import HostArray
 
-def element(value: Any, dtype: np.dtype[Any]) -> str:
+
+def element(value: HostArray | np.generic | bytes, dtype: np.dtype[Any]) -> str:
     """One element: the shortest decimal number that is read back as it, 1 or 0 for truth values, text as it is."""
     if isinstance(value, bytes):
         return value.decode(errors="replace")
@@ -22,7 +24,7 @@ def element(value: Any, dtype: np.dtype[Any]) -> str:
     return str(value)
 
 
-def first_elements(array: np.ndarray[Any, Any], limit: int) -> str:
+def first_elements(array: HostArray, limit: int) -> str:
     """The first ``limit`` elements (all, below 0) in nested brackets, without the outermost: ``[1 2 3]...``."""
     limit = array.size if limit < 0 else limit
     if array.ndim == 0:
@@ -30,7 +32,7 @@ def first_elements(array: np.ndarray[Any, Any], limit: int) -> str:
     return _nested(array, [limit]) + ("..." if array.size > limit else "")
 
 
-def _nested(array: np.ndarray[Any, Any], left: list[int]) -> str:
+def _nested(array: HostArray, left: list[int]) -> str:
     if array.ndim == 1:
         shown = array[: left[0]]
         left[0] -= shown.size
@@ -45,19 +47,19 @@ def _nested(array: np.ndarray[Any, Any], left: list[int]) -> str:
     return "".join(parts)
 
 
-def both_ends(array: np.ndarray[Any, Any], count: int) -> str:
+def both_ends(array: HostArray, count: int) -> str:
     """All elements as NumPy lays them out, of each dimension only the first and last ``count`` (all, below 0)."""
     if array.ndim == 0:
         return _quoted(array[()], array.dtype)
     return _laid_out(array, count, 1)
 
 
-def _quoted(value: Any, dtype: np.dtype[Any]) -> str:
+def _quoted(value: HostArray | np.generic | bytes, dtype: np.dtype[Any]) -> str:
     text = element(value, dtype)
     return f'"{text}"' if isinstance(value, bytes) else text
 
 
-def _laid_out(array: np.ndarray[Any, Any], count: int, depth: int) -> str:
+def _laid_out(array: HostArray, count: int, depth: int) -> str:
     cut = count >= 0 and array.shape[0] > 2 * count
     shown = [*array[:count], None, *array[array.shape[0] - count :]] if cut else list(array)
     if array.ndim == 1:

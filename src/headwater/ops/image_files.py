@@ -12,7 +12,8 @@ from PIL import Image, ImageSequence, UnidentifiedImageError
 from headwater.dtypes import DType, bool_, int32, string, uint8, uint16
 from headwater.errors import InvalidArgumentError, UnimplementedError
 from headwater.ops.define import fixed, host
-from headwater.registry import Inference, Spec
+from headwater.registry import HostArray, Inference, Spec
+from headwater.resources.host_context import HostContext
 
 _MODES = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}
 _GREY_OF_PNG = np.array([6968, 23434, 2366], np.uint32)
@@ -30,7 +31,7 @@ def _open(contents: bytes, formats: Sequence[str]) -> Any:
     return image
 
 
-def _pixels(image: Any, channels: int, dtype: DType = uint8) -> np.ndarray[Any, Any]:
+def _pixels(image: Any, channels: int, dtype: DType = uint8) -> HostArray:
     """The image as (height, width, channels); with ``channels`` 0, as many as it has."""
     if image.mode.startswith("I"):
         grey = np.asarray(image).astype(np.uint16)[:, :, None]
@@ -101,7 +102,7 @@ def decode_and_crop_jpeg(
     try_recover_truncated: bool = False,
     acceptable_fraction: float = 1.0,
     dct_method: str = "",
-) -> Any:
+) -> list[HostArray]:
     whole = decode_jpeg(
         context,
         contents,
@@ -119,25 +120,25 @@ def decode_and_crop_jpeg(
 
 
 @host("DecodePng", infer=_image_spec, inputs="contents:string")
-def decode_png(context: Any, contents: Any, *, channels: int = 0, dtype: DType = uint8) -> Any:
+def decode_png(context: HostContext, contents: HostArray, *, channels: int = 0, dtype: DType = uint8) -> HostArray:
     del context
     _check_channels(channels, (0, 1, 3, 4))
     return _pixels(_open(contents.item(), ("PNG", "JPEG", "GIF", "BMP")), channels, dtype)
 
 
 @host("DecodeBmp", infer=_image_spec, inputs="contents:string")
-def decode_bmp(context: Any, contents: Any, *, channels: int = 0) -> Any:
+def decode_bmp(context: HostContext, contents: HostArray, *, channels: int = 0) -> HostArray:
     del context
     _check_channels(channels, (0, 1, 3, 4))
     return _pixels(_open(contents.item(), ("BMP",)), channels)
 
 
-def _frames(image: Any) -> np.ndarray[Any, Any]:
+def _frames(image: Any) -> HostArray:
     return np.stack([np.asarray(frame.convert("RGB")) for frame in ImageSequence.Iterator(image)])
 
 
 @host("DecodeGif", infer=fixed(uint8, (None, None, None, 3)), inputs="contents:string")
-def decode_gif(context: Any, contents: Any) -> Any:
+def decode_gif(context: HostContext, contents: HostArray) -> HostArray:
     del context
     return _frames(_open(contents.item(), ("GIF",)))
 
@@ -174,7 +175,7 @@ def _encoded(image: Any, kind: str, **options: Any) -> bytes:
     return buffer.getvalue()
 
 
-def _as_image(pixels: np.ndarray[Any, Any], allowed: Sequence[int]) -> Any:
+def _as_image(pixels: HostArray, allowed: Sequence[int]) -> Any:
     if pixels.ndim != 3:
         raise InvalidArgumentError(None, None, f"image must be 3-dimensional, not of shape {pixels.shape}")
     _check_channels(pixels.shape[2], allowed)
@@ -186,8 +187,8 @@ def _as_image(pixels: np.ndarray[Any, Any], allowed: Sequence[int]) -> Any:
 
 @host("EncodeJpeg", infer=fixed(string, ()), inputs="image:uint8")
 def encode_jpeg(
-    context: Any,
-    image: Any,
+    context: HostContext,
+    image: HostArray,
     *,
     format: str = "",
     quality: int = 95,
@@ -215,7 +216,7 @@ def encode_jpeg(
 
 
 @host("EncodePng", infer=fixed(string, ()), inputs="image:T")
-def encode_png(context: Any, image: Any, *, compression: int = -1) -> Any:
+def encode_png(context: HostContext, image: HostArray, *, compression: int = -1) -> Any:
     del context
     if not -1 <= compression <= 9:
         raise InvalidArgumentError(None, None, f"compression should be in [-1,9], got {compression}")
@@ -234,7 +235,7 @@ def extract_jpeg_shape(context: Any, contents: Any, *, output_type: DType = int3
 
 
 @host("IsJpeg", infer=fixed(bool_, ()), inputs="contents:string")
-def is_jpeg(context: Any, contents: Any) -> Any:
+def is_jpeg(context: HostContext, contents: HostArray) -> Any:
     """Whether it begins as a JPEG file does."""
     del context
     return np.bool_(contents.item()[:3] == _JPEG)

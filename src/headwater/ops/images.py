@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 
 from headwater.ops.define import pure
@@ -16,14 +17,14 @@ def _like_first(inference: Inference) -> list[Spec]:
 
 
 @pure("AdjustContrastv2", inputs="images:T|floating, contrast_factor:float32", infer=_like_first)
-def adjust_contrast(images: Any, contrast_factor: Any) -> Any:
+def adjust_contrast(images: jax.Array, contrast_factor: jax.Array) -> jax.Array:
     """(x - mean) factor + mean, with the mean of each channel of each image."""
     mean = jnp.mean(images, axis=(-3, -2), keepdims=True)
     return (images - mean) * contrast_factor.astype(images.dtype) + mean
 
 
 @pure("RGBToHSV", inputs="images:T|floating", infer=_like_first)
-def rgb_to_hsv(images: Any) -> Any:
+def rgb_to_hsv(images: jax.Array) -> jax.Array:
     """Hue, saturation and value, each in [0, 1]."""
     red, green, blue = images[..., 0], images[..., 1], images[..., 2]
     value = jnp.maximum(jnp.maximum(red, green), blue)
@@ -40,7 +41,7 @@ def rgb_to_hsv(images: Any) -> Any:
 
 
 @pure("HSVToRGB", inputs="images:T|floating", infer=_like_first)
-def hsv_to_rgb(images: Any) -> Any:
+def hsv_to_rgb(images: jax.Array) -> jax.Array:
     """Red, green and blue of hue, saturation and value."""
     hue, saturation, value = images[..., 0], images[..., 1], images[..., 2]
     wheel = hue * 6
@@ -49,7 +50,7 @@ def hsv_to_rgb(images: Any) -> Any:
 
 
 @pure("ImageProjectiveTransform", inputs="images:dtype|real, transforms:float32", infer=_like_first)
-def projective_transform(images: Any, transforms: Any, *, interpolation: str = "NEAREST") -> Any:
+def projective_transform(images: jax.Array, transforms: jax.Array, *, interpolation: str = "NEAREST") -> jax.Array:
     """Each pixel (x, y) from ((a₀ x + a₁ y + a₂) / k, (b₀ x + b₁ y + b₂) / k), k = c₀ x + c₁ y + 1; 0 from outside.
 
     Args:
@@ -79,6 +80,6 @@ def projective_transform(images: Any, transforms: Any, *, interpolation: str = "
     return (upper * (1 - down) + lower * down).astype(images.dtype)
 
 
-def _rounded(value: Any) -> Any:
+def _rounded(value: jax.Array) -> jax.Array:
     """To the nearest, halves away from zero."""
     return jnp.sign(value) * jnp.floor(jnp.abs(value) + 0.5)

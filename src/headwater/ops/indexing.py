@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from headwater.ops.common import array_module, as_ints, constant_int, normal_axis, output
+from headwater.ops.common import AnyArray, array_module, as_ints, constant_int, normal_axis, output
 from headwater.ops.define import pure
-from headwater.registry import Attrs, Inference, Spec
+from headwater.registry import Attrs, HostArray, Inference, Spec
 from headwater.shapes import Dims, TensorShape, broadcast_dims, merge_dims
 
 # Rows and elements ------------------------------------------------------------------------------------------------
@@ -34,7 +34,7 @@ def _gather_spec(inference: Inference) -> Sequence[Spec]:
     return output(inference, params[:axis] + indices[batch:] + params[axis + 1 :])
 
 
-def require_rows(indices: np.ndarray[Any, Any], size: int) -> None:
+def require_rows(indices: HostArray, size: int) -> None:
     """Nothing where all ``indices`` are from 0 to ``size`` - 1.
 
     Raises:
@@ -46,7 +46,7 @@ def require_rows(indices: np.ndarray[Any, Any], size: int) -> None:
         raise IndexError(f"indices{_subscript(place)} = {indices[place]} is not in [0, {size})")
 
 
-def require_elements(indices: np.ndarray[Any, Any], shape: Sequence[int]) -> None:
+def require_elements(indices: HostArray, shape: Sequence[int]) -> None:
     """Nothing where each vector of ``indices``, along its last dimension, is a place in ``shape``.
 
     Raises:
@@ -63,7 +63,7 @@ def _subscript(place: Sequence[Any]) -> str:
     return f"[{','.join(map(str, place))}]" if place else ""
 
 
-def _take(params: Any, indices: Any, axis: int) -> Any:
+def _take(params: jax.Array, indices: jax.Array, axis: int) -> Any:
     """Slices of ``params``; zeros where there is none, as TensorFlow has it on GPUs. For shapes and text, an error."""
     if _is_exact(params) and isinstance(indices, np.ndarray):
         require_rows(indices, params.shape[axis])
@@ -72,12 +72,12 @@ def _take(params: Any, indices: Any, axis: int) -> Any:
     return jnp.asarray(params).at[key].get(mode="fill", fill_value=0, wrap_negative_indices=False)
 
 
-def _is_exact(params: Any) -> bool:
+def _is_exact(params: jax.Array) -> bool:
     return isinstance(params, np.ndarray) and params.dtype.kind in "iuO"
 
 
 @pure("Gather", inputs="params:Tparams, indices:Tindices|index", infer=_gather_spec, strings=True)
-def gather(params: Any, indices: Any, *, validate_indices: bool = True) -> Any:
+def gather(params: jax.Array, indices: jax.Array, *, validate_indices: bool = True) -> tuple[jax.Array, ...]:
     """``params[indices[i, ...]]``."""
     del validate_indices
     return _take(params, indices, 0)
@@ -90,7 +90,7 @@ def gather(params: Any, indices: Any, *, validate_indices: bool = True) -> Any:
     infer=_gather_spec,
     strings=True,
 )
-def gather_v2(params: Any, indices: Any, axis: Any, *, batch_dims: int = 0) -> Any:
+def gather_v2(params: jax.Array, indices: jax.Array, axis: HostArray, *, batch_dims: int = 0) -> tuple[jax.Array, ...]:
     """Slices of ``params`` along ``axis``; the first ``batch_dims`` dimensions are common to both inputs."""
     where = normal_axis(int(axis), params.ndim)
     batch_dims = batch_dims % indices.ndim if batch_dims < 0 else batch_dims
@@ -105,7 +105,7 @@ def gather_v2(params: Any, indices: Any, axis: Any, *, batch_dims: int = 0) -> A
     return take(params, indices)
 
 
-def _places(indices: Any) -> tuple[Any, ...]:
+def _places(indices: jax.Array) -> tuple[jax.Array, ...]:
     return tuple(indices[..., axis] for axis in range(indices.shape[-1]))
 
 
@@ -119,7 +119,7 @@ def _gather_nd_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @pure("GatherNd", inputs="params:Tparams, indices:Tindices|index", infer=_gather_nd_spec, strings=True)
-def gather_nd(params: Any, indices: Any) -> Any:
+def gather_nd(params: jax.Array, indices: jax.Array) -> jax.Array:
     """``params[indices[..., 0], indices[..., 1], …]``."""
     if _is_exact(params) and isinstance(indices, np.ndarray):
         require_elements(indices, params.shape)
@@ -133,7 +133,7 @@ def _scatter_nd_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @pure("ScatterNd", inputs="indices:Tindices|index, updates:T, shape:Tindices", static=(2,), infer=_scatter_nd_spec)
-def scatter_nd(indices: Any, updates: Any, shape: Any) -> Any:
+def scatter_nd(indices: jax.Array, updates: jax.Array, shape: HostArray) -> jax.Array:
     """Zeros of a shape, with ``updates`` added at ``indices``."""
     places = jnp.zeros(as_ints(shape), updates.dtype).at[_places(indices)]
     return places.add(updates, mode="drop", wrap_negative_indices=False)
@@ -175,7 +175,9 @@ def _one_hot_spec(inference: Inference) -> Sequence[Spec]:
     infer=_one_hot_spec,
     differentiable=False,
 )
-def one_hot(indices: Any, depth: Any, on_value: Any, off_value: Any, *, axis: int = -1) -> Any:
+def one_hot(
+    indices: jax.Array, depth: HostArray, on_value: jax.Array, off_value: jax.Array, *, axis: int = -1
+) -> jax.Array:
     """``on_value`` at the place that ``indices`` says along a new dimension, ``off_value`` elsewhere."""
     axis = indices.ndim if axis == -1 else axis
     steps = np.arange(int(depth)).reshape((-1,) + (1,) * (indices.ndim - axis))
@@ -201,7 +203,7 @@ def _selected(inference: Inference) -> Sequence[Spec]:
 
 
 @pure("Select", inputs="condition:bool, t:T, e:T", infer=_selected, strings=True)
-def select(condition: Any, t: Any, e: Any) -> Any:
+def select(condition: AnyArray, t: AnyArray, e: AnyArray) -> AnyArray:
     """``t`` where the condition holds, else ``e``; a vector of conditions chooses whole rows."""
     if condition.ndim == 1 and t.ndim > 1:
         condition = condition.reshape((-1,) + (1,) * (t.ndim - 1))
@@ -216,7 +218,7 @@ def _broadcast_selected(inference: Inference) -> Sequence[Spec]:
 
 
 @pure("SelectV2", inputs="condition:bool, t:T, e:T", infer=_broadcast_selected, strings=True)
-def select_v2(condition: Any, t: Any, e: Any) -> Any:
+def select_v2(condition: AnyArray, t: AnyArray, e: AnyArray) -> AnyArray:
     """``t`` where the condition holds, else ``e``; all three broadcast."""
     return array_module(condition, t, e).where(condition, t, e)
 
@@ -235,7 +237,7 @@ def _reversed_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @pure("ReverseSequence", inputs="input:T, seq_lengths:Tlen|index=int64", infer=_reversed_spec)
-def reverse_sequence(input: Any, seq_lengths: Any, *, seq_dim: int, batch_dim: int = 0) -> Any:
+def reverse_sequence(input: jax.Array, seq_lengths: jax.Array, *, seq_dim: int, batch_dim: int = 0) -> jax.Array:
     """The first ``seq_lengths[b]`` elements along ``seq_dim`` backwards, for each ``b`` of ``batch_dim``."""
     steps = jnp.arange(input.shape[seq_dim])
     lengths = jnp.asarray(seq_lengths)[:, None]
@@ -258,7 +260,12 @@ def _to_dense_spec(inference: Inference) -> Sequence[Spec]:
     strings=True,
 )
 def sparse_to_dense(
-    sparse_indices: Any, output_shape: Any, sparse_values: Any, default_value: Any, *, validate_indices: bool = True
+    sparse_indices: jax.Array,
+    output_shape: HostArray,
+    sparse_values: jax.Array,
+    default_value: jax.Array,
+    *,
+    validate_indices: bool = True,
 ) -> Any:
     """A tensor of one value but for some elements: one value for all these or one for each."""
     del validate_indices

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from headwater.ops.common import array_module, as_ints, constant_int, constant_ints, normal_axis
+from headwater.ops.common import AnyArray, array_module, as_ints, constant_int, constant_ints, normal_axis
 from headwater.ops.define import pure
-from headwater.registry import Inference, Spec
+from headwater.registry import HostArray, Inference, Spec
 from headwater.shapes import Dims, TensorShape, merge_dims
 
 
@@ -44,7 +44,7 @@ def _concat_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @pure("ConcatV2", inputs="values:T*, axis:Tidx=int32", static=(-1,), infer=_concat_spec, strings=True)
-def concat(*inputs: Any) -> Any:
+def concat(*inputs: Any) -> AnyArray:
     """All but the last input, one after the other along the dimension that the last says."""
     *values, axis = inputs
     return array_module(*values).concatenate(values, axis=int(axis))
@@ -55,7 +55,7 @@ def _old_concat_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @pure("Concat", inputs="concat_dim:int32, values:T*", static=(0,), infer=_old_concat_spec, strings=True)
-def old_concat(concat_dim: Any, *values: Any) -> Any:
+def old_concat(concat_dim: HostArray, *values: Any) -> AnyArray:
     """As `concat`, with the dimension first."""
     return array_module(*values).concatenate(values, axis=int(concat_dim))
 
@@ -77,7 +77,7 @@ def _packed(inference: Inference) -> Sequence[Spec]:
 
 
 @pure("Pack", inputs="values:T*", infer=_packed, strings=True)
-def pack(*values: Any, axis: int = 0) -> Any:
+def pack(*values: Any, axis: int = 0) -> AnyArray:
     """Tensors of one shape stacked along a new dimension."""
     return array_module(*values).stack(values, axis=axis)
 
@@ -94,7 +94,7 @@ def _unpacked(inference: Inference) -> Sequence[Spec]:
 
 
 @pure("Unpack", inputs="value:T", infer=_unpacked, strings=True)
-def unpack(value: Any, *, num: int, axis: int = 0) -> Any:
+def unpack(value: AnyArray, *, num: int, axis: int = 0) -> Any:
     """The slices along one dimension, which is gone."""
     if value.shape[axis] != num:
         raise ValueError(f"Input shape axis {axis} must equal {num}, got shape {list(value.shape)}")
@@ -116,7 +116,7 @@ def _split_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @pure("Split", inputs="split_dim:int32, value:T", static=(0,), infer=_split_spec, strings=True)
-def split(split_dim: Any, value: Any, *, num_split: int) -> Any:
+def split(split_dim: HostArray, value: AnyArray, *, num_split: int) -> Any:
     """``num_split`` equal parts along one dimension."""
     axis = int(split_dim)
     if value.shape[axis] % num_split:
@@ -153,7 +153,7 @@ def _sizes(sizes: Sequence[int], total: int | None) -> list[int | None]:
     infer=_split_v_spec,
     strings=True,
 )
-def split_v(value: Any, size_splits: Any, split_dim: Any, *, num_split: int) -> Any:
+def split_v(value: AnyArray, size_splits: HostArray, split_dim: HostArray, *, num_split: int) -> Any:
     """Parts of the given sizes along one dimension; one size may be -1, for what is left."""
     del num_split
     axis = int(split_dim)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy import linalg
@@ -12,7 +13,7 @@ from jax.scipy import linalg
 from headwater.dtypes import float32
 from headwater.ops.common import as_ints, output
 from headwater.ops.define import by_evaluation, pure
-from headwater.registry import Inference, Spec
+from headwater.registry import HostArray, Inference, Spec
 from headwater.shapes import Dims, broadcast_dims, merge_dims
 
 # Products ---------------------------------------------------------------------------------------------------------
@@ -49,7 +50,7 @@ def _matmul_dims(inference: Inference) -> Dims:
 
 
 @pure("MatMul", inputs="a:T|numeric, b:T", infer=_matmul_spec)
-def matmul(a: Any, b: Any, *, transpose_a: bool = False, transpose_b: bool = False) -> Any:
+def matmul(a: jax.Array, b: jax.Array, *, transpose_a: bool = False, transpose_b: bool = False) -> jax.Array:
     """a b, each transposed first where asked for."""
     return jnp.matmul(a.T if transpose_a else a, b.T if transpose_b else b)
 
@@ -59,7 +60,7 @@ def _sparse_matmul_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @pure("SparseMatMul", inputs="a:Ta|floating=float32, b:Tb|floating=float32", infer=_sparse_matmul_spec)
-def sparse_matmul(a: Any, b: Any, *, transpose_a: bool = False, transpose_b: bool = False) -> Any:
+def sparse_matmul(a: jax.Array, b: jax.Array, *, transpose_a: bool = False, transpose_b: bool = False) -> jax.Array:
     """As `matmul`, of matrices that may hold many zeros."""
     return matmul(a.astype(np.float32), b.astype(np.float32), transpose_a=transpose_a, transpose_b=transpose_b)
 
@@ -80,11 +81,11 @@ def _batch_spec(inference: Inference) -> Sequence[Spec]:
     return output(inference, (*batch, left[0], right[1]))
 
 
-def _adjoint(x: Any) -> Any:
+def _adjoint(x: jax.Array) -> jax.Array:
     return jnp.conj(jnp.swapaxes(x, -1, -2))
 
 
-def _batch_matmul(x: Any, y: Any, *, adj_x: bool = False, adj_y: bool = False) -> Any:
+def _batch_matmul(x: jax.Array, y: jax.Array, *, adj_x: bool = False, adj_y: bool = False) -> jax.Array:
     """x y for each matrix of the batches, which broadcast; each conjugated and transposed first where asked for."""
     return jnp.matmul(_adjoint(x) if adj_x else x, _adjoint(y) if adj_y else y)
 
@@ -93,7 +94,7 @@ pure("BatchMatMul", inputs="x:T|numeric, y:T", infer=_batch_spec)(_batch_matmul)
 pure("BatchMatMulV2", inputs="x:T|numeric, y:T", infer=_batch_spec)(_batch_matmul)
 
 
-def _einsum(*inputs: Any, equation: str) -> Any:
+def _einsum(*inputs: Any, equation: str) -> jax.Array:
     """Products of elements summed over the indices that the result lacks."""
     return jnp.einsum(equation, *inputs)
 
@@ -119,7 +120,7 @@ def _einsum_spec(inference: Inference) -> Sequence[Spec]:
 pure("Einsum", inputs="inputs:T|numeric*", infer=_einsum_spec)(_einsum)
 
 
-def _cross(a: Any, b: Any) -> Any:
+def _cross(a: jax.Array, b: jax.Array) -> jax.Array:
     """The cross product of vectors in three dimensions."""
     return jnp.cross(a, b)
 
@@ -142,7 +143,7 @@ def _diag_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @pure("Diag", inputs="diagonal:T|numeric", infer=_diag_spec)
-def diag(diagonal: Any) -> Any:
+def diag(diagonal: jax.Array) -> jax.Array:
     """The tensor of twice the rank with these elements where both halves of the index agree."""
     return jnp.diag(jnp.ravel(diagonal)).reshape(diagonal.shape * 2)
 
@@ -153,7 +154,7 @@ def _diag_part_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @pure("DiagPart", inputs="input:T|numeric", infer=_diag_part_spec)
-def diag_part(input: Any) -> Any:
+def diag_part(input: jax.Array) -> jax.Array:
     """The elements where both halves of the index agree."""
     half = input.shape[: input.ndim // 2]
     count = int(np.prod(half, dtype=np.int64))
@@ -165,7 +166,7 @@ def _band(k: Any) -> tuple[int, int]:
     return bounds[0], bounds[-1]
 
 
-def _place_diagonals(target: Any, diagonal: Any, lower: int, upper: int) -> Any:
+def _place_diagonals(target: jax.Array, diagonal: jax.Array, lower: int, upper: int) -> jax.Array:
     """``target`` with diagonals ``lower`` to ``upper`` replaced: upper ones first, each aligned to the left."""
     rows, columns = target.shape[-2:]
     if lower == upper:
@@ -178,7 +179,7 @@ def _place_diagonals(target: Any, diagonal: Any, lower: int, upper: int) -> Any:
     return target
 
 
-def _matrix_diag_shape(diagonal: Any, lower: int, upper: int, num_rows: int, num_cols: int) -> tuple[int, int]:
+def _matrix_diag_shape(diagonal: jax.Array, lower: int, upper: int, num_rows: int, num_cols: int) -> tuple[int, int]:
     length = diagonal.shape[-1]
     rows, columns = length - min(upper, 0), length + max(lower, 0)
     if num_rows == -1 and num_cols == -1:
@@ -187,7 +188,7 @@ def _matrix_diag_shape(diagonal: Any, lower: int, upper: int, num_rows: int, num
     return (rows if num_rows == -1 else num_rows), (columns if num_cols == -1 else num_cols)
 
 
-def _matrix_diag(diagonal: Any, k: Any, num_rows: Any, num_cols: Any, padding_value: Any) -> Any:
+def _matrix_diag(diagonal: jax.Array, k: Any, num_rows: Any, num_cols: Any, padding_value: Any) -> jax.Array:
     lower, upper = _band(k)
     shape = _matrix_diag_shape(diagonal, lower, upper, as_ints(num_rows)[0], as_ints(num_cols)[0])
     batch = diagonal.shape[: -1 if lower == upper else -2]
@@ -208,12 +209,12 @@ def _old_matrix_diag_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @pure("MatrixDiag", inputs="diagonal:T", infer=_old_matrix_diag_spec)
-def matrix_diag(diagonal: Any) -> Any:
+def matrix_diag(diagonal: jax.Array) -> jax.Array:
     """Square matrices with these main diagonals."""
     return _matrix_diag(diagonal, 0, -1, -1, 0)
 
 
-def _matrix_diag_part(input: Any, k: Any, padding_value: Any) -> Any:
+def _matrix_diag_part(input: jax.Array, k: jax.Array, padding_value: jax.Array) -> jax.Array:
     lower, upper = _band(k)
     rows, columns = input.shape[-2:]
     longest = min(rows + min(upper, 0), columns - max(lower, 0))
@@ -243,7 +244,7 @@ def _main_diagonal_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @pure("MatrixDiagPart", inputs="input:T", infer=_main_diagonal_spec)
-def matrix_diag_part(input: Any) -> Any:
+def matrix_diag_part(input: jax.Array) -> jax.Array:
     """Main diagonals."""
     return jnp.diagonal(input, 0, -2, -1)
 
@@ -253,19 +254,19 @@ def _like_first(inference: Inference) -> Sequence[Spec]:
 
 
 @pure("MatrixSetDiagV2", inputs="input:T, diagonal:T, k:int32", static=(2,), infer=_like_first)
-def matrix_set_diag(input: Any, diagonal: Any, k: Any) -> Any:
+def matrix_set_diag(input: jax.Array, diagonal: jax.Array, k: HostArray) -> jax.Array:
     """Matrices with the given diagonals replaced."""
     return _place_diagonals(jnp.asarray(input), diagonal, *_band(k))
 
 
 @pure("MatrixSetDiag", inputs="input:T, diagonal:T", infer=_like_first)
-def old_matrix_set_diag(input: Any, diagonal: Any) -> Any:
+def old_matrix_set_diag(input: jax.Array, diagonal: jax.Array) -> jax.Array:
     """Matrices with their main diagonals replaced."""
     return _place_diagonals(jnp.asarray(input), diagonal, 0, 0)
 
 
 @pure("MatrixBandPart", inputs="input:T, num_lower:Tindex|index=int64, num_upper:Tindex", infer=_like_first)
-def matrix_band_part(input: Any, num_lower: Any, num_upper: Any) -> Any:
+def matrix_band_part(input: jax.Array, num_lower: jax.Array, num_upper: jax.Array) -> jax.Array:
     """Zero outside of the band of ``num_lower`` diagonals below and ``num_upper`` above the main one; -1 is all."""
     below = np.arange(input.shape[-2])[:, None] - np.arange(input.shape[-1])[None, :]
     keep = ((num_lower < 0) | (below <= num_lower)) & ((num_upper < 0) | (-below <= num_upper))
@@ -291,25 +292,25 @@ def _square_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @pure("Cholesky", inputs="input:T|inexact", infer=_square_spec)
-def cholesky(input: Any) -> Any:
+def cholesky(input: jax.Array) -> jax.Array:
     """The lower triangular L with L Lᴴ = input."""
     return jnp.linalg.cholesky(input)
 
 
 @pure("MatrixInverse", inputs="input:T|inexact", infer=_square_spec)
-def matrix_inverse(input: Any, *, adjoint: bool = False) -> Any:
+def matrix_inverse(input: jax.Array, *, adjoint: bool = False) -> jax.Array:
     """The inverse."""
     return jnp.linalg.inv(_adjoint(input) if adjoint else input)
 
 
 @pure("MatrixSquareRoot", inputs="input:T|complex", infer=_square_spec, differentiable=False)
-def matrix_square_root(input: Any) -> Any:
+def matrix_square_root(input: jax.Array) -> jax.Array:
     """X with X X = input."""
     return linalg.sqrtm(input).astype(input.dtype)
 
 
 @pure("MatrixExponential", inputs="input:T|inexact", infer=_square_spec)
-def matrix_exponential(input: Any) -> Any:
+def matrix_exponential(input: jax.Array) -> jax.Array:
     """Σₙ inputⁿ / n!."""
     return linalg.expm(input)
 
@@ -320,13 +321,13 @@ def _determinant_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @pure("MatrixDeterminant", inputs="input:T|inexact", infer=_determinant_spec)
-def matrix_determinant(input: Any) -> Any:
+def matrix_determinant(input: jax.Array) -> jax.Array:
     """The determinant."""
     return jnp.linalg.det(input)
 
 
 @pure("LogMatrixDeterminant", inputs="input:T|inexact", infer=lambda inference: [*_determinant_spec(inference)] * 2)
-def log_matrix_determinant(input: Any) -> Any:
+def log_matrix_determinant(input: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Sign and logarithm of the absolute value of the determinant."""
     return tuple(jnp.linalg.slogdet(input))
 
@@ -337,13 +338,15 @@ def _solve_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @pure("MatrixSolve", inputs="matrix:T|inexact, rhs:T", infer=_solve_spec)
-def matrix_solve(matrix: Any, rhs: Any, *, adjoint: bool = False) -> Any:
+def matrix_solve(matrix: jax.Array, rhs: jax.Array, *, adjoint: bool = False) -> jax.Array:
     """X with matrix X = rhs."""
     return jnp.linalg.solve(_adjoint(matrix) if adjoint else matrix, rhs)
 
 
 @pure("MatrixTriangularSolve", inputs="matrix:T|inexact, rhs:T", infer=_solve_spec)
-def matrix_triangular_solve(matrix: Any, rhs: Any, *, lower: bool = True, adjoint: bool = False) -> Any:
+def matrix_triangular_solve(
+    matrix: jax.Array, rhs: jax.Array, *, lower: bool = True, adjoint: bool = False
+) -> jax.Array:
     """X with matrix X = rhs, for a triangular matrix."""
     return linalg.solve_triangular(matrix, rhs, trans="C" if adjoint else "N", lower=lower)
 
@@ -352,12 +355,12 @@ def _factorisation(op_type: str, compute: Callable[..., Any], inputs: str = "inp
     pure(op_type, inputs=inputs, infer=by_evaluation(compute))(compute)
 
 
-def _qr(input: Any, *, full_matrices: bool = False) -> Any:
+def _qr(input: jax.Array, *, full_matrices: bool = False) -> tuple[jax.Array, ...]:
     """Q R = input, with orthogonal Q and upper triangular R."""
     return tuple(jnp.linalg.qr(input, mode="complete" if full_matrices else "reduced"))
 
 
-def _svd(input: Any, *, compute_uv: bool = True, full_matrices: bool = False) -> Any:
+def _svd(input: jax.Array, *, compute_uv: bool = True, full_matrices: bool = False) -> tuple[jax.Array, ...]:
     """Singular values in descending order, then left and right singular vectors as columns."""
     if not compute_uv:
         empty = jnp.zeros((0,), input.dtype)
@@ -366,7 +369,7 @@ def _svd(input: Any, *, compute_uv: bool = True, full_matrices: bool = False) ->
     return s, u, _adjoint(vh)
 
 
-def _self_adjoint_eig(input: Any, *, compute_v: bool = True) -> Any:
+def _self_adjoint_eig(input: jax.Array, *, compute_v: bool = True) -> tuple[jax.Array, jax.Array]:
     """Eigenvalues in ascending order, then eigenvectors as columns."""
     if not compute_v:
         return jnp.linalg.eigvalsh(input), jnp.zeros((0,), input.dtype)

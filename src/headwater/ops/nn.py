@@ -12,7 +12,7 @@ import numpy as np
 from headwater.dtypes import bool_, int32
 from headwater.ops.common import constant_int, output
 from headwater.ops.define import pure, unary
-from headwater.registry import Inference, Spec
+from headwater.registry import HostArray, Inference, Spec
 from headwater.shapes import Dims, merge_dims
 
 # Activations ------------------------------------------------------------------------------------------------------
@@ -25,17 +25,17 @@ def _activation(op_type: str, compute: Callable[..., Any], allowed: str = "float
     pure(op_type, inputs=f"features:T|{allowed}", infer=unary)(lambda features: compute(features))
 
 
-def _relu6(x: Any) -> Any:
+def _relu6(x: jax.Array) -> jax.Array:
     """min(max(x, 0), 6), with gradient 0 at both bounds."""
     return jnp.where(x >= 6, jnp.full_like(x, 6), jax.nn.relu(x))
 
 
-def _elu(x: Any) -> Any:
+def _elu(x: jax.Array) -> jax.Array:
     """x above 0, else exp(x) - 1."""
     return jnp.where(x >= 0, x, jnp.expm1(jnp.where(x >= 0, 0, x)))
 
 
-def _selu(x: Any) -> Any:
+def _selu(x: jax.Array) -> jax.Array:
     """λ x above 0, else λ α (exp(x) - 1) (Klambauer et al., Self-Normalizing Neural Networks, 2017)."""
     negative = _SELU_ALPHA * jnp.expm1(jnp.where(x >= 0, 0, x))
     return (_SELU_SCALE * jnp.where(x >= 0, x, negative)).astype(x.dtype)
@@ -50,7 +50,7 @@ _activation("Softsign", jax.nn.soft_sign)
 
 
 @pure("LeakyRelu", inputs="features:T|floating=float32", infer=unary)
-def leaky_relu(features: Any, *, alpha: float = 0.2) -> Any:
+def leaky_relu(features: jax.Array, *, alpha: float = 0.2) -> jax.Array:
     """x above 0, else alpha x."""
     return jnp.where(features > 0, features, features * jnp.asarray(alpha, features.dtype))
 
@@ -62,13 +62,13 @@ def _at_least_vector(inference: Inference) -> Sequence[Spec]:
 
 
 @pure("Softmax", inputs="logits:T|floating", infer=_at_least_vector)
-def softmax(logits: Any) -> Any:
+def softmax(logits: jax.Array) -> jax.Array:
     """exp(xᵢ) / Σⱼ exp(xⱼ) along the last dimension."""
     return jax.nn.softmax(logits, axis=-1)
 
 
 @pure("LogSoftmax", inputs="logits:T|floating", infer=_at_least_vector)
-def log_softmax(logits: Any) -> Any:
+def log_softmax(logits: jax.Array) -> jax.Array:
     """xᵢ - log Σⱼ exp(xⱼ) along the last dimension."""
     return jax.nn.log_softmax(logits, axis=-1)
 
@@ -86,7 +86,7 @@ def _cross_entropy_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @pure("SoftmaxCrossEntropyWithLogits", inputs="features:T|floating, labels:T", infer=_cross_entropy_spec)
-def softmax_cross_entropy(features: Any, labels: Any) -> Any:
+def softmax_cross_entropy(features: jax.Array, labels: jax.Array) -> tuple[jax.Array, jax.Array]:
     """-Σⱼ labelsⱼ log softmax(features)ⱼ of each row, and its gradient softmax(features) - labels.
 
     That gradient takes it that the labels of a row add up to 1, as TensorFlow does even where they do not.
@@ -95,12 +95,14 @@ def softmax_cross_entropy(features: Any, labels: Any) -> Any:
 
 
 @jax.custom_jvp
-def _cross_entropy(features: Any, labels: Any) -> Any:
+def _cross_entropy(features: jax.Array, labels: jax.Array) -> jax.Array:
     return -jnp.sum(labels * jax.nn.log_softmax(features, axis=-1), axis=-1)
 
 
 @_cross_entropy.defjvp
-def _cross_entropy_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[Any, Any]:
+def _cross_entropy_jvp(
+    primals: tuple[jax.Array, jax.Array], tangents: tuple[jax.Array, jax.Array]
+) -> tuple[jax.Array, jax.Array]:
     features, labels = primals
     log_p = jax.nn.log_softmax(features, axis=-1)
     slope = (jnp.exp(log_p) - labels) * tangents[0] - log_p * tangents[1]
@@ -123,7 +125,7 @@ def _sparse_cross_entropy_spec(inference: Inference) -> Sequence[Spec]:
     inputs="features:T|floating, labels:Tlabels|index=int64",
     infer=_sparse_cross_entropy_spec,
 )
-def sparse_softmax_cross_entropy(features: Any, labels: Any) -> Any:
+def sparse_softmax_cross_entropy(features: jax.Array, labels: jax.Array) -> tuple[jax.Array, jax.Array]:
     """-log softmax(features)[label] of each row, and its gradient; NaN for a label that is no class."""
     log_p = jax.nn.log_softmax(features, axis=-1)
     classes = features.shape[-1]
@@ -135,7 +137,7 @@ def sparse_softmax_cross_entropy(features: Any, labels: Any) -> Any:
 
 
 @pure("L2Loss", inputs="t:T|floating", infer=lambda inference: output(inference, ()))
-def l2_loss(t: Any) -> Any:
+def l2_loss(t: jax.Array) -> jax.Array:
     """Σ t² / 2."""
     return jnp.sum(t * t, dtype=t.dtype) / 2
 
@@ -162,7 +164,7 @@ def _bias_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @pure("BiasAdd", inputs="value:T|numeric, bias:T", infer=_bias_spec)
-def bias_add(value: Any, bias: Any, *, data_format: str = "NHWC") -> Any:
+def bias_add(value: jax.Array, bias: jax.Array, *, data_format: str = "NHWC") -> jax.Array:
     """A bias for each channel, which is the last dimension, or the second (``NCHW``)."""
     if data_format == "NCHW":
         bias = bias.reshape((-1,) + (1,) * (value.ndim - 2))
@@ -170,7 +172,7 @@ def bias_add(value: Any, bias: Any, *, data_format: str = "NHWC") -> Any:
 
 
 @pure("BiasAddV1", inputs="value:T|numeric, bias:T", infer=_bias_spec)
-def bias_add_v1(value: Any, bias: Any) -> Any:
+def bias_add_v1(value: jax.Array, bias: jax.Array) -> jax.Array:
     """As `bias_add`, along the last dimension."""
     return value + bias
 
@@ -186,7 +188,7 @@ def _in_top_k_spec(inference: Inference) -> Sequence[Spec]:
     return [Spec(bool_, merge_dims(rows, inference.inputs[1].dims) or (None,))]
 
 
-def _in_top_k(predictions: Any, targets: Any, k: Any) -> Any:
+def _in_top_k(predictions: jax.Array, targets: jax.Array, k: Any) -> jax.Array:
     """Whether fewer than k entries of a row are above the target's; a target out of range or not finite is not in."""
     classes = predictions.shape[1]
     valid = (targets >= 0) & (targets < classes)
@@ -198,13 +200,13 @@ def _in_top_k(predictions: Any, targets: Any, k: Any) -> Any:
 
 
 @pure("InTopK", inputs="predictions:float32, targets:T|index=int32", infer=_in_top_k_spec, differentiable=False)
-def in_top_k(predictions: Any, targets: Any, *, k: int) -> Any:
+def in_top_k(predictions: jax.Array, targets: jax.Array, *, k: int) -> jax.Array:
     """Whether each row's target is among its k highest predictions."""
     return _in_top_k(predictions, targets, k)
 
 
 @pure("InTopKV2", inputs="predictions:float32, targets:T|index=int32, k:T", infer=_in_top_k_spec, differentiable=False)
-def in_top_k_v2(predictions: Any, targets: Any, k: Any) -> Any:
+def in_top_k_v2(predictions: jax.Array, targets: jax.Array, k: jax.Array) -> jax.Array:
     """Whether each row's target is among its k highest predictions."""
     return _in_top_k(predictions, targets, k)
 
@@ -221,7 +223,7 @@ def _top_specs(inference: Inference, k: int | None) -> Sequence[Spec]:
     return [Spec(spec.dtype.base_dtype, dims), Spec(int32, dims)]
 
 
-def _top(input: Any, k: int) -> Any:
+def _top(input: jax.Array, k: int) -> tuple[jax.Array, jax.Array]:
     if k > input.shape[-1]:
         raise ValueError(f"input must have at least k columns. Had {input.shape[-1]}, needed {k}")
     values, places = jax.lax.top_k(input, k)
@@ -229,7 +231,7 @@ def _top(input: Any, k: int) -> Any:
 
 
 @pure("TopK", inputs="input:T|numeric", infer=lambda inference: _top_specs(inference, inference.attrs["k"]))
-def top_k(input: Any, *, k: int, sorted: bool = True) -> Any:
+def top_k(input: jax.Array, *, k: int, sorted: bool = True) -> tuple[jax.Array, jax.Array]:
     """The k highest entries of each row, highest first, and their positions; of equals the first."""
     del sorted
     return _top(input, k)
@@ -241,7 +243,7 @@ def top_k(input: Any, *, k: int, sorted: bool = True) -> Any:
     static=(1,),
     infer=lambda inference: _top_specs(inference, constant_int(inference, 1)),
 )
-def top_k_v2(input: Any, k: Any, *, sorted: bool = True) -> Any:
+def top_k_v2(input: jax.Array, k: HostArray, *, sorted: bool = True) -> tuple[jax.Array, jax.Array]:
     """As `top_k`, with k as an input."""
     del sorted
     return _top(input, int(k))
@@ -252,8 +254,8 @@ def top_k_v2(input: Any, k: Any, *, sorted: bool = True) -> Any:
 
 @pure("LRN", inputs="input:T|floating=float32", infer=unary)
 def local_response_normalization(
-    input: Any, *, depth_radius: int = 5, bias: float = 1.0, alpha: float = 1.0, beta: float = 0.5
-) -> Any:
+    input: jax.Array, *, depth_radius: int = 5, bias: float = 1.0, alpha: float = 1.0, beta: float = 0.5
+) -> jax.Array:
     """x / (bias + alpha Σ x²)^beta, the sum over ``depth_radius`` channels to each side.
 
     Krizhevsky et al., ImageNet Classification with Deep Convolutional Neural Networks, 2012.
@@ -265,16 +267,16 @@ def local_response_normalization(
 
 
 def _fused_batch_norm(
-    x: Any,
-    scale: Any,
-    offset: Any,
-    mean: Any,
-    variance: Any,
+    x: jax.Array,
+    scale: jax.Array,
+    offset: jax.Array,
+    mean: jax.Array,
+    variance: jax.Array,
     *,
     epsilon: float = 1e-4,
     data_format: str = "NHWC",
     is_training: bool = True,
-) -> Any:
+) -> tuple[jax.Array, ...]:
     """y = scale (x - mean) / √(variance + epsilon) + offset, per channel.
 
     In training the mean and variance are the batch's own; as outputs the variance has Bessel's correction n / (n - 1).
@@ -297,16 +299,16 @@ def _fused_batch_norm(
 
 
 def _fused_batch_norm_v3(
-    x: Any,
-    scale: Any,
-    offset: Any,
-    mean: Any,
-    variance: Any,
+    x: jax.Array,
+    scale: jax.Array,
+    offset: jax.Array,
+    mean: jax.Array,
+    variance: jax.Array,
     *,
     epsilon: float = 1e-4,
     data_format: str = "NHWC",
     is_training: bool = True,
-) -> Any:
+) -> tuple[jax.Array, ...]:
     """As FusedBatchNorm, with one more output that only its gradient reads."""
     outputs = _fused_batch_norm(
         x, scale, offset, mean, variance, epsilon=epsilon, data_format=data_format, is_training=is_training

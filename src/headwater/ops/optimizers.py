@@ -13,6 +13,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jax import lax
 
@@ -94,15 +95,24 @@ def _define(name: str, *, slots: int, sparse: Sequence[str] | None = None) -> Ca
 
 
 @_define("GradientDescent", slots=1)
-def gradient_descent(var: Any, alpha: Any, grad: Any, *, use_locking: bool = False) -> Any:
+def gradient_descent(
+    var: jax.Array, alpha: jax.Array, grad: jax.Array, *, use_locking: bool = False
+) -> tuple[jax.Array, ...]:
     del use_locking
     return (var - alpha * grad,)
 
 
 @_define("Momentum", slots=2, sparse=("var", "accum", "lr", "grad", "indices", "momentum"))
 def momentum(
-    var: Any, accum: Any, lr: Any, grad: Any, momentum: Any, *, use_locking: bool = False, use_nesterov: bool = False
-) -> Any:
+    var: jax.Array,
+    accum: jax.Array,
+    lr: jax.Array,
+    grad: jax.Array,
+    momentum: jax.Array,
+    *,
+    use_locking: bool = False,
+    use_nesterov: bool = False,
+) -> tuple[jax.Array, jax.Array]:
     del use_locking
     accum = accum * momentum + grad
     if use_nesterov:
@@ -111,7 +121,15 @@ def momentum(
 
 
 @_define("Adagrad", slots=2, sparse=("var", "accum", "lr", "grad", "indices"))
-def adagrad(var: Any, accum: Any, lr: Any, grad: Any, *, use_locking: bool = False, update_slots: bool = True) -> Any:
+def adagrad(
+    var: jax.Array,
+    accum: jax.Array,
+    lr: jax.Array,
+    grad: jax.Array,
+    *,
+    use_locking: bool = False,
+    update_slots: bool = True,
+) -> tuple[jax.Array, jax.Array]:
     del use_locking
     if update_slots:
         accum = accum + jnp.square(grad)
@@ -134,17 +152,17 @@ def adagrad(var: Any, accum: Any, lr: Any, grad: Any, *, use_locking: bool = Fal
     ),
 )
 def adagrad_da(
-    var: Any,
-    gradient_accumulator: Any,
-    gradient_squared_accumulator: Any,
-    grad: Any,
-    lr: Any,
-    l1: Any,
-    l2: Any,
-    global_step: Any,
+    var: jax.Array,
+    gradient_accumulator: jax.Array,
+    gradient_squared_accumulator: jax.Array,
+    grad: jax.Array,
+    lr: jax.Array,
+    l1: jax.Array,
+    l2: jax.Array,
+    global_step: jax.Array,
     *,
     use_locking: bool = False,
-) -> Any:
+) -> tuple[jax.Array, ...]:
     del use_locking
     total = gradient_accumulator + grad
     squares = gradient_squared_accumulator + jnp.square(grad)
@@ -155,8 +173,16 @@ def adagrad_da(
 
 @_define("Adadelta", slots=3, sparse=("var", "accum", "accum_update", "lr", "rho", "epsilon", "grad", "indices"))
 def adadelta(
-    var: Any, accum: Any, accum_update: Any, lr: Any, rho: Any, epsilon: Any, grad: Any, *, use_locking: bool = False
-) -> Any:
+    var: jax.Array,
+    accum: jax.Array,
+    accum_update: jax.Array,
+    lr: jax.Array,
+    rho: jax.Array,
+    epsilon: jax.Array,
+    grad: jax.Array,
+    *,
+    use_locking: bool = False,
+) -> tuple[jax.Array, ...]:
     del use_locking
     accum = accum * rho + jnp.square(grad) * (1 - rho)
     update = jnp.sqrt(accum_update + epsilon) * lax.rsqrt(accum + epsilon) * grad
@@ -165,20 +191,20 @@ def adadelta(
 
 @_define("Adam", slots=3)
 def adam(
-    var: Any,
-    m: Any,
-    v: Any,
-    beta1_power: Any,
-    beta2_power: Any,
-    lr: Any,
-    beta1: Any,
-    beta2: Any,
-    epsilon: Any,
-    grad: Any,
+    var: jax.Array,
+    m: jax.Array,
+    v: jax.Array,
+    beta1_power: jax.Array,
+    beta2_power: jax.Array,
+    lr: jax.Array,
+    beta1: jax.Array,
+    beta2: jax.Array,
+    epsilon: jax.Array,
+    grad: jax.Array,
     *,
     use_locking: bool = False,
     use_nesterov: bool = False,
-) -> Any:
+) -> tuple[jax.Array, ...]:
     del use_locking
     alpha = lr * jnp.sqrt(1 - beta2_power) / (1 - beta1_power)
     m = m + (grad - m) * (1 - beta1)
@@ -189,20 +215,20 @@ def adam(
 
 @stateful("SparseApplyAdam", refs=(0, 1, 2), updates=(0, 1, 2), infer=_spec(3, 9, 10))
 def sparse_adam(
-    var: Any,
-    m: Any,
-    v: Any,
-    beta1_power: Any,
-    beta2_power: Any,
-    lr: Any,
-    beta1: Any,
-    beta2: Any,
-    epsilon: Any,
-    grad: Any,
-    indices: Any,
+    var: jax.Array,
+    m: jax.Array,
+    v: jax.Array,
+    beta1_power: jax.Array,
+    beta2_power: jax.Array,
+    lr: jax.Array,
+    beta1: jax.Array,
+    beta2: jax.Array,
+    epsilon: jax.Array,
+    grad: jax.Array,
+    indices: jax.Array,
     *,
     use_locking: bool = False,
-) -> Any:
+) -> tuple[jax.Array, ...]:
     """Unlike the other sparse updates, this one moves all rows: the averages of rows without a gradient decay."""
     del use_locking
     at = rows(var, indices)
@@ -214,17 +240,17 @@ def sparse_adam(
 
 @_define("RMSProp", slots=3, sparse=("var", "ms", "mom", "lr", "rho", "momentum", "epsilon", "grad", "indices"))
 def rmsprop(
-    var: Any,
-    ms: Any,
-    mom: Any,
-    lr: Any,
-    rho: Any,
-    momentum: Any,
-    epsilon: Any,
-    grad: Any,
+    var: jax.Array,
+    ms: jax.Array,
+    mom: jax.Array,
+    lr: jax.Array,
+    rho: jax.Array,
+    momentum: jax.Array,
+    epsilon: jax.Array,
+    grad: jax.Array,
     *,
     use_locking: bool = False,
-) -> Any:
+) -> tuple[jax.Array, ...]:
     del use_locking
     ms = ms + (jnp.square(grad) - ms) * (1 - rho)
     mom = mom * momentum + (grad * lr) / jnp.sqrt(ms + epsilon)
@@ -237,18 +263,18 @@ def rmsprop(
     sparse=("var", "mg", "ms", "mom", "lr", "rho", "momentum", "epsilon", "grad", "indices"),
 )
 def centered_rmsprop(
-    var: Any,
-    mg: Any,
-    ms: Any,
-    mom: Any,
-    lr: Any,
-    rho: Any,
-    momentum: Any,
-    epsilon: Any,
-    grad: Any,
+    var: jax.Array,
+    mg: jax.Array,
+    ms: jax.Array,
+    mom: jax.Array,
+    lr: jax.Array,
+    rho: jax.Array,
+    momentum: jax.Array,
+    epsilon: jax.Array,
+    grad: jax.Array,
     *,
     use_locking: bool = False,
-) -> Any:
+) -> tuple[jax.Array, ...]:
     del use_locking
     ms = ms + (jnp.square(grad) - ms) * (1 - rho)
     mg = mg + (grad - mg) * (1 - rho)
@@ -257,8 +283,16 @@ def centered_rmsprop(
 
 
 def _ftrl(
-    var: Any, accum: Any, linear: Any, grad: Any, shrunk_grad: Any, lr: Any, l1: Any, l2: Any, lr_power: Any
-) -> Any:
+    var: jax.Array,
+    accum: jax.Array,
+    linear: jax.Array,
+    grad: jax.Array,
+    shrunk_grad: jax.Array,
+    lr: jax.Array,
+    l1: jax.Array,
+    l2: jax.Array,
+    lr_power: jax.Array,
+) -> tuple[jax.Array, ...]:
     def power(x: Any) -> Any:
         return jnp.where(lr_power == -0.5, jnp.sqrt(x), jnp.power(x, -lr_power))
 
@@ -271,17 +305,17 @@ def _ftrl(
 
 @_define("Ftrl", slots=3, sparse=("var", "accum", "linear", "grad", "indices", "lr", "l1", "l2", "lr_power"))
 def ftrl(
-    var: Any,
-    accum: Any,
-    linear: Any,
-    grad: Any,
-    lr: Any,
-    l1: Any,
-    l2: Any,
-    lr_power: Any,
+    var: jax.Array,
+    accum: jax.Array,
+    linear: jax.Array,
+    grad: jax.Array,
+    lr: jax.Array,
+    l1: jax.Array,
+    l2: jax.Array,
+    lr_power: jax.Array,
     *,
     use_locking: bool = False,
-) -> Any:
+) -> tuple[jax.Array, ...]:
     del use_locking
     return _ftrl(var, accum, linear, grad, grad, lr, l1, l2, lr_power)
 
@@ -292,35 +326,46 @@ def ftrl(
     sparse=("var", "accum", "linear", "grad", "indices", "lr", "l1", "l2", "l2_shrinkage", "lr_power"),
 )
 def ftrl_v2(
-    var: Any,
-    accum: Any,
-    linear: Any,
-    grad: Any,
-    lr: Any,
-    l1: Any,
-    l2: Any,
-    l2_shrinkage: Any,
-    lr_power: Any,
+    var: jax.Array,
+    accum: jax.Array,
+    linear: jax.Array,
+    grad: jax.Array,
+    lr: jax.Array,
+    l1: jax.Array,
+    l2: jax.Array,
+    l2_shrinkage: jax.Array,
+    lr_power: jax.Array,
     *,
     use_locking: bool = False,
-) -> Any:
+) -> tuple[jax.Array, ...]:
     del use_locking
     return _ftrl(var, accum, linear, grad, grad + 2 * l2_shrinkage * var, lr, l1, l2, lr_power)
 
 
-def _proximal(moved: Any, rate: Any, l1: Any, l2: Any) -> Any:
+def _proximal(moved: jax.Array, rate: jax.Array, l1: jax.Array, l2: jax.Array) -> jax.Array:
     shrunk = jnp.where(l1 > 0, jnp.sign(moved) * jnp.maximum(jnp.abs(moved) - rate * l1, 0), moved)
     return shrunk / (1 + l2 * rate)
 
 
 @_define("ProximalGradientDescent", slots=1, sparse=("var", "alpha", "l1", "l2", "grad", "indices"))
-def proximal_gradient_descent(var: Any, alpha: Any, l1: Any, l2: Any, grad: Any, *, use_locking: bool = False) -> Any:
+def proximal_gradient_descent(
+    var: jax.Array, alpha: jax.Array, l1: jax.Array, l2: jax.Array, grad: jax.Array, *, use_locking: bool = False
+) -> tuple[jax.Array, ...]:
     del use_locking
     return (_proximal(var - alpha * grad, alpha, l1, l2),)
 
 
 @_define("ProximalAdagrad", slots=2, sparse=("var", "accum", "lr", "l1", "l2", "grad", "indices"))
-def proximal_adagrad(var: Any, accum: Any, lr: Any, l1: Any, l2: Any, grad: Any, *, use_locking: bool = False) -> Any:
+def proximal_adagrad(
+    var: jax.Array,
+    accum: jax.Array,
+    lr: jax.Array,
+    l1: jax.Array,
+    l2: jax.Array,
+    grad: jax.Array,
+    *,
+    use_locking: bool = False,
+) -> tuple[jax.Array, jax.Array]:
     del use_locking
     accum = accum + jnp.square(grad)
     rate = lr * lax.rsqrt(accum)

@@ -16,7 +16,8 @@ from headwater.io.example import ExampleBatch
 from headwater.io.tensor_proto import make_ndarray, make_tensor_proto
 from headwater.ops.define import fixed, host
 from headwater.ops.strings import string_to_number
-from headwater.registry import Attrs, Inference, Spec
+from headwater.registry import Attrs, HostArray, Inference, Spec
+from headwater.resources.host_context import HostContext
 from headwater.resources.readers import inflate
 from headwater.shapes import Dims, TensorShape, as_shape
 from headwater.tensorboard_protos import tensor_pb2
@@ -28,7 +29,11 @@ def _varies(shape: TensorShape) -> bool:
 
 
 def _dense(
-    batch: ExampleBatch, keys: Sequence[str], types: Sequence[DType], shapes: Sequence[Any], defaults: Sequence[Any]
+    batch: ExampleBatch,
+    keys: Sequence[str],
+    types: Sequence[DType],
+    shapes: Sequence[HostArray],
+    defaults: Sequence[HostArray],
 ) -> list[np.ndarray[Any, Any]]:
     found: list[np.ndarray[Any, Any]] = []
     for key, dtype, shape, default in zip(keys, types, map(as_shape, shapes), defaults, strict=True):
@@ -57,8 +62,8 @@ def _single_specs(inference: Inference) -> Sequence[Spec]:
 
 @host("ParseSingleExample", infer=_single_specs)
 def parse_single_example(
-    context: Any,
-    serialized: Any,
+    context: HostContext,
+    serialized: HostArray,
     *dense_defaults: Any,
     num_sparse: int,
     sparse_keys: Any,
@@ -66,7 +71,7 @@ def parse_single_example(
     sparse_types: Any,
     Tdense: Any,
     dense_shapes: Any,
-) -> Any:
+) -> Sequence[HostArray]:
     del context, num_sparse
     batch = ExampleBatch([serialized.item()])
     sparse = [batch.sparse(key, dtype) for key, dtype in zip(sparse_keys, sparse_types, strict=True)]
@@ -79,7 +84,7 @@ def parse_single_example(
     )
 
 
-def parse_examples_alike(serialized: Any, *dense_defaults: Any, **attrs: Any) -> tuple[Any, ...]:
+def parse_examples_alike(serialized: HostArray, *dense_defaults: Any, **attrs: Any) -> tuple[HostArray, ...]:
     """`parse_single_example` of many examples: each feature, all of which `all_fixed`, with a row for every example."""
     batch = ExampleBatch(serialized.tolist())
     return tuple(_dense(batch, attrs["dense_keys"], attrs["Tdense"], attrs["dense_shapes"], dense_defaults))
@@ -103,16 +108,16 @@ def _batch_specs(inference: Inference) -> Sequence[Spec]:
 
 @host("ParseExample", infer=_batch_specs)
 def parse_example(
-    context: Any,
-    serialized: Any,
-    names: Any,
+    context: HostContext,
+    serialized: HostArray,
+    names: HostArray,
     *rest: Any,
     Nsparse: int,
     Ndense: int,
     sparse_types: Any,
     Tdense: Any,
     dense_shapes: Any,
-) -> Any:
+) -> Sequence[HostArray]:
     del context
     keys = [key.item().decode() for key in rest[: Nsparse + Ndense]]
     batch = ExampleBatch(serialized.tolist(), names.tolist() or None)
@@ -134,8 +139,14 @@ def _merged_specs(inference: Inference) -> Sequence[Spec]:
 
 @host("SparseFeature", infer=_merged_specs, inputs="indices:int64, ids:int64, values:T")
 def sparse_feature(
-    context: Any, indices: Any, ids: Any, values: Any, *, size: int, already_sorted: bool = False
-) -> Any:
+    context: HostContext,
+    indices: HostArray,
+    ids: HostArray,
+    values: HostArray,
+    *,
+    size: int,
+    already_sorted: bool = False,
+) -> Sequence[HostArray]:
     """Values at the places that another feature names: ``indices`` but with ``ids`` in place of the last column."""
     del context
     if len(ids) != len(values):
@@ -156,15 +167,15 @@ def _csv_specs(inference: Inference) -> Sequence[Spec]:
 
 @host("DecodeCSV", infer=_csv_specs, inputs="records:string, record_defaults:OUT_TYPE**")
 def decode_csv(
-    context: Any,
-    records: Any,
+    context: HostContext,
+    records: HostArray,
     *record_defaults: Any,
     OUT_TYPE: Any,
     field_delim: str = ",",
     use_quote_delim: bool = True,
     na_value: str = "",
     select_cols: Any = (),
-) -> Any:
+) -> Sequence[HostArray]:
     del context
     count = len(OUT_TYPE)
     rows: list[list[str]] = []
@@ -196,7 +207,7 @@ def _fields(record: bytes, index: int, delimiter: str, quoted: bool) -> list[str
         raise InvalidArgumentError(None, None, f"record {index} is no line of separated values: {error}") from None
 
 
-def _column(texts: list[str], place: int, dtype: DType, default: Any, na_value: str) -> np.ndarray[Any, Any]:
+def _column(texts: list[str], place: int, dtype: DType, default: HostArray, na_value: str) -> HostArray:
     absent = [text in ("", na_value) for text in texts]
     if any(absent) and not default.size:
         record = absent.index(True)
@@ -217,7 +228,7 @@ def _column(texts: list[str], place: int, dtype: DType, default: Any, na_value: 
     )
 
 
-def _number(text: str, place: int, record: int, dtype: DType) -> Any:
+def _number(text: str, place: int, record: int, dtype: DType) -> HostArray:
     try:
         return string_to_number(None, np.array(text.strip().encode(), object), out_type=dtype)
     except (InvalidArgumentError, ValueError):
@@ -231,7 +242,7 @@ def _tensor_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @host("ParseTensor", infer=_tensor_spec, inputs="serialized:string")
-def parse_tensor(context: Any, serialized: Any, *, out_type: DType) -> Any:
+def parse_tensor(context: HostContext, serialized: HostArray, *, out_type: DType) -> HostArray:
     del context
     try:
         array = make_ndarray(tensor_pb2.TensorProto.FromString(serialized.item()))
@@ -245,7 +256,7 @@ def parse_tensor(context: Any, serialized: Any, *, out_type: DType) -> Any:
 
 
 @host("SerializeTensor", infer=fixed(string, ()), inputs="tensor:T")
-def serialize_tensor(context: Any, tensor: Any) -> Any:
+def serialize_tensor(context: HostContext, tensor: HostArray) -> HostArray:
     del context
     return make_tensor_proto(tensor).SerializeToString()
 
@@ -256,7 +267,7 @@ def _same(inference: Inference) -> Sequence[Spec]:
 
 
 @host("DecodeCompressed", infer=_same, inputs="bytes:string")
-def decode_compressed(context: Any, bytes: Any, *, compression_type: str = "") -> Any:
+def decode_compressed(context: HostContext, bytes: HostArray, *, compression_type: str = "") -> HostArray:
     result = np.empty(bytes.shape, object)
     for index, data in np.ndenumerate(bytes):
         result[index] = inflate(data, compression_type, f"operation '{context.op_name}'")

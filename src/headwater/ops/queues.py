@@ -9,59 +9,60 @@ import numpy as np
 
 from headwater.dtypes import bool_, int32, resource
 from headwater.ops.define import fixed, host, no_outputs
-from headwater.registry import Inference, Spec
+from headwater.registry import HostArray, Inference, Spec
+from headwater.resources.host_context import HostContext
 from headwater.resources.queues import FifoQueue, PaddingQueue, PriorityQueue, Queue, ShuffleQueue
 from headwater.shapes import Dims, as_shape
 
 _handle = fixed(resource, ())
 
 
-def as_handle(queue: Any) -> np.ndarray[Any, Any]:
+def as_handle(queue: Any) -> HostArray:
     """A queue or its like as the value of the tensor that stands for it."""
     handle = np.empty((), object)
     handle[()] = queue
     return handle
 
 
-def _dims(shapes: Sequence[Any]) -> list[Dims]:
+def _dims(shapes: Sequence[HostArray]) -> list[Dims]:
     return [as_shape(shape).as_dims for shape in shapes]
 
 
-def _queue(context: Any, container: str, shared_name: str, make: Callable[[], Queue]) -> np.ndarray[Any, Any]:
+def _queue(context: HostContext, container: str, shared_name: str, make: Callable[[], Queue]) -> HostArray:
     return as_handle(context.resource(container, shared_name, Queue, make))
 
 
 @host("FIFOQueueV2", infer=_handle)
 def fifo_queue(
-    context: Any,
+    context: HostContext,
     *,
     component_types: Any,
     shapes: Any = (),
     capacity: int = -1,
     container: str = "",
     shared_name: str = "",
-) -> Any:
+) -> HostArray:
     del component_types
     return _queue(context, container, shared_name, lambda: FifoQueue(context.op_name, capacity, _dims(shapes)))
 
 
 @host("PaddingFIFOQueueV2", infer=_handle)
 def padding_fifo_queue(
-    context: Any,
+    context: HostContext,
     *,
     component_types: Any,
     shapes: Any = (),
     capacity: int = -1,
     container: str = "",
     shared_name: str = "",
-) -> Any:
+) -> HostArray:
     del component_types
     return _queue(context, container, shared_name, lambda: PaddingQueue(context.op_name, capacity, _dims(shapes)))
 
 
 @host("RandomShuffleQueueV2", infer=_handle)
 def random_shuffle_queue(
-    context: Any,
+    context: HostContext,
     *,
     component_types: Any,
     shapes: Any = (),
@@ -71,7 +72,7 @@ def random_shuffle_queue(
     seed2: int = 0,
     container: str = "",
     shared_name: str = "",
-) -> Any:
+) -> HostArray:
     del component_types
     order = None if seed == 0 and seed2 == 0 else (seed & 0xFFFFFFFF) << 32 | (seed2 & 0xFFFFFFFF)
     return _queue(
@@ -84,27 +85,27 @@ def random_shuffle_queue(
 
 @host("PriorityQueueV2", infer=_handle)
 def priority_queue(
-    context: Any,
+    context: HostContext,
     *,
     component_types: Any = (),
     shapes: Any = (),
     capacity: int = -1,
     container: str = "",
     shared_name: str = "",
-) -> Any:
+) -> HostArray:
     del component_types
     dims: list[Dims] = [(), *_dims(shapes)] if shapes else []
     return _queue(context, container, shared_name, lambda: PriorityQueue(context.op_name, capacity, dims))
 
 
 @host("QueueEnqueueV2", infer=no_outputs, blocking=True)
-def enqueue(context: Any, handle: Any, *components: Any, timeout_ms: int = -1) -> None:
+def enqueue(context: HostContext, handle: HostArray, *components: Any, timeout_ms: int = -1) -> None:
     del timeout_ms
     handle.item().enqueue(context.step, components)
 
 
 @host("QueueEnqueueManyV2", infer=no_outputs, blocking=True)
-def enqueue_many(context: Any, handle: Any, *components: Any, timeout_ms: int = -1) -> None:
+def enqueue_many(context: HostContext, handle: HostArray, *components: Any, timeout_ms: int = -1) -> None:
     del timeout_ms
     handle.item().enqueue_many(context.step, components)
 
@@ -131,40 +132,46 @@ _one = _components(lambda inference: ())
 
 
 @host("QueueDequeueV2", infer=_one, blocking=True)
-def dequeue(context: Any, handle: Any, *, component_types: Any, timeout_ms: int = -1) -> Any:
+def dequeue(
+    context: HostContext, handle: HostArray, *, component_types: Any, timeout_ms: int = -1
+) -> Sequence[HostArray]:
     del component_types, timeout_ms
     return tuple(handle.item().dequeue(context.step))
 
 
 @host("QueueDequeueManyV2", infer=_components(_count), blocking=True)
-def dequeue_many(context: Any, handle: Any, n: Any, *, component_types: Any, timeout_ms: int = -1) -> Any:
+def dequeue_many(
+    context: HostContext, handle: HostArray, n: HostArray, *, component_types: Any, timeout_ms: int = -1
+) -> Sequence[HostArray]:
     del timeout_ms
     return _typed(handle.item().dequeue_many(context.step, int(n)), component_types)
 
 
 @host("QueueDequeueUpToV2", infer=_components(lambda inference: (None,)), blocking=True)
-def dequeue_up_to(context: Any, handle: Any, n: Any, *, component_types: Any, timeout_ms: int = -1) -> Any:
+def dequeue_up_to(
+    context: HostContext, handle: HostArray, n: HostArray, *, component_types: Any, timeout_ms: int = -1
+) -> Sequence[HostArray]:
     del timeout_ms
     return _typed(handle.item().dequeue_many(context.step, int(n), at_most=True), component_types)
 
 
-def _typed(batch: Sequence[Any], types: Sequence[Any]) -> tuple[Any, ...]:
+def _typed(batch: Sequence[Any], types: Sequence[Any]) -> tuple[HostArray, ...]:
     return tuple(column.astype(dtype.numpy_dtype, copy=False) for column, dtype in zip(batch, types, strict=True))
 
 
 @host("QueueCloseV2", infer=no_outputs)
-def close(context: Any, handle: Any, *, cancel_pending_enqueues: bool = False) -> None:
+def close(context: HostContext, handle: HostArray, *, cancel_pending_enqueues: bool = False) -> None:
     del context
     handle.item().close(cancel_pending_enqueues)
 
 
 @host("QueueSizeV2", infer=fixed(int32, ()))
-def size(context: Any, handle: Any) -> Any:
+def size(context: HostContext, handle: HostArray) -> Any:
     del context
     return np.int32(handle.item().size())
 
 
 @host("QueueIsClosedV2", infer=fixed(bool_, ()))
-def is_closed(context: Any, handle: Any) -> Any:
+def is_closed(context: HostContext, handle: HostArray) -> Any:
     del context
     return np.bool_(handle.item().closed)

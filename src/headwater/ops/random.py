@@ -12,7 +12,7 @@ import numpy as np
 from headwater.dtypes import DType, float32, int64
 from headwater.ops.common import as_ints, constant_int, output
 from headwater.ops.define import pure, random
-from headwater.registry import Inference, Spec
+from headwater.registry import HostArray, Inference, Spec
 
 
 def _shaped(inference: Inference) -> Sequence[Spec]:
@@ -20,21 +20,21 @@ def _shaped(inference: Inference) -> Sequence[Spec]:
 
 
 @random("RandomStandardNormal", infer=_shaped)
-def standard_normal(key: Any, shape: Any, *, dtype: DType, seed: int = 0, seed2: int = 0) -> Any:
+def standard_normal(key: jax.Array, shape: HostArray, *, dtype: DType, seed: int = 0, seed2: int = 0) -> jax.Array:
     """Normal numbers of mean 0 and standard deviation 1."""
     del seed, seed2
     return jax.random.normal(key, as_ints(shape), dtype.numpy_dtype)
 
 
 @random("TruncatedNormal", infer=_shaped)
-def truncated_normal(key: Any, shape: Any, *, dtype: DType, seed: int = 0, seed2: int = 0) -> Any:
+def truncated_normal(key: jax.Array, shape: HostArray, *, dtype: DType, seed: int = 0, seed2: int = 0) -> jax.Array:
     """As `standard_normal`, within two standard deviations."""
     del seed, seed2
     return jax.random.truncated_normal(key, -2.0, 2.0, as_ints(shape), dtype.numpy_dtype)
 
 
 @random("RandomUniform", infer=_shaped)
-def uniform(key: Any, shape: Any, *, dtype: DType, seed: int = 0, seed2: int = 0) -> Any:
+def uniform(key: jax.Array, shape: HostArray, *, dtype: DType, seed: int = 0, seed2: int = 0) -> jax.Array:
     """Numbers in [0, 1)."""
     del seed, seed2
     return jax.random.uniform(key, as_ints(shape), dtype.numpy_dtype)
@@ -45,7 +45,9 @@ def _uniform_int_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @random("RandomUniformInt", infer=_uniform_int_spec, inputs="shape:T|index=int32, minval:Tout|index, maxval:Tout")
-def uniform_int(key: Any, shape: Any, minval: Any, maxval: Any, *, seed: int = 0, seed2: int = 0) -> Any:
+def uniform_int(
+    key: jax.Array, shape: HostArray, minval: jax.Array, maxval: jax.Array, *, seed: int = 0, seed2: int = 0
+) -> jax.Array:
     """Integers in [minval, maxval)."""
     del seed, seed2
     return jax.random.randint(key, as_ints(shape), minval, maxval, minval.dtype)
@@ -55,13 +57,13 @@ def _like_input(inference: Inference) -> Sequence[Spec]:
     return output(inference, inference.inputs[0].dims)
 
 
-def _shuffled_strings(generator: Any, value: Any, *, seed: int = 0, seed2: int = 0) -> Any:
+def _shuffled_strings(generator: Any, value: Any, *, seed: int = 0, seed2: int = 0) -> jax.Array:
     del seed, seed2
     return generator.permutation(value)
 
 
 @random("RandomShuffle", infer=_like_input, static=(), inputs="value:T", string_lower=_shuffled_strings)
-def shuffle(key: Any, value: Any, *, seed: int = 0, seed2: int = 0) -> Any:
+def shuffle(key: jax.Array, value: jax.Array, *, seed: int = 0, seed2: int = 0) -> jax.Array:
     """The slices along the first dimension in random order."""
     del seed, seed2
     return jax.random.permutation(key, jnp.asarray(value), axis=0)
@@ -76,8 +78,14 @@ def _multinomial_spec(inference: Inference) -> Sequence[Spec]:
 
 @random("Multinomial", infer=_multinomial_spec, static=(1,), inputs="logits:T|numeric, num_samples:int32")
 def multinomial(
-    key: Any, logits: Any, num_samples: Any, *, output_dtype: DType = int64, seed: int = 0, seed2: int = 0
-) -> Any:
+    key: jax.Array,
+    logits: jax.Array,
+    num_samples: HostArray,
+    *,
+    output_dtype: DType = int64,
+    seed: int = 0,
+    seed2: int = 0,
+) -> jax.Array:
     """Classes drawn for each row, with probabilities softmax(logits)."""
     del seed, seed2
     count = int(num_samples)
@@ -92,14 +100,16 @@ def _after_shape(inference: Inference) -> Sequence[Spec]:
 
 
 @random("RandomGamma", infer=_after_shape, inputs="shape:S|index=int32, alpha:T|floating")
-def gamma(key: Any, shape: Any, alpha: Any, *, seed: int = 0, seed2: int = 0) -> Any:
+def gamma(key: jax.Array, shape: HostArray, alpha: jax.Array, *, seed: int = 0, seed2: int = 0) -> jax.Array:
     """Gamma numbers of shape parameter ``alpha`` and rate 1: ``shape`` of them for each alpha."""
     del seed, seed2
     return jax.random.gamma(key, alpha, as_ints(shape) + alpha.shape, alpha.dtype)
 
 
 @random("RandomPoissonV2", infer=_after_shape, inputs="shape:S|index=int32, rate:R|numeric=float64")
-def poisson(key: Any, shape: Any, rate: Any, *, dtype: DType = int64, seed: int = 0, seed2: int = 0) -> Any:
+def poisson(
+    key: jax.Array, shape: HostArray, rate: jax.Array, *, dtype: DType = int64, seed: int = 0, seed2: int = 0
+) -> jax.Array:
     """Poisson numbers: ``shape`` of them for each rate."""
     del seed, seed2
     return jax.random.poisson(key, rate, as_ints(shape) + rate.shape, np.int64).astype(dtype.numpy_dtype)
@@ -108,7 +118,7 @@ def poisson(key: Any, shape: Any, rate: Any, *, dtype: DType = int64, seed: int 
 # Without state: the same seed always gives the same numbers --------------------------------------------------------
 
 
-def _seeded(seed: Any) -> Any:
+def _seeded(seed: jax.Array) -> jax.Array:
     return jax.random.fold_in(jax.random.key(jnp.asarray(seed)[0]), jnp.asarray(seed)[1].astype(np.uint32))
 
 

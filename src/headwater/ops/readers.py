@@ -12,7 +12,8 @@ from headwater.errors import UnimplementedError
 from headwater.io.files import as_path, glob, makedirs, open_file, translated
 from headwater.ops.define import fixed, host, no_outputs
 from headwater.ops.queues import as_handle
-from headwater.registry import Inference, Spec
+from headwater.registry import HostArray, Inference, Spec
+from headwater.resources.host_context import HostContext
 from headwater.resources.readers import (
     FixedLengthReader,
     IdentityReader,
@@ -27,23 +28,27 @@ from headwater.resources.readers import (
 _handle = fixed(resource, ())
 
 
-def _reader(context: Any, container: str, shared_name: str, make: Callable[[], Reader]) -> np.ndarray[Any, Any]:
+def _reader(context: HostContext, container: str, shared_name: str, make: Callable[[], Reader]) -> HostArray:
     return as_handle(context.resource(container, shared_name, Reader, make))
 
 
 @host("TFRecordReaderV2", infer=_handle)
-def tf_record_reader(context: Any, *, container: str = "", shared_name: str = "", compression_type: str = "") -> Any:
+def tf_record_reader(
+    context: HostContext, *, container: str = "", shared_name: str = "", compression_type: str = ""
+) -> HostArray:
     return _reader(context, container, shared_name, lambda: RecordReader(context.op_name, compression_type))
 
 
 @host("TextLineReaderV2", infer=_handle)
-def text_line_reader(context: Any, *, skip_header_lines: int = 0, container: str = "", shared_name: str = "") -> Any:
+def text_line_reader(
+    context: HostContext, *, skip_header_lines: int = 0, container: str = "", shared_name: str = ""
+) -> HostArray:
     return _reader(context, container, shared_name, lambda: LineReader(context.op_name, skip_header_lines))
 
 
 @host("FixedLengthRecordReaderV2", infer=_handle)
 def fixed_length_record_reader(
-    context: Any,
+    context: HostContext,
     *,
     record_bytes: int,
     header_bytes: int = 0,
@@ -52,7 +57,7 @@ def fixed_length_record_reader(
     container: str = "",
     shared_name: str = "",
     encoding: str = "",
-) -> Any:
+) -> HostArray:
     return _reader(
         context,
         container,
@@ -62,12 +67,12 @@ def fixed_length_record_reader(
 
 
 @host("WholeFileReaderV2", infer=_handle)
-def whole_file_reader(context: Any, *, container: str = "", shared_name: str = "") -> Any:
+def whole_file_reader(context: HostContext, *, container: str = "", shared_name: str = "") -> HostArray:
     return _reader(context, container, shared_name, lambda: WholeFileReader(context.op_name))
 
 
 @host("IdentityReaderV2", infer=_handle)
-def identity_reader(context: Any, *, container: str = "", shared_name: str = "") -> Any:
+def identity_reader(context: HostContext, *, container: str = "", shared_name: str = "") -> HostArray:
     return _reader(context, container, shared_name, lambda: IdentityReader(context.op_name))
 
 
@@ -76,7 +81,7 @@ def _two(dims: tuple[int | None, ...]) -> Callable[[Inference], Sequence[Spec]]:
 
 
 @host("ReaderReadV2", infer=_two(()), blocking=True)
-def reader_read(context: Any, reader: Any, queue: Any) -> Any:
+def reader_read(context: HostContext, reader: HostArray, queue: HostArray) -> Sequence[HostArray]:
     ((key, value),) = reader.item().read_up_to(context.step, queue.item(), 1)
     return key, value
 
@@ -87,52 +92,54 @@ def reader_read(context: Any, reader: Any, queue: Any) -> Any:
     blocking=True,
     inputs="reader_handle:resource, queue_handle:resource, num_records:int64",
 )
-def reader_read_up_to(context: Any, reader: Any, queue: Any, num_records: Any) -> Any:
+def reader_read_up_to(
+    context: HostContext, reader: HostArray, queue: HostArray, num_records: HostArray
+) -> Sequence[HostArray]:
     return columns(reader.item().read_up_to(context.step, queue.item(), int(num_records)))
 
 
 @host("ReaderNumRecordsProducedV2", infer=fixed(int64, ()))
-def reader_num_records_produced(context: Any, reader: Any) -> Any:
+def reader_num_records_produced(context: HostContext, reader: HostArray) -> Any:
     del context
     return np.int64(reader.item().produced)
 
 
 @host("ReaderNumWorkUnitsCompletedV2", infer=fixed(int64, ()))
-def reader_num_work_units_completed(context: Any, reader: Any) -> Any:
+def reader_num_work_units_completed(context: HostContext, reader: HostArray) -> Any:
     del context
     return np.int64(reader.item().completed)
 
 
 @host("ReaderResetV2", infer=no_outputs)
-def reader_reset(context: Any, reader: Any) -> None:
+def reader_reset(context: HostContext, reader: HostArray) -> None:
     del context
     reader.item().reset()
 
 
 @host("ReaderSerializeStateV2", infer=fixed(string, ()))
-def reader_serialize_state(context: Any, reader: Any) -> Any:
+def reader_serialize_state(context: HostContext, reader: HostArray) -> HostArray:
     raise _no_state(context, reader)
 
 
 @host("ReaderRestoreStateV2", infer=no_outputs, inputs="reader_handle:resource, state:string")
-def reader_restore_state(context: Any, reader: Any, state: Any) -> None:
+def reader_restore_state(context: HostContext, reader: HostArray, state: HostArray) -> None:
     del state
     raise _no_state(context, reader)
 
 
-def _no_state(context: Any, reader: Any) -> UnimplementedError:
+def _no_state(context: HostContext, reader: HostArray) -> UnimplementedError:
     kind = type(reader.item()).__name__
     return UnimplementedError(None, None, f"a {kind} cannot save or restore its state [operation '{context.op_name}']")
 
 
 @host("ReadFile", infer=fixed(string, ()), inputs="filename:string")
-def read_whole_file(context: Any, filename: Any) -> Any:
+def read_whole_file(context: HostContext, filename: HostArray) -> Any:
     del context
     return read_file(filename.item())
 
 
 @host("WriteFile", infer=no_outputs, inputs="filename:string, contents:string")
-def write_file(context: Any, filename: Any, contents: Any) -> None:
+def write_file(context: HostContext, filename: HostArray, contents: HostArray) -> None:
     del context
     path = as_path(filename.item())
     folder = path.rpartition("/")[0]
@@ -143,7 +150,7 @@ def write_file(context: Any, filename: Any, contents: Any) -> None:
 
 
 @host("MatchingFiles", infer=fixed(string, (None,)), inputs="pattern:string")
-def matching_files(context: Any, pattern: Any) -> Any:
+def matching_files(context: HostContext, pattern: HostArray) -> HostArray:
     del context
     found = sorted({name.encode() for one in pattern.ravel() for name in glob(as_path(one))})
     result = np.empty(len(found), object)

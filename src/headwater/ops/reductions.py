@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
 from headwater.dtypes import DType, int64
-from headwater.ops.common import array_module, as_ints, constant_int, constant_ints, normal_axis, output
+from headwater.ops.common import AnyArray, array_module, as_ints, constant_int, constant_ints, normal_axis, output
 from headwater.ops.define import pure, unary
 from headwater.registry import Inference, Spec
 
@@ -44,11 +45,11 @@ def _reduction(op_type: str, compute: Callable[..., Any], inputs: str, **options
     pure(op_type, inputs=f"{inputs}, reduction_indices:Tidx=int32", static=(1,), infer=_reduced, **options)(lower)
 
 
-def _sum(x: Any, axes: tuple[int, ...], keep: bool) -> Any:
+def _sum(x: AnyArray, axes: tuple[int, ...], keep: bool) -> AnyArray:
     return array_module(x).sum(x, axis=axes, keepdims=keep, dtype=x.dtype)
 
 
-def _mean(x: Any, axes: tuple[int, ...], keep: bool) -> Any:
+def _mean(x: AnyArray, axes: tuple[int, ...], keep: bool) -> AnyArray:
     """Sum over count; of integers without the fraction."""
     if x.dtype.kind not in "iu":
         return jnp.mean(x, axis=axes, keepdims=keep, dtype=x.dtype)
@@ -57,7 +58,7 @@ def _mean(x: Any, axes: tuple[int, ...], keep: bool) -> Any:
     return (array_module(x).sign(total) * (abs(total) // count)).astype(x.dtype)
 
 
-def _prod(x: Any, axes: tuple[int, ...], keep: bool) -> Any:
+def _prod(x: AnyArray, axes: tuple[int, ...], keep: bool) -> AnyArray:
     return array_module(x).prod(x, axis=axes, keepdims=keep, dtype=x.dtype)
 
 
@@ -79,15 +80,15 @@ def _highest(dtype: np.dtype[Any]) -> Any:
     return np.inf if not jnp.issubdtype(dtype, np.integer) else np.iinfo(dtype).max
 
 
-def _all(x: Any, axes: tuple[int, ...], keep: bool) -> Any:
+def _all(x: AnyArray, axes: tuple[int, ...], keep: bool) -> AnyArray:
     return array_module(x).all(x, axis=axes, keepdims=keep)
 
 
-def _any(x: Any, axes: tuple[int, ...], keep: bool) -> Any:
+def _any(x: AnyArray, axes: tuple[int, ...], keep: bool) -> AnyArray:
     return array_module(x).any(x, axis=axes, keepdims=keep)
 
 
-def _euclidean_norm(x: Any, axes: tuple[int, ...], keep: bool) -> Any:
+def _euclidean_norm(x: jax.Array, axes: tuple[int, ...], keep: bool) -> jax.Array:
     return jnp.sqrt(_sum(x * jnp.conj(x), axes, keep))
 
 

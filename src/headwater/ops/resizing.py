@@ -11,7 +11,7 @@ import numpy as np
 from headwater.dtypes import DType, float32
 from headwater.ops.common import as_ints
 from headwater.ops.define import pure
-from headwater.registry import Inference, Spec
+from headwater.registry import HostArray, Inference, Spec
 
 
 def _resized(dtype: DType | None) -> Any:
@@ -25,7 +25,7 @@ def _resized(dtype: DType | None) -> Any:
     return infer
 
 
-def _places(count: int, size: int, align_corners: bool, half_pixel_centers: bool) -> Any:
+def _places(count: int, size: int, align_corners: bool, half_pixel_centers: bool) -> jax.Array:
     """Where in ``size`` pixels each of ``count`` pixels lies."""
     scale = (size - 1) / (count - 1) if align_corners and count > 1 else size / count
     steps = jnp.arange(count, dtype=jnp.float32)
@@ -34,7 +34,7 @@ def _places(count: int, size: int, align_corners: bool, half_pixel_centers: bool
     return steps * jnp.float32(scale)
 
 
-def _between(values: Any, places: Any, axis: int) -> Any:
+def _between(values: jax.Array, places: jax.Array, axis: int) -> jax.Array:
     """Values at fractional places along a dimension, by the two next to each."""
     last = values.shape[axis] - 1
     floor = jnp.floor(places)
@@ -48,7 +48,9 @@ def _between(values: Any, places: Any, axis: int) -> Any:
 
 
 @pure("ResizeBilinear", inputs="images:T|real, size:int32", static=(1,), infer=_resized(float32))
-def resize_bilinear(images: Any, size: Any, *, align_corners: bool = False, half_pixel_centers: bool = False) -> Any:
+def resize_bilinear(
+    images: Any, size: Any, *, align_corners: bool = False, half_pixel_centers: bool = False
+) -> jax.Array:
     """Each pixel from the four around its place."""
     height, width = as_ints(size)
     values = images.astype(jnp.float32)
@@ -56,7 +58,7 @@ def resize_bilinear(images: Any, size: Any, *, align_corners: bool = False, half
     return _between(values, _places(width, images.shape[2], align_corners, half_pixel_centers), 2)
 
 
-def _nearest(count: int, size: int, align_corners: bool, half_pixel_centers: bool) -> Any:
+def _nearest(count: int, size: int, align_corners: bool, half_pixel_centers: bool) -> jax.Array:
     scale = (size - 1) / (count - 1) if align_corners and count > 1 else size / count
     steps = jnp.arange(count, dtype=jnp.float32) + (0.5 if half_pixel_centers else 0.0)
     places = steps * jnp.float32(scale)
@@ -66,7 +68,9 @@ def _nearest(count: int, size: int, align_corners: bool, half_pixel_centers: boo
 
 
 @pure("ResizeNearestNeighbor", inputs="images:T|real, size:int32", static=(1,), infer=_resized(None))
-def resize_nearest(images: Any, size: Any, *, align_corners: bool = False, half_pixel_centers: bool = False) -> Any:
+def resize_nearest(
+    images: Any, size: Any, *, align_corners: bool = False, half_pixel_centers: bool = False
+) -> jax.Array:
     """Each pixel as the one nearest to its place."""
     height, width = as_ints(size)
     rows = _nearest(height, images.shape[1], align_corners, half_pixel_centers)
@@ -80,7 +84,7 @@ def resize_nearest(images: Any, size: Any, *, align_corners: bool = False, half_
 _STEPS: Final = 1024
 
 
-def _cubic(distance: np.ndarray[Any, Any], a: float) -> np.ndarray[Any, Any]:
+def _cubic(distance: HostArray, a: float) -> HostArray:
     """Keys's kernel of cubic convolution at distances from 0 to 2.
 
     ``(a + 2) x³ - (a + 3) x² + 1`` up to 1, ``a x³ - 5 a x² + 8 a x - 4 a`` beyond. R. Keys, "Cubic convolution
@@ -113,7 +117,7 @@ def _cubic_taps(count: int, size: int, align_corners: bool, half_pixel_centers: 
     return taps, weights.astype(np.float32)
 
 
-def _weighted(values: Any, taps: Any, weights: Any, axis: int) -> Any:
+def _weighted(values: jax.Array, taps: jax.Array, weights: jax.Array, axis: int) -> jax.Array:
     shape = [1] * values.ndim
     shape[axis] = -1
     parts = [jnp.take(values, taps[:, k], axis=axis) * weights[:, k].reshape(shape) for k in range(taps.shape[1])]
@@ -121,7 +125,9 @@ def _weighted(values: Any, taps: Any, weights: Any, axis: int) -> Any:
 
 
 @pure("ResizeBicubic", inputs="images:T|real, size:int32", static=(1,), infer=_resized(float32))
-def resize_bicubic(images: Any, size: Any, *, align_corners: bool = False, half_pixel_centers: bool = False) -> Any:
+def resize_bicubic(
+    images: Any, size: Any, *, align_corners: bool = False, half_pixel_centers: bool = False
+) -> jax.Array:
     """Each pixel from the sixteen around its place."""
     values = images.astype(jnp.float32)
     for axis, count in enumerate(as_ints(size), 1):
@@ -133,7 +139,7 @@ def resize_bicubic(images: Any, size: Any, *, align_corners: bool = False, half_
 # Area -------------------------------------------------------------------------------------------------------------
 
 
-def _shares(count: int, size: int, align_corners: bool) -> np.ndarray[Any, Any]:
+def _shares(count: int, size: int, align_corners: bool) -> HostArray:
     """The share that each of ``size`` pixels has in each of ``count``: [count, size]; rows add up to 1."""
     scale = np.float32((size - 1) / (count - 1) if align_corners and count > 1 else size / count)
     shares = np.zeros((count, size), np.float32)
@@ -147,7 +153,7 @@ def _shares(count: int, size: int, align_corners: bool) -> np.ndarray[Any, Any]:
 
 
 @pure("ResizeArea", inputs="images:T|real, size:int32", static=(1,), infer=_resized(float32), differentiable=False)
-def resize_area(images: Any, size: Any, *, align_corners: bool = False) -> Any:
+def resize_area(images: Any, size: Any, *, align_corners: bool = False) -> jax.Array:
     """Each pixel the mean of the part of the image that it covers."""
     height, width = as_ints(size)
     rows = _shares(height, images.shape[1], align_corners)

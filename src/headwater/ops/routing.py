@@ -10,14 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from headwater.dtypes import int32
-from headwater.ops.common import array_module
+from headwater.ops.common import AnyArray, array_module
 from headwater.ops.define import host, pure
 from headwater.ops.indexing import require_rows
-from headwater.registry import Inference, Spec
+from headwater.registry import HostArray, Inference, Spec
 
 NO_ROW: Final = -1
 """Stands in a place that no id was routed to. It reads any row, which nothing uses, and updates none."""
@@ -71,7 +72,7 @@ def _owners(ids: Any, total: Any, parts: int, strategy: str, module: Any) -> tup
     return part, module.where(part < longer, ids % (short + 1), (ids - longer) % less)
 
 
-def route_traced(ids: Any, sizes: Any, *, parts: int, strategy: str) -> Any:
+def route_traced(ids: jax.Array, sizes: jax.Array, *, parts: int, strategy: str) -> tuple[jax.Array, ...]:
     """`route` within an executable, where sizes cannot depend on values: each part has a place for every id."""
     flat = jnp.ravel(ids)
     part, row = _owners(flat, jnp.sum(sizes).astype(flat.dtype), parts, strategy, jnp)
@@ -115,7 +116,7 @@ def route(context: Any, ids: Any, sizes: Any, *, parts: int, strategy: str) -> A
     return *np.split(routed, ends[:-1]), place.reshape(ids.shape)
 
 
-def _require_parts(ids: Any, part: Any, row: Any, sizes: Any) -> None:
+def _require_parts(ids: HostArray, part: HostArray, row: HostArray, sizes: HostArray) -> None:
     known = (ids >= 0) & (part < len(sizes))
     bad = ~known | (row >= sizes[np.where(known, part, 0)])
     if bad.any():
@@ -133,7 +134,7 @@ def _rows_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @pure("GatherRouted", inputs="params:Tparams, routed:Tids|index", infer=_rows_spec, strings=True)
-def gather_routed(params: Any, routed: Any) -> Any:
+def gather_routed(params: AnyArray, routed: AnyArray) -> AnyArray:
     """The rows of one part that ``RouteIds`` asks for, ``[places, …]``; the first row for `NO_ROW`.
 
     ``RouteIds`` has seen to it that the rows exist.
@@ -144,7 +145,7 @@ def gather_routed(params: Any, routed: Any) -> Any:
 
 
 @pure("UpdateRows", inputs="indices:Tids|index", differentiable=False)
-def update_rows(indices: Any) -> Any:
+def update_rows(indices: jax.Array) -> jax.Array:
     """Indices of an update some of which are left over: these lie outside the variable, and change nothing.
 
     An update whose indices come from elsewhere fails where one is outside.

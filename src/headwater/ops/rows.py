@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from headwater.ops.parsing import all_fixed, parse_examples_alike
-from headwater.registry import Kind, OpDef, as_outputs, lookup
+from headwater.registry import HostArray, Kind, OpDef, as_outputs, lookup
 
 RowForm = Callable[[Any, Sequence[Any]], Sequence[Any]]
 """``form(context, inputs)``: what an operation gives for many elements."""
@@ -100,7 +100,7 @@ def _each(function: Callable[[Any, Sequence[Any]], Any], varying: tuple[bool, ..
     return form
 
 
-def _row(value: Any, index: int) -> Any:
+def _row(value: HostArray, index: int) -> HostArray:
     row = value[index]
     if isinstance(row, np.ndarray):
         return row  # pyright: ignore[reportUnknownVariableType]
@@ -109,7 +109,7 @@ def _row(value: Any, index: int) -> Any:
     return scalar
 
 
-def _stacked(values: Sequence[Any]) -> np.ndarray[Any, Any]:
+def _stacked(values: Sequence[HostArray]) -> HostArray:
     if isinstance(values[0], bytes):
         column = np.empty(len(values), object)
         column[:] = values

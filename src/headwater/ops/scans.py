@@ -17,7 +17,8 @@ import numpy as np
 from headwater.dtypes import DType
 from headwater.ops.bodies import decode_body, evaluate, interpret, static_inputs
 from headwater.ops.define import host, pure
-from headwater.registry import Attrs, FunctionAttr, Inference, Spec
+from headwater.registry import Attrs, FunctionAttr, HostArray, Inference, Spec
+from headwater.resources.host_context import HostContext
 from headwater.shapes import TensorShape
 
 _lax: Any = jax.lax
@@ -43,7 +44,7 @@ def stateless_scan(
     sequences: int,
     Tout: Sequence[DType] = (),
     output_shapes: Sequence[TensorShape] = (),
-) -> Any:
+) -> tuple[jax.Array, jax.Array]:
     """The last states, then for each further result of the body its values in all turns, stacked.
 
     Args:
@@ -74,7 +75,7 @@ def stateless_scan(
 
 @host("Scan", infer=_declared, ref_attr="refs", types={}, blocking=True)
 def run_scan(
-    context: Any,
+    context: HostContext,
     *inputs: Any,
     body: FunctionAttr,
     states: int,
@@ -82,7 +83,7 @@ def run_scan(
     Tout: Sequence[DType] = (),
     output_shapes: Sequence[TensorShape] = (),
     refs: Sequence[int] = (),
-) -> Any:
+) -> tuple[HostArray, ...]:
     """As `stateless_scan`, on the host: for bodies that change variables, print or handle text. Has no gradient."""
     del output_shapes, refs
     decoded = decode_body(body)

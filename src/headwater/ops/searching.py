@@ -13,7 +13,8 @@ import numpy as np
 from headwater.dtypes import DType, int32, int64
 from headwater.ops.common import as_ints, constant_int, output
 from headwater.ops.define import host, pure
-from headwater.registry import Inference, Spec
+from headwater.registry import HostArray, Inference, Spec
+from headwater.resources.host_context import HostContext
 
 
 def _where_spec(inference: Inference) -> Sequence[Spec]:
@@ -22,7 +23,7 @@ def _where_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @host("Where", inputs="input:T", infer=_where_spec)
-def where(context: Any, input: Any) -> Any:
+def where(context: HostContext, input: HostArray) -> HostArray:
     """The places of all true (or not zero) elements, one per row, in row-major order."""
     del context
     return np.argwhere(input).astype(np.int64)
@@ -47,7 +48,7 @@ def _unique(x: Any) -> tuple[Any, Any, Any]:
 
 
 @host("Unique", inputs="x:T", infer=_unique_spec)
-def unique(context: Any, x: Any, *, out_idx: DType = int32) -> Any:
+def unique(context: HostContext, x: HostArray, *, out_idx: DType = int32) -> Sequence[HostArray]:
     """The different elements as they first appear, and for each element which one it is."""
     del context
     values, places, _ = _unique(x)
@@ -55,7 +56,7 @@ def unique(context: Any, x: Any, *, out_idx: DType = int32) -> Any:
 
 
 @host("UniqueWithCounts", inputs="x:T", infer=_unique_spec)
-def unique_with_counts(context: Any, x: Any, *, out_idx: DType = int32) -> Any:
+def unique_with_counts(context: HostContext, x: HostArray, *, out_idx: DType = int32) -> Sequence[HostArray]:
     """As `unique`, and how often each is there."""
     del context
     values, places, counts = _unique(x)
@@ -67,7 +68,7 @@ def _list_diff_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @host("ListDiff", inputs="x:T, y:T", infer=_list_diff_spec)
-def list_diff(context: Any, x: Any, y: Any, *, out_idx: DType = int32) -> Any:
+def list_diff(context: HostContext, x: HostArray, y: HostArray, *, out_idx: DType = int32) -> Sequence[HostArray]:
     """The elements of x that are not in y, and where they are in x."""
     del context
     gone = set(y.tolist())
@@ -82,7 +83,9 @@ def _partition_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @host("DynamicPartition", inputs="data:T, partitions:int32", infer=_partition_spec)
-def dynamic_partition(context: Any, data: Any, partitions: Any, *, num_partitions: int) -> Any:
+def dynamic_partition(
+    context: HostContext, data: HostArray, partitions: HostArray, *, num_partitions: int
+) -> Sequence[HostArray]:
     """The slices of data that belong to each partition, in order."""
     del context
     if partitions.size and not (partitions.min() >= 0 and partitions.max() < num_partitions):
@@ -96,7 +99,7 @@ def _bins_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @host("Bincount", inputs="arr:int32, size:int32, weights:T|numeric", infer=_bins_spec)
-def bincount(context: Any, arr: Any, size: Any, weights: Any) -> Any:
+def bincount(context: HostContext, arr: HostArray, size: HostArray, weights: HostArray) -> HostArray:
     """How often each of 0, 1 … size - 1 is in ``arr``, or the sum of its weights where there are some."""
     del context
     count = int(size)
@@ -137,7 +140,7 @@ def _unravel_spec(inference: Inference) -> Sequence[Spec]:
 @pure(
     "UnravelIndex", inputs="indices:Tidx|index=int32, dims:Tidx", static=(1,), infer=_unravel_spec, differentiable=False
 )
-def unravel_index(indices: Any, dims: Any) -> Any:
+def unravel_index(indices: jax.Array, dims: HostArray) -> jax.Array:
     """The coordinates, one row for each dimension, of places in a tensor that is laid out flat."""
     return jnp.stack(jnp.unravel_index(indices, as_ints(dims))).astype(indices.dtype)
 
@@ -153,7 +156,9 @@ def _histogram_spec(inference: Inference) -> Sequence[Spec]:
     infer=_histogram_spec,
     differentiable=False,
 )
-def histogram_fixed_width(values: Any, value_range: Any, nbins: Any, *, dtype: DType = int32) -> Any:
+def histogram_fixed_width(
+    values: jax.Array, value_range: jax.Array, nbins: HostArray, *, dtype: DType = int32
+) -> jax.Array:
     """How many values are in each of ``nbins`` equal parts of a range; those outside count for the first and last."""
     count = int(nbins)
     step = (value_range[1] - value_range[0]) / count

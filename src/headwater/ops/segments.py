@@ -55,12 +55,12 @@ _segments("UnsortedSegmentMin", lambda rows, ids, count: _bounded(jax.ops.segmen
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(1, 2))
-def _product(rows: Any, ids: Any, count: int) -> Any:
+def _product(rows: jax.Array, ids: jax.Array, count: int) -> jax.Array:
     return jax.ops.segment_prod(rows, ids, count)
 
 
 @_product.defjvp
-def _product_jvp(ids: Any, count: int, primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
+def _product_jvp(ids: jax.Array, count: int, primals: tuple[Any], tangents: tuple[Any]) -> tuple[jax.Array, jax.Array]:
     # The slope for a row is the product of the others: of the whole by the row, unless there are zeros.
     rows = primals[0]
     zero = rows == 0
@@ -70,7 +70,7 @@ def _product_jvp(ids: Any, count: int, primals: tuple[Any], tangents: tuple[Any]
     return _product(rows, ids, count), jax.ops.segment_sum(others * tangents[0], ids, count)
 
 
-def _bounded(compute: Callable[..., Any], rows: Any, ids: Any, count: int, bound: str) -> Any:
+def _bounded(compute: Callable[..., Any], rows: jax.Array, ids: jax.Array, count: int, bound: str) -> jax.Array:
     """An empty segment gives the type's lowest or highest finite value, as TensorFlow has it."""
     limits = jnp.finfo(rows.dtype) if jnp.issubdtype(rows.dtype, jnp.inexact) else jnp.iinfo(rows.dtype)
     size = jax.ops.segment_sum(jnp.ones(ids.shape, np.int32), ids, count)

@@ -6,13 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
 from headwater.ops.common import as_ints, constant_ints, output
 from headwater.ops.define import pure
-from headwater.registry import SIZES_KNOWN, Attrs, Inference, Spec
+from headwater.registry import SIZES_KNOWN, Attrs, HostArray, Inference, Spec
 
 
 def _slice_static(attrs: Attrs, count: int) -> frozenset[int]:
@@ -43,7 +44,7 @@ def _slice_spec(inference: Inference) -> Sequence[Spec]:
 @pure(
     "Slice", inputs="input:T, begin:Index|index, size:Index", static_of=_slice_static, infer=_slice_spec, strings=True
 )
-def slice_(input: Any, begin: Any, size: Any) -> Any:
+def slice_(input: jax.Array, begin: Any, size: HostArray) -> Any:
     """``size`` elements from ``begin`` on, per dimension; -1 is all that follow."""
     sizes = as_ints(size)
     if not isinstance(begin, np.ndarray):
@@ -156,10 +157,10 @@ def _strided_static(attrs: Attrs, count: int) -> frozenset[int]:
     strings=True,
 )
 def strided_slice(
-    input: Any,
+    input: jax.Array,
     begin: Any,
     end: Any,
-    strides: Any,
+    strides: HostArray,
     *,
     begin_mask: int = 0,
     end_mask: int = 0,
@@ -210,7 +211,7 @@ def _keys(
         axis += 1
 
 
-def _index(input: Any, entries: Sequence[_Entry], begin: Any) -> Any:
+def _index(input: Any, entries: Sequence[_Entry], begin: jax.Array) -> jax.Array:
     """A slice that takes single indices, known only when the step runs, and whole dimensions."""
     axis = 0
     for entry in entries:

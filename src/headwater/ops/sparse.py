@@ -12,7 +12,8 @@ from headwater.dtypes import DType, bool_, int32, int64
 from headwater.errors import InvalidArgumentError
 from headwater.ops.define import host
 from headwater.ops.fingerprints import concatenated, fingerprint64
-from headwater.registry import Inference, Spec
+from headwater.registry import HostArray, Inference, Spec
+from headwater.resources.host_context import HostContext
 
 _MASK = 0xFFFFFFFFFFFFFFFF
 
@@ -30,12 +31,12 @@ def _reorder_gradient(op: Any, *grads: Any) -> Sequence[Any]:
     return [None, graph.create_op("UnsortedSegmentSum", [grads[1], order, count]).outputs[0], None]
 
 
-def _order(indices: Any) -> Any:
+def _order(indices: HostArray) -> HostArray:
     return np.lexsort(indices.T[::-1]) if indices.size else np.arange(len(indices))
 
 
 @host("SparseOrder", infer=lambda inference: [Spec(int64, (None,))])
-def order(context: Any, indices: Any, count: Any) -> Any:
+def order(context: HostContext, indices: HostArray, count: HostArray) -> HostArray:
     """For each element in row-major order where it was."""
     del context, count
     return _order(indices).astype(np.int64)
@@ -47,7 +48,7 @@ def order(context: Any, indices: Any, count: Any) -> Any:
     inputs="input_indices:int64, input_values:T, input_shape:int64",
     gradient=_reorder_gradient,
 )
-def reorder(context: Any, indices: Any, values: Any, shape: Any) -> Any:
+def reorder(context: HostContext, indices: HostArray, values: HostArray, shape: HostArray) -> Sequence[HostArray]:
     """The elements in row-major order."""
     del context, shape
     places = _order(indices)
@@ -83,7 +84,9 @@ def _fill_gradient(op: Any, *grads: Any) -> Sequence[Any]:
     inputs="indices:int64, values:T, dense_shape:int64, default_value:T",
     gradient=_fill_gradient,
 )
-def fill_empty_rows(context: Any, indices: Any, values: Any, dense_shape: Any, default: Any) -> Any:
+def fill_empty_rows(
+    context: HostContext, indices: HostArray, values: HostArray, dense_shape: HostArray, default: HostArray
+) -> Sequence[HostArray]:
     """The elements, with one of ``default`` in each row that has none; which rows that were; where elements went."""
     del context
     rows = int(dense_shape[0])
@@ -108,7 +111,7 @@ def _reshaped(inference: Inference) -> Sequence[Spec]:
 
 
 @host("SparseReshape", infer=_reshaped, inputs="input_indices:int64, input_shape:int64, new_shape:int64")
-def reshape(context: Any, indices: Any, shape: Any, new_shape: Any) -> Any:
+def reshape(context: HostContext, indices: HostArray, shape: HostArray, new_shape: HostArray) -> Sequence[HostArray]:
     """The same elements in another shape, one size of which may be -1."""
     del context
     sizes = [int(size) for size in new_shape]
@@ -134,7 +137,7 @@ def _crossed(inference: Inference) -> Sequence[Spec]:
 
 @host("SparseCross", infer=_crossed)
 def cross(
-    context: Any,
+    context: HostContext,
     *inputs: Any,
     N: int,
     hashed_output: bool,
@@ -142,9 +145,9 @@ def cross(
     hash_key: int,
     out_type: DType,
     internal_type: DType | None = None,
-    sparse_types: Sequence[Any] = (),
-    dense_types: Sequence[Any] = (),
-) -> Any:
+    sparse_types: Sequence[HostArray] = (),
+    dense_types: Sequence[HostArray] = (),
+) -> Sequence[HostArray]:
     """For each row all combinations of one value of every input: joined text, or a number.
 
     Args:
@@ -178,11 +181,11 @@ def cross(
     return np.array(out_places, np.int64).reshape(-1, 2), result, np.array([rows, widest], np.int64)
 
 
-def _text(value: Any) -> bytes:
+def _text(value: HostArray) -> bytes:
     return value if isinstance(value, bytes) else str(value).encode()
 
 
-def _number(values: Sequence[Any], key: int, buckets: int) -> int:
+def _number(values: Sequence[HostArray], key: int, buckets: int) -> int:
     found = key & _MASK
     for value in values:
         found = concatenated(found, fingerprint64(value) if isinstance(value, bytes) else int(value) & _MASK)

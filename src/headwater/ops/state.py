@@ -12,13 +12,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from headwater.dtypes import as_ref, bool_, string, to_string_array
 from headwater.errors import FailedPreconditionError, InvalidArgumentError, OutOfRangeError
 from headwater.ops.define import host, pure, stateful
-from headwater.registry import Inference, Kind, OpDef, Spec, register
+from headwater.registry import HostArray, Inference, Kind, OpDef, Spec, register
+from headwater.resources.host_context import HostContext
 from headwater.shapes import TensorShape, as_shape, merge_dims
 
 Scatter = Callable[[Any, Any, Any], Any]
@@ -29,7 +31,7 @@ def _variable_spec(inference: Inference) -> Sequence[Spec]:
     return [Spec(as_ref(attrs["dtype"]), as_shape(attrs["shape"]).as_dims)]
 
 
-def _never_lowered(**attrs: Any) -> Any:
+def _never_lowered(**attrs: Any) -> jax.Array:
     raise AssertionError(f"a variable is a cell of its task, nothing to compile: {attrs}")
 
 
@@ -48,7 +50,7 @@ register(
 
 
 @host("IsVariableInitialized", infer=lambda inference: [Spec(bool_, ())], refs=(0,), types={"dtype": 0})
-def is_variable_initialized(context: Any, ref: Any) -> Any:
+def is_variable_initialized(context: HostContext, ref: Any) -> HostArray:
     del context
     return np.array(ref.initialized)
 
@@ -59,7 +61,7 @@ def _names_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @host("UninitializedNames", infer=_names_spec)
-def uninitialized_names(context: Any, *initialized: Any, names: Sequence[str]) -> Any:
+def uninitialized_names(context: HostContext, *initialized: Any, names: Sequence[str]) -> HostArray:
     """Those of ``names`` whose truth value among the inputs is False."""
     del context
     return to_string_array([name for name, done in zip(names, initialized, strict=True) if not done])
@@ -71,14 +73,14 @@ def _value_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @host("InitializedValue", infer=_value_spec, refs=(0,), types={"T": 0})
-def initialized_value(context: Any, ref: Any, initial: Any) -> Any:
+def initialized_value(context: HostContext, ref: Any, initial: Any) -> HostArray:
     """The variable's value, or ``initial`` where it has none."""
     with context.resources.lock:
         return np.asarray(ref.value) if ref.initialized else initial
 
 
 @host("CountUpTo", infer=_value_spec, refs=(0,), types={"T": 0})
-def count_up_to(context: Any, ref: Any, *, limit: int) -> Any:
+def count_up_to(context: HostContext, ref: Any, *, limit: int) -> HostArray:
     """Adds one to a variable and gives its old value. On the host, because it may refuse."""
     with context.resources.lock:
         if not ref.initialized:
@@ -114,8 +116,13 @@ def _assign_spec(inference: Inference) -> Sequence[Spec]:
 
 @stateful("Assign", refs=(0,), reads=(), updates=(0,), infer=_assign_spec)
 def assign(
-    ref: Any, value: Any, *, validate_shape: bool = True, use_locking: bool = True, _shape: TensorShape | None = None
-) -> Any:
+    ref: Any,
+    value: jax.Array,
+    *,
+    validate_shape: bool = True,
+    use_locking: bool = True,
+    _shape: TensorShape | None = None,
+) -> tuple[jax.Array, ...]:
     """``_shape`` is the variable's static shape, where it is fully known."""
     del use_locking
     wanted = _shape.as_dims if _shape is not None else None if ref is None else tuple(ref.shape)
@@ -136,13 +143,13 @@ def _same_shape_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @stateful("AssignAdd", refs=(0,), updates=(0,), infer=_same_shape_spec)
-def assign_add(ref: Any, value: Any, *, use_locking: bool = False) -> Any:
+def assign_add(ref: jax.Array, value: jax.Array, *, use_locking: bool = False) -> tuple[jax.Array, ...]:
     del use_locking
     return (ref + value,)
 
 
 @stateful("AssignSub", refs=(0,), updates=(0,), infer=_same_shape_spec)
-def assign_sub(ref: Any, value: Any, *, use_locking: bool = False) -> Any:
+def assign_sub(ref: jax.Array, value: jax.Array, *, use_locking: bool = False) -> tuple[jax.Array, ...]:
     del use_locking
     return (ref - value,)
 
@@ -150,7 +157,7 @@ def assign_sub(ref: Any, value: Any, *, use_locking: bool = False) -> Any:
 # Rows -----------------------------------------------------------------------------------------------------------
 
 
-def rows(ref: Any, indices: Any) -> Any:
+def rows(ref: jax.Array, indices: jax.Array) -> jax.Array:
     """``indices`` flat, with those outside the first dimension of ``ref`` moved past its end, where updates drop."""
     flat = jnp.ravel(indices)
     return jnp.where(flat < 0, ref.shape[0], flat)
@@ -180,7 +187,7 @@ def _define_scatter(name: str, combine: Scatter) -> None:
         return (combine(ref, rows(ref, indices), updates.reshape((indices.size, *ref.shape[1:]))),)
 
 
-def _divide(ref: Any, at: Any, updates: Any) -> Any:
+def _divide(ref: jax.Array, at: jax.Array, updates: jax.Array) -> jax.Array:
     if jnp.issubdtype(ref.dtype, jnp.inexact):
         return ref.at[at].divide(updates, mode="drop")
     divisors = jnp.ones_like(ref).at[at].multiply(updates, mode="drop")
@@ -240,7 +247,7 @@ def _sum_rows_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @pure("SumEqualRows", infer=_sum_rows_spec, differentiable=False, types={"T": 0, "Tindices": 1})
-def sum_equal_rows(values: Any, indices: Any) -> Any:
+def sum_equal_rows(values: jax.Array, indices: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Adds up rows that have the same index, with as many rows as before so that the shape stays known.
 
     The sums come first, ordered by index. The rest has the largest number of its type as index, which is outside every

@@ -8,33 +8,35 @@ import numpy as np
 
 from headwater.dtypes import int64
 from headwater.ops.define import fixed, host, no_outputs
+from headwater.registry import HostArray
+from headwater.resources.host_context import HostContext
 from headwater.resources.step_barrier import StepBarrier
 
 
-def _barrier(context: Any, name: str) -> StepBarrier:
+def _barrier(context: HostContext, name: str) -> StepBarrier:
     return context.resources.get_or_make("", name, StepBarrier, StepBarrier)
 
 
 @host("StepBarrierJoin", infer=no_outputs, inputs="")
-def join(context: Any, *, shared_name: str) -> None:
+def join(context: HostContext, *, shared_name: str) -> None:
     _barrier(context, shared_name).join(context.step.session)
 
 
 @host("StepBarrierLife", infer=fixed(int64, ()), inputs="")
-def life(context: Any, *, shared_name: str) -> Any:
+def life(context: HostContext, *, shared_name: str) -> Any:
     return np.int64(_barrier(context, shared_name).life)
 
 
 @host("StepBarrierStart", infer=no_outputs, inputs="step:int64, elsewhere:int64")
-def start(context: Any, step: Any, elsewhere: Any, *, shared_name: str, extra: int) -> None:
+def start(context: HostContext, step: HostArray, elsewhere: HostArray, *, shared_name: str, extra: int) -> None:
     _barrier(context, shared_name).start(context.step.session, int(step), int(elsewhere), extra)
 
 
 @host("StepBarrierSet", infer=no_outputs, inputs="step:int64", announces=True)
-def set_step(context: Any, step: Any, *, shared_name: str, extra: int) -> None:
+def set_step(context: HostContext, step: HostArray, *, shared_name: str, extra: int) -> None:
     _barrier(context, shared_name).set(context.step.session, int(step), extra)
 
 
 @host("StepBarrierWait", infer=fixed(int64, ()), inputs="local_step:int64", blocking=True)
-def wait_for_step(context: Any, local_step: Any, *, shared_name: str) -> Any:
+def wait_for_step(context: HostContext, local_step: HostArray, *, shared_name: str) -> Any:
     return np.int64(_barrier(context, shared_name).wait(context.step, context.step.session, int(local_step)))

@@ -13,7 +13,8 @@ import numpy as np
 from headwater.dtypes import DType, bool_, float32, int32, int64, string
 from headwater.ops.common import as_ints, constant_ints, output
 from headwater.ops.define import host
-from headwater.registry import Inference, Spec
+from headwater.registry import HostArray, Inference, Spec
+from headwater.resources.host_context import HostContext
 from headwater.shapes import Dims, broadcast_dims
 
 # Element by element -----------------------------------------------------------------------------------------------
@@ -23,7 +24,7 @@ def _same_shape(dtype: DType) -> Callable[[Inference], Sequence[Spec]]:
     return lambda inference: [Spec(dtype, inference.inputs[0].dims)]
 
 
-def each(function: Callable[[Any], Any], values: Any, dtype: DType = string) -> Any:
+def each(function: Callable[[Any], Any], values: HostArray, dtype: DType = string) -> HostArray:
     """``function`` of every element."""
     flat = np.empty(values.size, dtype.numpy_dtype)
     for index, value in enumerate(values.ravel()):
@@ -43,15 +44,15 @@ def _number_format(kind: str, precision: int, width: int, fill: str, scientific:
 
 @host("AsString", inputs="input:T", infer=_same_shape(string))
 def as_string(
-    context: Any,
-    input: Any,
+    context: HostContext,
+    input: HostArray,
     *,
     precision: int = -1,
     scientific: bool = False,
     shortest: bool = False,
     width: int = -1,
     fill: str = "",
-) -> Any:
+) -> HostArray:
     """Numbers as text, formatted as C's ``printf`` does."""
     del context
     kind = input.dtype.kind
@@ -85,7 +86,7 @@ def _wanted_type(inference: Inference) -> Sequence[Spec]:
 
 
 @host("StringToNumber", inputs="string_tensor:string", infer=_wanted_type)
-def string_to_number(context: Any, string_tensor: Any, *, out_type: DType = float32) -> Any:
+def string_to_number(context: Any, string_tensor: Any, *, out_type: DType = float32) -> HostArray:
     """Each text as the number it shows."""
     del context
     return each(lambda text: _parsed(text, out_type.numpy_dtype), string_tensor, out_type)
@@ -114,14 +115,14 @@ _unary("StringStrip", bytes.strip)
 
 
 @host("StringLength", inputs="input:string", infer=_same_shape(int32))
-def string_length(context: Any, input: Any, *, unit: str = "BYTE") -> Any:
+def string_length(context: HostContext, input: Any, *, unit: str = "BYTE") -> HostArray:
     """The number of bytes, or of characters in UTF-8."""
     del context
     return each(len if unit == "BYTE" else lambda item: len(item.decode(errors="replace")), input, int32)
 
 
 @host("EncodeBase64", inputs="input:string", infer=_same_shape(string))
-def encode_base64(context: Any, input: Any, *, pad: bool = False) -> Any:
+def encode_base64(context: HostContext, input: Any, *, pad: bool = False) -> HostArray:
     """Base64 with ``-`` and ``_``, as for the web."""
     del context
     return each(
@@ -150,28 +151,32 @@ def _as_bytes(value: Any) -> bytes:
 
 
 @host("StaticRegexReplace", inputs="input:string", infer=_same_shape(string))
-def static_regex_replace(context: Any, input: Any, *, pattern: str, rewrite: str, replace_global: bool = True) -> Any:
+def static_regex_replace(
+    context: HostContext, input: HostArray, *, pattern: str, rewrite: str, replace_global: bool = True
+) -> HostArray:
     """Matches of a regular expression replaced; ``\\1`` in ``rewrite`` is the first group."""
     del context
     return each(_rewriter(pattern, rewrite, replace_global), input)
 
 
 @host("RegexReplace", inputs="input:string, pattern:string, rewrite:string", infer=_same_shape(string))
-def regex_replace(context: Any, input: Any, pattern: Any, rewrite: Any, *, replace_global: bool = True) -> Any:
+def regex_replace(
+    context: HostContext, input: HostArray, pattern: Any, rewrite: Any, *, replace_global: bool = True
+) -> HostArray:
     """As StaticRegexReplace."""
     del context
     return each(_rewriter(pattern[()], rewrite[()], replace_global), input)
 
 
 @host("StaticRegexFullMatch", inputs="input:string", infer=_same_shape(bool_))
-def static_regex_full_match(context: Any, input: Any, *, pattern: str) -> Any:
+def static_regex_full_match(context: HostContext, input: Any, *, pattern: str) -> HostArray:
     """Whether the whole text matches a regular expression."""
     del context
     return each(lambda item: re.fullmatch(_as_bytes(pattern), item) is not None, input, bool_)
 
 
 @host("RegexFullMatch", inputs="input:string, pattern:string", infer=_same_shape(bool_))
-def regex_full_match(context: Any, input: Any, pattern: Any) -> Any:
+def regex_full_match(context: HostContext, input: Any, pattern: Any) -> HostArray:
     """As StaticRegexFullMatch."""
     del context
     return each(lambda item: re.fullmatch(pattern[()], item) is not None, input, bool_)
@@ -193,7 +198,7 @@ def _part_of_text(text: bytes, start: int, length: int) -> bytes:
 
 
 @host("Substr", inputs="input:string, pos:T|index, len:T", infer=_same_shape(string))
-def substr(context: Any, input: Any, pos: Any, len: Any, *, unit: str = "BYTE") -> Any:
+def substr(context: HostContext, input: HostArray, pos: HostArray, len: HostArray, *, unit: str = "BYTE") -> HostArray:
     """``len`` bytes, or characters in UTF-8, from ``pos`` on; all three broadcast."""
     del context
     texts, starts, lengths = np.broadcast_arrays(input, pos, len)
@@ -215,7 +220,7 @@ def _joined_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @host("StringJoin", inputs="inputs:string*", infer=_joined_spec)
-def string_join(context: Any, *inputs: Any, separator: str = "") -> Any:
+def string_join(context: HostContext, *inputs: Any, separator: str = "") -> HostArray:
     """The texts at each place joined; a single text goes with all."""
     del context
     between = _as_bytes(separator)
@@ -238,8 +243,13 @@ def _reduced_spec(inference: Inference) -> Sequence[Spec]:
 
 @host("ReduceJoin", inputs="inputs:string, reduction_indices:int32", infer=_reduced_spec)
 def reduce_join(
-    context: Any, inputs: Any, reduction_indices: Any, *, keep_dims: bool = False, separator: str = ""
-) -> Any:
+    context: HostContext,
+    inputs: HostArray,
+    reduction_indices: HostArray,
+    *,
+    keep_dims: bool = False,
+    separator: str = "",
+) -> HostArray:
     """The texts along dimensions joined: first along the first that is given, the results along the next."""
     del context
     between = _as_bytes(separator)
@@ -258,7 +268,7 @@ def _sparse_specs(inference: Inference) -> Sequence[Spec]:
     return [Spec(int64, (None, 2)), Spec(string, (None,)), Spec(int64, (2,))]
 
 
-def _sparse(rows: list[list[bytes]]) -> tuple[Any, Any, Any]:
+def _sparse(rows: list[list[bytes]]) -> tuple[HostArray, HostArray, HostArray]:
     """Lists of texts as the indices, values and shape of a sparse matrix."""
     indices = [(row, column) for row, texts in enumerate(rows) for column in range(len(texts))]
     values = np.array([text for texts in rows for text in texts] or [b""], object)[: len(indices)]
@@ -275,14 +285,18 @@ def _split_at(text: bytes, delimiters: bytes, skip_empty: bool) -> list[bytes]:
 
 
 @host("StringSplit", inputs="input:string, delimiter:string", infer=_sparse_specs)
-def string_split(context: Any, input: Any, delimiter: Any, *, skip_empty: bool = True) -> Any:
+def string_split(
+    context: HostContext, input: HostArray, delimiter: HostArray, *, skip_empty: bool = True
+) -> Sequence[HostArray]:
     """Texts split at any of the delimiter's characters; at every character when it is empty."""
     del context
     return _sparse([_split_at(text, delimiter.ravel()[0], skip_empty) for text in input])
 
 
 @host("StringSplitV2", inputs="input:string, sep:string", infer=_sparse_specs)
-def string_split_v2(context: Any, input: Any, sep: Any, *, maxsplit: int = -1) -> Any:
+def string_split_v2(
+    context: HostContext, input: HostArray, sep: HostArray, *, maxsplit: int = -1
+) -> Sequence[HostArray]:
     """Texts split at a separator as Python's ``split`` does."""
     del context
     separator = sep[()] or None
@@ -298,7 +312,7 @@ def _raw_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @host("DecodeRaw", inputs="bytes:string", infer=_raw_spec)
-def decode_raw(context: Any, bytes: Any, *, out_type: DType, little_endian: bool = True) -> Any:
+def decode_raw(context: HostContext, bytes: HostArray, *, out_type: DType, little_endian: bool = True) -> HostArray:
     """The bytes of each text as numbers, along a further dimension."""
     del context
     dtype = out_type.numpy_dtype

@@ -13,7 +13,8 @@ from headwater.io import files
 from headwater.ops.define import fixed, host, no_outputs
 from headwater.ops.fingerprints import fingerprint64, old_hash, sip_hash
 from headwater.ops.queues import as_handle
-from headwater.registry import Inference, Spec
+from headwater.registry import HostArray, Inference, Spec
+from headwater.resources.host_context import HostContext
 from headwater.resources.lookup_tables import Table, as_column
 from headwater.shapes import as_shape
 
@@ -23,14 +24,14 @@ WHOLE_LINE, LINE_NUMBER = -2, -1
 
 @host("HashTableV2", infer=fixed(resource, ()))
 def hash_table(
-    context: Any,
+    context: HostContext,
     *,
     key_dtype: DType,
     value_dtype: DType,
     container: str = "",
     shared_name: str = "",
     use_node_name_sharing: bool = False,
-) -> Any:
+) -> HostArray:
     """A table that an initialiser fills."""
     del use_node_name_sharing
 
@@ -42,14 +43,14 @@ def hash_table(
 
 @host("MutableHashTableV2", infer=fixed(resource, ()))
 def mutable_hash_table(
-    context: Any,
+    context: HostContext,
     *,
     key_dtype: DType,
     value_dtype: DType,
     container: str = "",
     shared_name: str = "",
     use_node_name_sharing: bool = False,
-) -> Any:
+) -> HostArray:
     """A table that steps change."""
     del use_node_name_sharing
 
@@ -81,7 +82,7 @@ def mutable_hash_table_of_tensors(
 
 
 @host("InitializeTableV2", infer=no_outputs)
-def initialize(context: Any, handle: Any, keys: Any, values: Any) -> None:
+def initialize(context: HostContext, handle: HostArray, keys: HostArray, values: HostArray) -> None:
     """Fills a table with pairs."""
     del context
     handle.item().fill(keys, values)
@@ -89,9 +90,9 @@ def initialize(context: Any, handle: Any, keys: Any, values: Any) -> None:
 
 @host("InitializeTableFromTextFileV2", infer=no_outputs)
 def initialize_from_file(
-    context: Any,
-    handle: Any,
-    filename: Any,
+    context: HostContext,
+    handle: HostArray,
+    filename: HostArray,
     *,
     key_dtype: DType,
     value_dtype: DType,
@@ -162,14 +163,14 @@ def _like_default(inference: Inference) -> Sequence[Spec]:
 
 
 @host("LookupTableFindV2", infer=_like_default)
-def find(context: Any, handle: Any, keys: Any, default: Any) -> Any:
+def find(context: HostContext, handle: HostArray, keys: HostArray, default: HostArray) -> HostArray:
     """For each key its value, or ``default``."""
     del context
     return handle.item().find(keys, default)
 
 
 @host("LookupTableInsertV2", infer=no_outputs)
-def insert(context: Any, handle: Any, keys: Any, values: Any) -> None:
+def insert(context: HostContext, handle: HostArray, keys: HostArray, values: HostArray) -> None:
     """Adds or replaces entries."""
     del context
     handle.item().insert(keys, values)
@@ -183,14 +184,14 @@ def replace(context: Any, handle: Any, keys: Any, values: Any) -> None:
 
 
 @host("LookupTableRemoveV2", infer=no_outputs)
-def remove(context: Any, handle: Any, keys: Any) -> None:
+def remove(context: HostContext, handle: HostArray, keys: HostArray) -> None:
     """Takes entries out."""
     del context
     handle.item().remove(keys)
 
 
 @host("LookupTableSizeV2", infer=fixed(int64, ()))
-def size(context: Any, handle: Any) -> Any:
+def size(context: HostContext, handle: HostArray) -> Any:
     """How many entries a table has."""
     del context
     return np.int64(handle.item().size())
@@ -201,7 +202,7 @@ def _exported(inference: Inference) -> Sequence[Spec]:
 
 
 @host("LookupTableExportV2", infer=_exported)
-def export(context: Any, handle: Any, *, Tkeys: DType, Tvalues: DType) -> Any:
+def export(context: HostContext, handle: HostArray, *, Tkeys: DType, Tvalues: DType) -> HostArray:
     """All keys and values."""
     del context, Tkeys, Tvalues
     return handle.item().export()
@@ -228,7 +229,7 @@ def to_hash_bucket(context: Any, string_tensor: Any, *, num_buckets: int) -> Any
 
 
 @host("StringToHashBucketFast", inputs="input:string", infer=_buckets)
-def to_hash_bucket_fast(context: Any, input: Any, *, num_buckets: int) -> Any:
+def to_hash_bucket_fast(context: HostContext, input: HostArray, *, num_buckets: int) -> HostArray:
     """For each text a number below ``num_buckets``, the same everywhere."""
     del context
     flat = [fingerprint64(text) % num_buckets for text in input.ravel()]

@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from headwater.dtypes import DType
 from headwater.ops.common import constant_int
 from headwater.ops.define import pure
-from headwater.registry import Inference, Spec
+from headwater.registry import HostArray, Inference, Spec
 from headwater.shapes import TensorShape, as_shape, merge_dims
 
 
@@ -25,7 +26,7 @@ def _new_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @pure("TensorArray", inputs="size:int32", infer=_new_spec, static=(0,), differentiable=False)
-def new(size: Any, *, dtype: DType, element_shape: TensorShape | None = None) -> Any:
+def new(size: HostArray, *, dtype: DType, element_shape: TensorShape | None = None) -> jax.Array:
     """An array of ``size`` elements, zeros where their shape is known."""
     shape = None if element_shape is None else element_shape.as_dims
     known: tuple[Any, ...] = (0,) if shape is None or None in shape else shape
@@ -47,7 +48,7 @@ def _write_static(attrs: Any, count: int) -> frozenset[int]:
 
 
 @pure("TensorArrayWrite", inputs="array:T, index:int32, value:T", infer=_write_spec, static_of=_write_static)
-def write(array: Any, index: Any, value: Any, *, grows: bool = False) -> Any:
+def write(array: Any, index: Any, value: Any, *, grows: bool = False) -> jax.Array:
     """``array`` with ``value`` at ``index``."""
     value = jnp.asarray(value)
     array = jnp.asarray(array)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from headwater.dtypes import string
 from headwater.ops.define import fixed, host, no_outputs
+from headwater.registry import HostArray
+from headwater.resources.host_context import HostContext
 
 
 class Note:
@@ -21,15 +21,15 @@ class Note:
         self.text = b""
 
 
-def _note(context: Any) -> Note:
+def _note(context: HostContext) -> Note:
     return context.resources.get_or_make("", "training", Note, Note)
 
 
 @host("TrainingSealRead", infer=fixed(string, ()), inputs="")
-def read(context: Any) -> Any:
+def read(context: HostContext) -> HostArray:
     return np.array(_note(context).text, object)
 
 
 @host("TrainingSealWrite", infer=no_outputs, inputs="text:string")
-def write(context: Any, text: Any) -> None:
+def write(context: HostContext, text: HostArray) -> None:
     _note(context).text = bytes(text.item())

@@ -17,7 +17,7 @@ from headwater.resources.containers import Resources
 from headwater.resources.readers import columns
 from headwater.runtime.compile import trace
 from headwater.runtime.devices import is_default, local_device
-from headwater.runtime.step import HostContext, Step
+from headwater.runtime.step import Step, TaskContext
 
 _jax: Any = jax
 Values = dict[str, Any]
@@ -99,7 +99,7 @@ class BlockRunner:
         assert form is not None, node
 
         def run(values: Values, step: Step) -> None:
-            context = HostContext(node.name, self._task, step, self._resources, {}, node.inputs)
+            context = TaskContext(node.name, self._task, step, self._resources, {}, node.inputs)
             try:
                 found = form(context, [values[name] for name in node.inputs])
             except OpError:

@@ -19,7 +19,7 @@ from headwater.resources.containers import Cell, Resources
 from headwater.runtime.blocks import BlockRunner
 from headwater.runtime.compile import Executable, cell_value
 from headwater.runtime.devices import settle
-from headwater.runtime.step import HostContext, Step
+from headwater.runtime.step import Step, TaskContext
 from headwater.runtime.tracing import PlanTracer
 from headwater.telemetry.step_stats import StepTrace
 
@@ -124,8 +124,8 @@ class CompiledPlan:
             inputs = [self._template[self._index[name]] for name in node.inputs]
             node.definition.repeat(self._context(node, step), run, times, *inputs, **_attrs(node))
 
-    def _context(self, node: Node, step: Step) -> HostContext:
-        return HostContext(node.name, self.plan.task, step, self._resources, self._variables, node.inputs)
+    def _context(self, node: Node, step: Step) -> TaskContext:
+        return TaskContext(node.name, self.plan.task, step, self._resources, self._variables, node.inputs)
 
     def _once(
         self, feeds: Sequence[Any], step: Step, wait: bool, answer: Callable[[list[Any]], None] | None

@@ -107,8 +107,8 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class HostContext:
-    """What a host operation may use besides its inputs.
+class TaskContext:
+    """What a host operation may use besides its inputs: a `headwater.resources.host_context.HostContext`.
 
     Attributes:
       op_name: the operation's name.
