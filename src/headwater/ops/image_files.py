@@ -92,9 +92,9 @@ def decode_jpeg(
 
 @host("DecodeAndCropJpeg", infer=_image_spec, inputs="contents:string, crop_window:int32")
 def decode_and_crop_jpeg(
-    context: Any,
-    contents: Any,
-    crop_window: Any,
+    context: HostContext,
+    contents: HostArray,
+    crop_window: HostArray,
     *,
     channels: int = 0,
     ratio: int = 1,
@@ -102,7 +102,7 @@ def decode_and_crop_jpeg(
     try_recover_truncated: bool = False,
     acceptable_fraction: float = 1.0,
     dct_method: str = "",
-) -> list[HostArray]:
+) -> HostArray:
     whole = decode_jpeg(
         context,
         contents,
