@@ -307,3 +307,21 @@ def case_training_goes_on_after_an_abort(tf):
 
     tf.train.basic_train_loop(supervisor, step)
     return [len(calls), calls[0] is calls[1], calls[1] is calls[2]]
+
+
+def case_parts_of_sparse_tensors(tf):
+    value = sparse(tf)
+    found = [
+        tf.sparse.from_dense([[0, 3, 0], [4, 0, 0]]),
+        tf.sparse.eye(2, 3),
+        tf.sparse.eye(2, dtype=tf.int32),
+        tf.sparse.expand_dims(value),
+        tf.sparse.expand_dims(value, 0),
+        tf.sparse.expand_dims(value, -2),
+        tf.sparse.slice(value, [1, 0], [1, 9]),
+        tf.sparse_slice(value, [0, 1], [2, 1]),
+        tf.sparse.slice(value, [1, 2], [5, 5]),
+    ]
+    masked = tf.sparse_mask(tf.IndexedSlices(tf.constant([[1.0], [2.0], [3.0]]), tf.constant([7, 5, 9])), [5, 6])
+    bad = tried(tf, lambda: tf.sparse.expand_dims(value, 5))
+    return [run(tf, *[part for each in found for part in parts(each)]), run(tf, masked.values, masked.indices), bad]

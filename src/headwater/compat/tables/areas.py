@@ -488,6 +488,9 @@ AREAS: Final[Mapping[str, Area]] = {
                 reduce_max_sparse=sparse_reduce_max_sparse reduce_sum=sparse_reduce_sum
                 reduce_sum_sparse=sparse_reduce_sum_sparse reorder=sparse_reorder reshape=sparse_reshape
                 retain=sparse_retain to_indicator=sparse_to_indicator transpose=sparse_transpose""",
+            "headwater.functional.sparse_parts": """
+                expand_dims=sparse_expand_dims eye=sparse_eye from_dense=sparse_from_dense mask=sparse_mask
+                slice=sparse_slice""",
             "headwater.functional.accumulators": "SparseConditionalAccumulator",
             "headwater.functional.reductions": """
                 segment_mean=sparse_segment_mean segment_sqrt_n=sparse_segment_sqrt_n

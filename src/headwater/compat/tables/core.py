@@ -147,6 +147,7 @@ CORE: Final = Area(
             sparse_concat sparse_fill_empty_rows sparse_reduce_max sparse_reduce_max_sparse sparse_reduce_sum
             sparse_reduce_sum_sparse sparse_reorder sparse_reshape sparse_retain sparse_to_indicator
             sparse_transpose""",
+        "headwater.functional.sparse_parts": "sparse_mask sparse_slice",
         "headwater.functional.tables": "string_to_hash_bucket string_to_hash_bucket_fast string_to_hash_bucket_strong",
         "headwater.functional.strings": """
             as_string decode_base64 decode_raw encode_base64 reduce_join regex_replace string_join string_split

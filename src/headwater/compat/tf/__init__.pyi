@@ -436,6 +436,8 @@ from headwater.functional.sparse_changes import sparse_reshape as sparse_reshape
 from headwater.functional.sparse_changes import sparse_retain as sparse_retain
 from headwater.functional.sparse_changes import sparse_to_indicator as sparse_to_indicator
 from headwater.functional.sparse_changes import sparse_transpose as sparse_transpose
+from headwater.functional.sparse_parts import sparse_mask as sparse_mask
+from headwater.functional.sparse_parts import sparse_slice as sparse_slice
 from headwater.functional.special import betainc as betainc
 from headwater.functional.special import digamma as digamma
 from headwater.functional.special import erf as erf
@@ -1061,6 +1063,7 @@ __all__ = [
     "sparse",
     "sparse_concat",
     "sparse_fill_empty_rows",
+    "sparse_mask",
     "sparse_matmul",
     "sparse_placeholder",
     "sparse_reduce_max",
@@ -1073,6 +1076,7 @@ __all__ = [
     "sparse_segment_mean",
     "sparse_segment_sqrt_n",
     "sparse_segment_sum",
+    "sparse_slice",
     "sparse_tensor_dense_matmul",
     "sparse_tensor_to_dense",
     "sparse_to_dense",

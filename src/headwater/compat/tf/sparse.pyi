@@ -21,12 +21,21 @@ from headwater.functional.sparse_changes import sparse_reshape as reshape
 from headwater.functional.sparse_changes import sparse_retain as retain
 from headwater.functional.sparse_changes import sparse_to_indicator as to_indicator
 from headwater.functional.sparse_changes import sparse_transpose as transpose
+from headwater.functional.sparse_parts import sparse_expand_dims as expand_dims
+from headwater.functional.sparse_parts import sparse_eye as eye
+from headwater.functional.sparse_parts import sparse_from_dense as from_dense
+from headwater.functional.sparse_parts import sparse_mask as mask
+from headwater.functional.sparse_parts import sparse_slice as slice
 
 __all__ = [
     "SparseConditionalAccumulator",
     "SparseTensor",
     "concat",
+    "expand_dims",
+    "eye",
     "fill_empty_rows",
+    "from_dense",
+    "mask",
     "matmul",
     "placeholder",
     "reduce_max",
@@ -39,6 +48,7 @@ __all__ = [
     "segment_mean",
     "segment_sqrt_n",
     "segment_sum",
+    "slice",
     "sparse_dense_matmul",
     "to_dense",
     "to_indicator",
