@@ -29,6 +29,11 @@ _OVER: Mapping[str, Mapping[str, str]] = {
     "datasets.fashion_mnist": {"load_data": "headwater.keras.sample_data:load_fashion_mnist"},
     "datasets.mnist": {"load_data": "headwater.keras.sample_data:load_mnist"},
     "estimator": {"model_to_estimator": "headwater.keras.estimator:model_to_estimator"},
+    "layers": {
+        "Hashing": "headwater.keras.lookups:Hashing",
+        "IntegerLookup": "headwater.keras.lookups:IntegerLookup",
+        "StringLookup": "headwater.keras.lookups:StringLookup",
+    },
     "models": {"load_model": "headwater.keras.saving:load_model"},
     "saving": {"load_model": "headwater.keras.saving:load_model"},
 }

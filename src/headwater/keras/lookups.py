@@ -1,0 +1,522 @@
+"""`Hashing`, `StringLookup` and `IntegerLookup` on the host: Keras's own ask for TensorFlow.
+
+They are called on NumPy arrays, lists and JAX arrays, and give NumPy arrays: before a model. Within a model or another
+compiled function, integers are handed to the host and back; strings cannot be there. Numbers are those of Keras with
+TensorFlow: FarmHash's ``Fingerprint64`` for hashes, SipHash with a salt, vocabularies by frequency.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import keras
+import numpy as np
+
+from headwater.ops.fingerprints import fingerprint64, sip_hash
+
+_jax: Any = jax
+_keras: Any = keras
+_layer: Any = keras.layers.Layer
+_tensor: Any = keras.KerasTensor
+_register: Any = keras.saving.register_keras_serializable
+
+_MODES = ("int", "one_hot", "multi_hot", "count", "tf_idf")
+_VOCABULARY = "vocabulary.txt"
+_WEIGHTS = "idf_weights.npy"
+
+
+class _HostLayer(_layer):
+    """A layer whose outputs NumPy computes.
+
+    Attributes:
+      output_mode: ``int``, or how the numbers of a sample are encoded.
+    """
+
+    output_mode = "int"
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._convert_input_args = False
+        self._allow_non_tensor_positional_args = True
+        self.built = True
+
+    def _depth(self) -> int:
+        raise NotImplementedError
+
+    def _numbers(self, values: Any) -> Any:
+        raise NotImplementedError
+
+    def _type(self) -> Any:
+        return np.int64 if self.output_mode == "int" else np.float32
+
+    def call(self, inputs: Any) -> Any:
+        if isinstance(inputs, _jax.core.Tracer):
+            spec = self.compute_output_spec(inputs)
+            dtype = np.int32 if self.output_mode == "int" else np.float32
+            shape = _jax.ShapeDtypeStruct(spec.shape, dtype)
+            return _jax.pure_callback(lambda values: self._on_host(values).astype(dtype), shape, inputs)
+        return self._on_host(inputs)
+
+    def _on_host(self, inputs: Any) -> Any:
+        values = np.asarray(inputs)
+        if self.output_mode == "int":
+            return self._numbers(values)
+        if self.output_mode == "one_hot" and values.ndim and values.shape[-1] == 1:
+            values = values[..., 0]
+        numbers = self._numbers(values)
+        depth = self._depth()
+        encoded = np.zeros((*numbers.shape, depth), np.float32)
+        there = (numbers >= 0) & (numbers < depth)
+        np.put_along_axis(encoded, np.where(there, numbers, 0)[..., None], there[..., None].astype(np.float32), -1)
+        if self.output_mode == "one_hot" or not numbers.ndim:
+            return encoded
+        return encoded.max(-2) if self.output_mode == "multi_hot" else self._weighted(encoded.sum(-2))
+
+    def _weighted(self, counts: Any) -> Any:
+        return counts
+
+    def compute_output_spec(self, inputs: Any) -> Any:
+        shape = tuple(inputs.shape)
+        if self.output_mode == "int":
+            return _tensor(shape, dtype="int64")
+        if self.output_mode == "one_hot":
+            kept = shape[:-1] if shape and shape[-1] == 1 else shape
+        else:
+            kept = shape[:-1]
+        return _tensor((*kept, self._depth()), dtype="float32")
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        return self.compute_output_spec(_tensor(input_shape)).shape
+
+
+def _texts(values: Any) -> list[bytes]:
+    if values.dtype.kind == "f":
+        values = values.astype(np.int64)
+    return [value if isinstance(value, bytes) else str(value).encode() for value in values.reshape(-1).tolist()]
+
+
+def _hashed(values: Any, bins: int, salt: Sequence[int] | None) -> Any:
+    """The bin of each value by its text."""
+    texts = _texts(values)
+    known = {text: (fingerprint64(text) if salt is None else sip_hash(text, *salt)) % bins for text in set(texts)}
+    return np.array([known[text] for text in texts], np.int64).reshape(values.shape)
+
+
+def _salt(salt: Any) -> list[int] | None:
+    match salt:
+        case None:
+            return None
+        case int():
+            return [salt, salt]
+        case [int(first), int(second)]:
+            return [first, second]
+        case _:
+            raise ValueError(f"salt must be a whole number or two of them, not {salt!r}")
+
+
+def _mode(mode: str, allowed: Sequence[str]) -> str:
+    mode = {"binary": "multi_hot", "tf-idf": "tf_idf"}.get(mode, mode)
+    if mode not in allowed:
+        raise ValueError(f"output_mode must be one of {', '.join(allowed)}, not {mode!r}")
+    return mode
+
+
+def _not_sparse(sparse: bool) -> None:
+    if sparse:
+        raise ValueError("sparse=True is for TensorFlow's sparse tensors, which JAX does not have: leave it out")
+
+
+@_register(package="headwater")
+class Hashing(_HostLayer):
+    """`keras.layers.Hashing`: values into ``num_bins`` bins by a hash of their texts.
+
+    Args:
+      num_bins: how many bins there are, with that of ``mask_value``.
+      mask_value: goes to bin 0, and nothing else does.
+      salt: of SipHash, one or two whole numbers; without it FarmHash is used.
+      output_mode: ``int``, ``one_hot``, ``multi_hot`` or ``count``.
+      sparse: False.
+      kwargs: see `keras.layers.Layer`.
+    """
+
+    def __init__(
+        self,
+        num_bins: int,
+        mask_value: Any = None,
+        salt: Any = None,
+        output_mode: str = "int",
+        sparse: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        if num_bins <= 0:
+            raise ValueError(f"num_bins must be positive, not {num_bins}")
+        _not_sparse(sparse)
+        super().__init__(**kwargs)
+        self.num_bins, self.mask_value, self.salt = num_bins, mask_value, _salt(salt)
+        self.output_mode = _mode(output_mode, _MODES[:4])
+
+    def _depth(self) -> int:
+        return self.num_bins
+
+    def _numbers(self, values: Any) -> Any:
+        if self.mask_value is None or self.num_bins == 1:
+            return _hashed(values, self.num_bins, self.salt)
+        mask = self.mask_value
+        texts = np.array(_texts(values), object).reshape(values.shape)
+        masked = texts == (mask if isinstance(mask, bytes) else str(mask).encode())
+        return np.where(masked, 0, _hashed(values, self.num_bins - 1, self.salt) + 1)
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "num_bins": self.num_bins,
+            "mask_value": self.mask_value,
+            "salt": self.salt,
+            "output_mode": self.output_mode,
+        }
+
+
+class _Known:
+    """What a lookup knows, out of sight of Keras, which would track lists and dicts.
+
+    Attributes:
+      tokens: the vocabulary.
+      places: the number of each token.
+      weights: of each number, for ``tf_idf``.
+      counted: how often each token was seen.
+      samples: in how many samples.
+      seen: how many samples there were.
+    """
+
+    def __init__(self) -> None:
+        self.tokens: list[Any] = []
+        self.places: dict[Any, int] = {}
+        self.weights: Any = None
+        self.counted: Counter[Any] = Counter()
+        self.samples: Counter[Any] = Counter()
+        self.seen = 0
+
+
+class _Lookup(_HostLayer):
+    """A vocabulary: tokens by number. Numbers begin with the mask's (in mode ``int``) and those of unknown tokens."""
+
+    def __init__(
+        self,
+        *,
+        max_tokens: int | None,
+        num_oov_indices: int,
+        mask_token: Any,
+        oov_token: Any,
+        vocabulary: Any,
+        idf_weights: Any,
+        invert: bool,
+        output_mode: str,
+        pad_to_max_tokens: bool,
+        sparse: bool,
+        salt: Any,
+        name: str | None,
+        **kwargs: Any,
+    ) -> None:
+        if max_tokens is not None and max_tokens <= 1:
+            raise ValueError(f"max_tokens must be greater than 1, not {max_tokens}")
+        if num_oov_indices < 0:
+            raise ValueError(f"num_oov_indices must not be negative, but is {num_oov_indices}")
+        if pad_to_max_tokens and max_tokens is None:
+            raise ValueError("pad_to_max_tokens needs max_tokens")
+        if invert and output_mode != "int":
+            raise ValueError(f"invert goes with output_mode 'int', not {output_mode!r}")
+        _not_sparse(sparse)
+        super().__init__(name=name, **kwargs)
+        self.max_tokens, self.num_oov_indices = max_tokens, num_oov_indices
+        self.mask_token, self.oov_token, self.invert = mask_token, oov_token, invert
+        self.output_mode = _mode(output_mode, _MODES)
+        self.pad_to_max_tokens, self.salt = pad_to_max_tokens, _salt(salt)
+        self._given = vocabulary is not None
+        self._known = _Known()
+        if vocabulary is not None:
+            self.set_vocabulary(vocabulary, idf_weights)
+
+    def _token(self, value: Any) -> Any:
+        raise NotImplementedError
+
+    def _unknown(self, values: Any) -> Any:
+        """Which of several numbers of unknown tokens each value has."""
+        return _hashed(values, self.num_oov_indices, self.salt)
+
+    @property
+    def _first_unknown(self) -> int:
+        return 1 if self.mask_token is not None and self.output_mode == "int" else 0
+
+    @property
+    def _first_token(self) -> int:
+        return self._first_unknown + self.num_oov_indices
+
+    def set_vocabulary(self, vocabulary: Any, idf_weights: Any = None) -> None:
+        """Takes tokens, most frequent first: a list, an array, or the path of a file with one in each line. The mask's
+        and unknown tokens may stand at the beginning, as `get_vocabulary` gives them.
+
+        Raises:
+          ValueError: a token is there twice, there are too many, or weights are missing.
+        """
+        if isinstance(vocabulary, str | os.PathLike):
+            vocabulary = Path(vocabulary).read_text(encoding="utf-8").splitlines()
+        tokens = [self._token(value) for value in np.asarray(vocabulary, object).reshape(-1).tolist()]
+        special = self._special()
+        if tokens[: len(special)] == special:
+            tokens = tokens[len(special) :]
+        if len(set(tokens)) < len(tokens):
+            twice = [token for token, times in Counter(tokens).items() if times > 1]
+            raise ValueError(f"vocabulary has tokens more than once: {twice[:5]}")
+        if self.max_tokens is not None and len(tokens) + self._first_token > self.max_tokens:
+            raise ValueError(
+                f"vocabulary has {len(tokens)} tokens, more than max_tokens {self.max_tokens} with the special ones"
+            )
+        if self.output_mode == "tf_idf":
+            if idf_weights is None:
+                raise ValueError("output_mode 'tf_idf' needs idf_weights beside vocabulary")
+            weights = np.asarray(idf_weights, np.float32)
+            if len(weights) == len(tokens):
+                weights = np.concatenate([np.full(self._first_token, weights.mean(), np.float32), weights])
+            self._known.weights = weights
+        self._known.tokens = tokens
+        self._known.places = {token: self._first_token + at for at, token in enumerate(tokens)}
+
+    def _special(self) -> list[Any]:
+        mask = [self.mask_token] if self._first_unknown else []
+        return [*mask, *[self.oov_token] * self.num_oov_indices]
+
+    def get_vocabulary(self, include_special_tokens: bool = True) -> list[Any]:
+        """The tokens by their numbers."""
+        return [*(self._special() if include_special_tokens else ()), *self._known.tokens]
+
+    def vocabulary_size(self) -> int:
+        """How many numbers there are, those of the mask and of unknown tokens among them."""
+        return len(self._known.tokens) + self._first_token
+
+    def adapt(self, data: Any, steps: int | None = None) -> None:
+        """Learns the vocabulary: the most frequent tokens of ``data``, an array, or batches of them.
+
+        Args:
+          data: see there.
+          steps: of how many batches; None for all.
+        """
+        if self._given:
+            raise ValueError(f"{self.name} was given a vocabulary, and cannot adapt to data")
+        self.reset_state()
+        whole = isinstance(data, np.ndarray | list | tuple) or hasattr(data, "__array__")
+        batches: Iterable[Any] = [data] if whole else data
+        for at, batch in enumerate(batches):
+            if steps is not None and at >= steps:
+                break
+            self.update_state(batch)
+        self.finalize_state()
+
+    def reset_state(self) -> None:
+        """Forgets what was adapted to."""
+        self._known.counted.clear()
+        self._known.samples.clear()
+        self._known.seen = 0
+
+    def update_state(self, data: Any) -> None:
+        """Counts the tokens of a batch."""
+        values = np.asarray(data)
+        rows = values.reshape(len(values), -1) if values.ndim > 1 else values.reshape(1, -1)
+        for row in rows:
+            tokens = [self._token(value) for value in row.tolist()]
+            self._known.counted.update(tokens)
+            self._known.samples.update(set(tokens))
+        self._known.seen += len(rows)
+
+    def finalize_state(self) -> None:
+        """Makes the vocabulary of what was counted: by frequency, and the later of equally frequent tokens first."""
+        special = {self.mask_token, self.oov_token}
+        known = [token for token in self._known.counted if token not in special]
+        known = sorted(known, key=lambda token: (self._known.counted[token], token), reverse=True)
+        if self.max_tokens is not None:
+            known = known[: self.max_tokens - self._first_token]
+        weights = None
+        if self.output_mode == "tf_idf":
+            weights = [np.log(1 + self._known.seen / (1 + self._known.samples[token])) for token in known]
+        self.set_vocabulary(known, weights)
+
+    def _depth(self) -> int:
+        return self.max_tokens if self.pad_to_max_tokens and self.max_tokens else self.vocabulary_size()
+
+    def _numbers(self, values: Any) -> Any:
+        if not self._known.tokens:
+            raise ValueError(f"{self.name} has no vocabulary yet: call adapt or set_vocabulary first")
+        if self.invert:
+            return self._inverted(values)
+        tokens = [self._token(value) for value in values.reshape(-1).tolist()]
+        found = np.array([self._known.places.get(token, -1) for token in tokens], np.int64).reshape(values.shape)
+        masked = np.zeros(values.shape, bool)
+        if self.mask_token is not None:
+            masked = np.array([token == self.mask_token for token in tokens], bool).reshape(values.shape)
+            # In other modes than int a mask counts for nothing.
+            found = np.where(masked, 0 if self.output_mode == "int" else np.iinfo(np.int64).max, found)
+        unknown = (found < 0) & ~masked
+        if unknown.any():
+            if not self.num_oov_indices:
+                raise ValueError(f"{self.name} has num_oov_indices=0 and was given tokens that it does not have")
+            found[unknown] = self._first_unknown + (self._unknown(values[unknown]) if self.num_oov_indices > 1 else 0)
+        return found
+
+    def _inverted(self, values: Any) -> Any:
+        tokens = self.get_vocabulary()
+        found = [tokens[at] if 0 <= at < len(tokens) else self.oov_token for at in values.reshape(-1).tolist()]
+        return np.array(found).reshape(values.shape)
+
+    def _weighted(self, counts: Any) -> Any:
+        if self.output_mode != "tf_idf":
+            return counts
+        weights = np.zeros(counts.shape[-1], np.float32)
+        weights[: len(self._known.weights)] = self._known.weights
+        return counts * weights
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "max_tokens": self.max_tokens,
+            "num_oov_indices": self.num_oov_indices,
+            "mask_token": self.mask_token,
+            "oov_token": self.oov_token,
+            "vocabulary": list(self._known.tokens) if self._given else None,
+            "idf_weights": self._known.weights.tolist() if self._given and self._known.weights is not None else None,
+            "invert": self.invert,
+            "output_mode": self.output_mode,
+            "pad_to_max_tokens": self.pad_to_max_tokens,
+            "salt": self.salt,
+        }
+
+    def save_own_variables(self, store: Any) -> None:
+        """The vocabulary is an asset."""
+
+    def load_own_variables(self, store: Any) -> None:
+        """The vocabulary is an asset."""
+
+    def save_assets(self, dir_path: str) -> None:
+        """Writes a vocabulary that was adapted."""
+        if self._given or not self._known.tokens:
+            return
+        (Path(dir_path) / _VOCABULARY).write_text("\n".join(map(str, self._known.tokens)), encoding="utf-8")
+        if self._known.weights is not None:
+            np.save(Path(dir_path) / _WEIGHTS, self._known.weights, allow_pickle=False)
+
+    def load_assets(self, dir_path: str) -> None:
+        """Reads it."""
+        path = Path(dir_path) / _VOCABULARY
+        if path.exists():
+            weights = Path(dir_path) / _WEIGHTS
+            lines = path.read_text(encoding="utf-8").split("\n")
+            self.set_vocabulary(lines, np.load(weights, allow_pickle=False) if weights.exists() else None)
+
+
+@_register(package="headwater")
+class StringLookup(_Lookup):
+    """`keras.layers.StringLookup`: numbers for strings, or strings for numbers with ``invert``; its arguments."""
+
+    def __init__(
+        self,
+        max_tokens: int | None = None,
+        num_oov_indices: int = 1,
+        mask_token: str | None = None,
+        oov_token: str = "[UNK]",
+        vocabulary: Any = None,
+        idf_weights: Any = None,
+        invert: bool = False,
+        output_mode: str = "int",
+        pad_to_max_tokens: bool = False,
+        sparse: bool = False,
+        encoding: str = "utf-8",
+        name: str | None = None,
+        salt: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        self.encoding = encoding
+        super().__init__(
+            max_tokens=max_tokens,
+            num_oov_indices=num_oov_indices,
+            mask_token=mask_token,
+            oov_token=oov_token,
+            vocabulary=vocabulary,
+            idf_weights=idf_weights,
+            invert=invert,
+            output_mode=output_mode,
+            pad_to_max_tokens=pad_to_max_tokens,
+            sparse=sparse,
+            salt=salt,
+            name=name,
+            **kwargs,
+        )
+
+    def _token(self, value: Any) -> str:
+        return value.decode(self.encoding) if isinstance(value, bytes) else str(value)
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "encoding": self.encoding}
+
+
+@_register(package="headwater")
+class IntegerLookup(_Lookup):
+    """`keras.layers.IntegerLookup`: numbers for integers; its arguments."""
+
+    def __init__(
+        self,
+        max_tokens: int | None = None,
+        num_oov_indices: int = 1,
+        mask_token: int | None = None,
+        oov_token: int = -1,
+        vocabulary: Any = None,
+        vocabulary_dtype: str = "int64",
+        idf_weights: Any = None,
+        invert: bool = False,
+        output_mode: str = "int",
+        sparse: bool = False,
+        pad_to_max_tokens: bool = False,
+        oov_method: str = "floormod",
+        salt: Any = None,
+        name: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        if oov_method not in ("floormod", "farmhash"):
+            raise ValueError(f"oov_method must be 'floormod' or 'farmhash', not {oov_method!r}")
+        if salt is not None and oov_method != "farmhash":
+            raise ValueError("salt goes with oov_method 'farmhash'")
+        if vocabulary_dtype not in ("int32", "int64"):
+            raise ValueError(f"vocabulary_dtype must be 'int32' or 'int64', not {vocabulary_dtype!r}")
+        self.vocabulary_dtype, self.oov_method = vocabulary_dtype, oov_method
+        super().__init__(
+            max_tokens=max_tokens,
+            num_oov_indices=num_oov_indices,
+            mask_token=mask_token,
+            oov_token=oov_token,
+            vocabulary=vocabulary,
+            idf_weights=idf_weights,
+            invert=invert,
+            output_mode=output_mode,
+            pad_to_max_tokens=pad_to_max_tokens,
+            sparse=sparse,
+            salt=salt,
+            name=name,
+            **kwargs,
+        )
+
+    def _token(self, value: Any) -> int:
+        return int(value)
+
+    def _unknown(self, values: Any) -> Any:
+        if self.oov_method == "floormod":
+            return np.mod(values.astype(np.int64), self.num_oov_indices)
+        return _hashed(values, self.num_oov_indices, self.salt)
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "vocabulary_dtype": self.vocabulary_dtype,
+            "oov_method": self.oov_method,
+        }
