@@ -290,6 +290,24 @@ def status(
 
 
 @app.command()
+def inspect(
+    checkpoint: Annotated[
+        str,
+        typer.Argument(help="A folder of saves of embedding tables, a model of Keras, or a checkpoint of TensorFlow."),
+    ],
+    keys: Annotated[int, typer.Option(min=0, help="Number of the most used keys of a table that are shown.")] = 5,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Shows what a checkpoint holds: tables with their rows, sizes and most used keys, or variables."""
+    from headwater.cli.inspect import inspect as show  # noqa: PLC0415  other commands need no arrays
+
+    try:
+        show(checkpoint, keys=keys, as_json=as_json)
+    except (OpError, OSError, ValueError) as error:
+        _fail("inspect", str(error))
+
+
+@app.command()
 def make_records(
     data_set: Annotated[str, typer.Argument(metavar="mnist", help="The data set.")],
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where to put the files.")],

@@ -166,9 +166,10 @@ def _looks(watching: ClusterWatch, interval_s: float, watch: bool) -> Iterator[l
 
 
 def render(reports: Sequence[TaskReport]) -> RenderableType:
-    """The reports as tables: tasks, what they cannot write, workers, training, traffic, variables."""
+    """The reports as tables: tasks, what they cannot write, workers, training, embedding tables, traffic, variables."""
     parts: list[RenderableType] = [_tasks(reports)]
-    for table in (_troubles(reports), _workers(reports), _groups(reports), _traffic(reports), _variables(reports)):
+    of_training = (_troubles(reports), _workers(reports), _groups(reports), _embeddings(reports))
+    for table in (*of_training, _traffic(reports), _variables(reports)):
         if table.row_count:
             parts += [Text(""), table]
     return Group(*parts)
@@ -244,6 +245,35 @@ def _groups(reports: Sequence[TaskReport]) -> Table:
                 str(group.dropped),
                 str(len(group.workers)) if group.workers else "",
                 Text(group.waiting, "yellow"),
+            )
+    return table
+
+
+def _embeddings(reports: Sequence[TaskReport]) -> Table:
+    headings = ("rows", "memory", "file", "hits", "admitted", "refused", "evicted", "rows/s", "share", "most used")
+    table = _table("embedding", "on", *headings)
+    speeds: dict[str, float] = {}
+    for report in reports:
+        for name, speed in (report.rates.rows if report.rates else {}).items():
+            speeds[name] = speeds.get(name, 0.0) + speed
+    for report in reports:
+        for one in report.snapshot.tables if report.snapshot else ():
+            speed = report.rates.rows.get(one.name) if report.rates else None
+            total = speeds.get(one.name)
+            table.add_row(
+                one.name,
+                report.task,
+                str(one.rows),
+                _size(one.nbytes),
+                _size(one.file_bytes) if one.file_bytes else "",
+                f"{one.hit_rate:.1%}",
+                str(one.made),
+                str(one.refused),
+                str(one.evicted),
+                "" if speed is None else f"{speed:.0f}",
+                # What one ps does of all lookups: a hot one stands out.
+                f"{speed / total:.0%}" if speed is not None and total else "",
+                ", ".join(f"{key} ({uses})" for key, uses in one.hot[:3]),
             )
     return table
 

@@ -7,8 +7,11 @@ to travel. A ``ps`` serves, a worker gets a `ParameterClient`.
 from __future__ import annotations
 
 import atexit
+import importlib
+import sys
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NoReturn
 
 import jax
@@ -21,11 +24,18 @@ from headwater.parameters.layout import Layout
 from headwater.parameters.local_servers import MakeUpdater
 from headwater.parameters.service import ParameterService
 from headwater.task.agreement import Said
+from headwater.task.kinds import OPEN_TABLES
 from headwater.task.members import Members
+from headwater.task.service import Service
 from headwater.task.shell import TaskShell
+from headwater.telemetry.snapshot import Snapshot
+from headwater.transport.channel import Channel
+from headwater.transport.frames import Frame
 from headwater.transport.handlers import DeviceInfo
 
 _jax: Any = jax
+
+_TABLES = "headwater.parameters.table_cluster"
 
 
 class ParameterTask:
@@ -53,6 +63,8 @@ class ParameterTask:
         self._service = ParameterService(str(members.me), self.shell.watchdog)
         # From the beginning, so that workers that are early are told what they wait for.
         self.shell.add_service(self._service)
+        if members.is_server:
+            self.shell.add_service(_Tables(self))
         if not members.is_server:
             atexit.register(self.shell.leave)
         self.shell.start()
@@ -109,6 +121,23 @@ class ParameterTask:
         prefix, local = self.members.me.device_prefix, _jax.local_devices()
         kinds = [str(device.platform).upper() for device in local]
         return [DeviceInfo(name=f"{prefix}/device:{kind}:{at}", type=kind) for at, kind in enumerate(kinds)]
+
+
+class _Tables(Service):
+    """Embedding tables of a ``ps``, loaded when a worker first asks for one."""
+
+    kinds = (OPEN_TABLES,)
+
+    def __init__(self, task: ParameterTask) -> None:
+        self._task = task
+
+    def serve(self, channel: Channel, first: Frame) -> None:
+        modules: Any = importlib.import_module(_TABLES)
+        modules.service_of(self._task).serve(channel, first)
+
+    def add_to(self, snapshot: Snapshot) -> Snapshot:
+        modules: Any = sys.modules.get(_TABLES)
+        return snapshot if modules is None else replace(snapshot, tables=modules.service_of(self._task).loads())
 
 
 _tasks: dict[TaskName, ParameterTask] = {}

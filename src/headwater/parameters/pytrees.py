@@ -33,12 +33,8 @@ from headwater.parameters.local_servers import LocalServers
 from headwater.parameters.process import ParameterTask, process_task
 from headwater.parameters.updater import Array
 from headwater.task.agreement import said
-from headwater.task.kinds import OPEN_TABLES
 from headwater.task.members import find_members
-from headwater.task.service import Service
 from headwater.telemetry.progress import ProgressReporter
-from headwater.transport.channel import Channel
-from headwater.transport.frames import Frame
 
 if TYPE_CHECKING:
     from headwater.parameters.table_client import Reals, RowTable, TableClient
@@ -243,7 +239,6 @@ class ParameterServer:
         else:
             task = self._task = process_task(members)
             if members.is_server:
-                task.shell.add_service(_Tables(task))
                 task.host(name, layout, make_updater, choice, program, staleness_aware=staleness_aware)
                 task.serve()
             self._client = task.client(name, layout, choice, leaves)
@@ -415,18 +410,6 @@ def _table_modules() -> Any:
     """What is needed for embedding tables. Importing numba takes as long as importing JAX; programs without a table
     need not wait for it."""
     return importlib.import_module("headwater.parameters.table_cluster")
-
-
-class _Tables(Service):
-    """Embedding tables of a ``ps``, loaded when a worker first asks for one."""
-
-    kinds = (OPEN_TABLES,)
-
-    def __init__(self, task: ParameterTask) -> None:
-        self._task = task
-
-    def serve(self, channel: Channel, first: Frame) -> None:
-        _table_modules().service_of(self._task).serve(channel, first)
 
 
 def _require_reals(specs: Sequence[VariableSpec]) -> None:

@@ -7,7 +7,7 @@ import logging
 import os
 import secrets
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -39,6 +39,9 @@ _log = logging.getLogger("headwater")
 Reals = NDArray[np.float32]
 Words = NDArray[np.int64]
 
+#: Rows that one frame brings to a ``ps`` when a table gets other rows.
+_STORED_ROWS = 1 << 16
+
 
 @dataclass(kw_only=True, slots=True)
 class _Session:
@@ -56,7 +59,7 @@ class _Opened:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Divided:
+class Divided:
     """Ids, divided among tasks.
 
     Attributes:
@@ -70,6 +73,9 @@ class _Divided:
     checks: Words
     inverse: Words
     places: Sequence[Words]
+
+    def __len__(self) -> int:
+        return len(self.words)
 
     def tensors(self, task: int) -> list[Array]:
         """What travels to a task."""
@@ -191,7 +197,16 @@ class TableClient:
             raise NotFoundError(None, None, f"there is no table {name!r}; there are {sorted(self._tables)}")
         return self._tables[name]
 
-    def _divided(self, name: str, ids: Any) -> _Divided:
+    def divide(self, name: str, ids: Any) -> Divided:
+        """Which of the keys of a table are wanted, and which ``ps`` has each.
+
+        Args:
+          name: of the table.
+          ids: of any shape.
+
+        Raises:
+          InvalidArgumentError: they are of another type than the table's keys.
+        """
         config = self._opened(name).config
         array = np.asarray(ids)
         flat = array.reshape(-1)
@@ -216,10 +231,10 @@ class TableClient:
         first, inverse = distinct(words, checks)
         words, checks = words[first], checks[first] if len(checks) else checks
         if len(self._sessions) == 1:
-            return _Divided(words=words, checks=checks, inverse=inverse, places=[np.arange(len(words))])
+            return Divided(words=words, checks=checks, inverse=inverse, places=[np.arange(len(words))])
         owner = owners(words, len(self._sessions))
         places = [np.flatnonzero(owner == task) for task in range(len(self._sessions))]
-        return _Divided(words=words, checks=checks, inverse=inverse, places=places)
+        return Divided(words=words, checks=checks, inverse=inverse, places=places)
 
     def look_up(self, ids: Mapping[str, Any], *, training: bool = True) -> dict[str, Reals]:
         """Rows of several tables, in one round trip.
@@ -231,7 +246,12 @@ class TableClient:
         Returns:
           By table the rows, shape ``[*ids.shape, dim]``.
         """
-        divided = {name: self._divided(name, wanted) for name, wanted in ids.items()}
+        divided = {name: self.divide(name, wanted) for name, wanted in ids.items()}
+        rows = self.rows(divided, training=training)
+        return {name: rows[name][divided[name].inverse].reshape(*np.shape(ids[name]), -1) for name in divided}
+
+    def rows(self, divided: Mapping[str, Divided], *, training: bool = True) -> dict[str, Reals]:
+        """By table the rows of its distinct keys, in one round trip; see `look_up`."""
         names = list(divided)
         frames = [
             Frame(kinds.LOOK_UP, (training, names), [t for name in names for t in divided[name].tensors(task)])
@@ -244,7 +264,7 @@ class TableClient:
                 raise bad_header(answer, session.task)
             for name, found in zip(names, answer.tensors, strict=True):
                 rows[name][divided[name].places[task]] = found
-        return {name: rows[name][divided[name].inverse].reshape(*np.shape(ids[name]), -1) for name in names}
+        return rows
 
     def update(self, ids: Mapping[str, Any], gradients: Mapping[str, Any]) -> None:
         """One update of several tables, in one round trip. Gradients of one key are added before they travel.
@@ -256,7 +276,7 @@ class TableClient:
         Raises:
           InvalidArgumentError: shapes do not fit, or a gradient is not finite.
         """
-        divided = {name: self._divided(name, wanted) for name, wanted in ids.items()}
+        divided = {name: self.divide(name, wanted) for name, wanted in ids.items()}
         names = list(divided)
         sums: dict[str, Reals] = {}
         for name in names:
@@ -271,6 +291,16 @@ class TableClient:
                 )
             flat = np.ascontiguousarray(values.reshape(-1, dim))
             sums[name] = add_up(flat, divided[name].inverse, len(divided[name].words))
+        self.push(divided, sums)
+
+    def push(self, divided: Mapping[str, Divided], sums: Mapping[str, Reals]) -> None:
+        """One update of several tables: gradients of distinct keys, one for each.
+
+        Raises:
+          InvalidArgumentError: a gradient is not finite.
+        """
+        names = list(divided)
+        for name in names:
             bad = np.flatnonzero(~np.isfinite(sums[name]).all(axis=1))
             if len(bad):
                 raise InvalidArgumentError(
@@ -288,6 +318,36 @@ class TableClient:
                 tensors += [*divided[name].tensors(task), sums[name][divided[name].places[task]]]
             frames.append(Frame(kinds.UPDATE, (self._updates, names, rates), tensors))
         self._exchange(frames)
+
+    # All rows ---------------------------------------------------------------------------------------------------------
+
+    def all_rows(self, name: str) -> Generator[tuple[int, Words, Reals]]:
+        """All rows, a shard of a ``ps`` at a time: how many updates the ``ps`` had made, words and values, as
+        `headwater.tables.Table.shard_records` gives them."""
+        self._opened(name)
+        for index, session in enumerate(self._sessions):
+            shard, shards = 0, 1
+            while shard < shards:
+                frames: list[Frame | None] = [None] * len(self._sessions)
+                frames[index] = Frame(kinds.READ_TABLE, (name, shard))
+                answer = self._exchange(frames)[index]
+                assert answer is not None
+                match answer.header, answer.tensors:
+                    case (int(step), int(shards)), (words, values):
+                        yield step, words, values
+                    case _:
+                        raise bad_header(answer, session.task)
+                shard += 1
+
+    def replace(self, name: str, step: int, words: Words, values: Reals) -> None:
+        """Gives a table other rows, as `all_rows` has given them, and says how many updates it has seen."""
+        self._opened(name)
+        owner = owners(np.ascontiguousarray(words[:, 0]), len(self._sessions))
+        places = [np.flatnonzero(owner == task) for task in range(len(self._sessions))]
+        for start in range(0, max(1, *map(len, places)), _STORED_ROWS):
+            parts = [place[start : start + _STORED_ROWS] for place in places]
+            header = (name, None if start else step)
+            self._exchange([Frame(kinds.WRITE_TABLE, header, [words[part], values[part]]) for part in parts])
 
     # Saving and telling -----------------------------------------------------------------------------------------------
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
+import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -11,14 +13,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from headwater.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError, OpError
-from headwater.parameters.table_protocol import Array, as_words, pack, unpack
-from headwater.tables import Table
+from headwater.errors import (
+    FailedPreconditionError,
+    InvalidArgumentError,
+    NotFoundError,
+    OpError,
+    UnavailableError,
+)
+from headwater.parameters.table_protocol import Array, as_words, names_function, pack, same, unpack
+from headwater.parameters.waiting import LOOK_S
+from headwater.tables import Table, TableConfig
 from headwater.tables.kernels import all_finite
 from headwater.tables.snapshots import Snapshot, part_path, restore
 from headwater.tables.table import Keys
 from headwater.task import kinds
 from headwater.task.answers import bad_header, error_frame
+from headwater.telemetry.snapshot import TableLoad
 from headwater.transport.channel import Channel
 from headwater.transport.frames import Frame
 
@@ -26,6 +36,9 @@ _log = logging.getLogger("headwater")
 
 #: Number of updates of a table after which rows that its eviction policy calls expired are removed.
 _SWEEP_STEPS = 1000
+#: How many of the most used keys a task tells of, and how often it looks for them, in seconds: all rows are looked at.
+_HOT_KEYS = 5
+_HOT_S = 30.0
 
 
 @dataclass(slots=True)
@@ -51,9 +64,64 @@ class TableService:
         self._task = task
         self._index = index
         self._tasks = tasks
-        self._lock = threading.Lock()
+        self._lock = threading.Condition()
         self._tables: dict[str, Table] = {}
         self._clients: dict[int, _Client] = {}
+        #: By table when its most used keys were looked for, and what they were.
+        self._hot: dict[str, tuple[float, tuple[tuple[int, int], ...]]] = {}
+
+    def make(self, name: str, config: TableConfig, folder: str | None = None) -> Table:
+        """Makes a table for the program of this task, unless a worker has asked for it before.
+
+        Raises:
+          FailedPreconditionError: there is another table of that name.
+        """
+        with self._lock:
+            known = self._tables.get(name)
+            if known is None:
+                known = Table(name, config, task=self._task)
+                if folder is not None:
+                    self._restore(known, folder)
+                self._tables[name] = known
+                self._lock.notify_all()
+            elif not same(pack(known.config), pack(config)):
+                raise FailedPreconditionError(
+                    None, None, f"table {name!r} on {self._task} is another one: {known.config}, not {config}"
+                )
+            return known
+
+    def tables(self) -> list[Table]:
+        """All tables, by name."""
+        with self._lock:
+            return [self._tables[name] for name in sorted(self._tables)]
+
+    def loads(self) -> tuple[TableLoad, ...]:
+        """What all tables say of themselves."""
+        found: list[TableLoad] = []
+        now = time.monotonic()
+        for table in self.tables():
+            told = table.statistics()
+            looked, hot = self._hot.get(table.name, (-math.inf, ()))
+            if now - looked >= _HOT_S:
+                hot = tuple(table.hottest(_HOT_KEYS))
+                self._hot[table.name] = now, hot
+            found.append(
+                TableLoad(
+                    name=table.name,
+                    rows=told.rows,
+                    nbytes=told.nbytes,
+                    file_bytes=told.file_bytes,
+                    hits=told.hits,
+                    misses=told.misses,
+                    made=told.made,
+                    refused=told.refused,
+                    dropped=told.dropped,
+                    evicted=told.evicted,
+                    updates=told.step,
+                    hot=hot,
+                )
+            )
+        return tuple(found)
 
     def serve(self, channel: Channel, hello: Frame) -> None:
         """Answers a worker until its channel ends.
@@ -71,31 +139,38 @@ class TableService:
         frame = hello
         while True:
             try:
-                answer = self._open(tables) if frame is hello else self._handle(client, frame, channel.peer)
+                answer = self._open(tables, channel) if frame is hello else self._handle(client, frame, channel.peer)
             except (OpError, MemoryError) as error:
                 answer = error_frame(0, error, self._task)
             channel.send(answer)
             frame = channel.recv()
 
-    def _open(self, tables: Any) -> Frame:
+    def _open(self, tables: Any, channel: Channel) -> Frame:
         for told in tables:
             match told:
                 case (str(name), packed, None | str() as folder):
-                    config = unpack(packed)
+                    pass
                 case _:
                     raise InvalidArgumentError(None, None, f"a table is told as {str(told)[:80]}")
-            with self._lock:
-                known = self._tables.get(name)
-                if known is None:
-                    table = Table(name, config, task=self._task)
-                    if folder is not None:
-                        self._restore(table, folder)
-                    self._tables[name] = table
-                elif pack(known.config) != pack(config):
-                    raise FailedPreconditionError(
-                        None, None, f"table {name!r} on {self._task} is another one: {known.config}, not {config}"
-                    )
+            if names_function(packed):
+                self._await_program(name, packed, channel)
+            else:
+                self.make(name, unpack(packed), folder)
         return Frame(kinds.DONE)
+
+    def _await_program(self, name: str, packed: Any, channel: Channel) -> None:
+        """Waits until the program of this task has made a table."""
+        with self._lock:
+            while not self._lock.wait_for(lambda: name in self._tables, LOOK_S):
+                if channel.closed or channel.peer_gone():
+                    raise UnavailableError(None, None, f"{channel.peer} is gone")
+            if not same(pack(self._tables[name].config), packed):
+                raise FailedPreconditionError(
+                    None,
+                    None,
+                    f"table {name!r} on {self._task} is another one, {self._tables[name].config}: all tasks must run "
+                    "the same program",
+                )
 
     def _restore(self, table: Table, folder: str) -> None:
         try:
@@ -126,6 +201,14 @@ class TableService:
             case kinds.TELL_TABLE, (str(name), int(count)):
                 table = self._table(name)
                 return Frame(kinds.DONE, (asdict(table.statistics()), table.hottest(min(count, 10_000))))
+            case kinds.READ_TABLE, (str(name), int(shard)):
+                table = self._table(name)
+                if not 0 <= shard < table.config.shards:
+                    raise InvalidArgumentError(None, None, f"table {name!r} on {self._task} has no shard {shard}")
+                return Frame(kinds.DONE, (table.step, table.config.shards), table.shard_records(shard))
+            case kinds.WRITE_TABLE, (str(name), None | int() as step):
+                self._write(self._table(name), step, frame)
+                return Frame(kinds.DONE)
             case _:
                 raise bad_header(frame, peer)
 
@@ -150,6 +233,14 @@ class TableService:
             table.apply(keys, gradients)
             if table.step % _SWEEP_STEPS == 0:
                 table.sweep()
+
+    def _write(self, table: Table, step: int | None, frame: Frame) -> None:
+        if len(frame.tensors) != 2 or frame.tensors[0].dtype != np.int64:
+            raise InvalidArgumentError(None, None, f"table {table.name!r} on {self._task}: no rows came to store")
+        if step is not None:
+            table.clear()
+            table.restored(step, table.learning_rate, table.rates)
+        table.store_records(frame.tensors[0], frame.tensors[1])
 
     def _save(self, table: Table, folder: str, number: int, delta: bool) -> Frame:
         snapshot = Snapshot(table, delta=delta)

@@ -12,9 +12,14 @@ A worker keeps one channel to each ``ps``, and sends a frame only when it has th
                                             number that the task has seen of this client is answered, not applied again
     SAVE_TABLE   (name, folder, number, delta)   answered by DONE (file, rows, gone, nbytes, step)
     TELL_TABLE   (name, keys)               answered by DONE (statistics, most used keys with how often)
+    READ_TABLE   (name, shard)              answered by DONE (step, shards) with the rows of one shard: words (key, use
+                                            and, where keys are strings, second word), and values with optimizer's state
+    WRITE_TABLE  (name, step)               the same two arrays: rows to store. ``step`` is None, or how many updates
+                                            there had been, and the table loses all other rows. Answered by DONE
     ERROR        (0, code, message)         as in `headwater.task.answers`
 
-Only data travels, so an optimizer is one of `headwater.tables.optimizers`, named by its numbers.
+Only data travels, so an optimizer is one of `headwater.tables.optimizers`, named by its numbers. One that is a function
+of the program is named, and the ``ps`` waits for its own program to make the table.
 """
 
 from __future__ import annotations
@@ -42,24 +47,53 @@ def pack(config: TableConfig) -> dict[str, Any]:
     Raises:
       ValueError: its optimizer is a function, or its eviction a class, of the program's own: these cannot travel.
     """
-    if not isinstance(config.optimizer, RowOptimizer):
-        raise ValueError("optimizer: a function cannot travel to a ps; take one of headwater.tables")
     packed: dict[str, Any] = {name: getattr(config, name) for name in _PLAIN}
-    packed["optimizer"] = asdict(config.optimizer)
+    optimizer = config.optimizer
+    if isinstance(optimizer, RowOptimizer):
+        packed["optimizer"] = asdict(optimizer)
+    elif optimizer.name:
+        packed["optimizer"] = {"name": optimizer.name, "slots": optimizer.slots}
+    else:
+        raise ValueError("optimizer: a function cannot travel to a ps; take one of headwater.tables")
     packed["initializer"] = asdict(config.initializer)
     packed["admission"] = asdict(config.admission)
-    match config.eviction:
+    packed["eviction"] = packed_eviction(config.eviction)
+    return packed
+
+
+def packed_eviction(eviction: Eviction | None) -> tuple[str, int] | None:
+    """An eviction, as a header has it.
+
+    Raises:
+      ValueError: it is a class of the program's own.
+    """
+    match eviction:
         case None:
-            packed["eviction"] = None
+            return None
         case LeastRecent():
-            packed["eviction"] = ("least recent", 0)
+            return ("least recent", 0)
         case LeastFrequent():
-            packed["eviction"] = ("least frequent", 0)
+            return ("least frequent", 0)
         case Age(steps):
-            packed["eviction"] = ("age", steps)
+            return ("age", steps)
         case _:
             raise ValueError("eviction: a class cannot travel to a ps; take one of headwater.tables")
-    return packed
+
+
+def names_function(packed: Any) -> bool:
+    """Whether the optimizer of a packed table is a function, which only the program can make."""
+    return isinstance(packed, Mapping) and "name" in cast(Mapping[str, Any], packed).get("optimizer", ())
+
+
+def same(packed: Any, other: Any) -> bool:
+    """Whether two packed tables are one, whether they have travelled or not."""
+    return _listed(packed) == _listed(other)
+
+
+def _listed(packed: Any) -> Any:
+    if isinstance(packed, Mapping):
+        return {name: _listed(value) for name, value in cast(Mapping[str, Any], packed).items()}
+    return [_listed(value) for value in cast(Sequence[Any], packed)] if isinstance(packed, (list, tuple)) else packed
 
 
 def unpack(packed: Mapping[str, Any]) -> TableConfig:
@@ -81,7 +115,7 @@ def unpack(packed: Mapping[str, Any]) -> TableConfig:
             optimizer=made,
             initializer=Initializer(**packed["initializer"]),
             admission=Admission(**packed["admission"]),
-            eviction=_eviction(packed["eviction"]),
+            eviction=eviction_of(packed["eviction"]),
         )
     except (TypeError, ValueError, KeyError) as error:
         raise InvalidArgumentError(None, None, f"a table cannot be made: {error}") from error
@@ -99,7 +133,12 @@ def _reals(values: Sequence[float]) -> tuple[float, ...]:
     return reals
 
 
-def _eviction(packed: Any) -> Eviction | None:
+def eviction_of(packed: Any) -> Eviction | None:
+    """What `packed_eviction` packed.
+
+    Raises:
+      ValueError: it is not of that kind.
+    """
     match packed:
         case None:
             return None

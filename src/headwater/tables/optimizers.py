@@ -139,11 +139,13 @@ class GeneralOptimizer:
         (from 1) and the learning rate, gives new rows and new parts.
       slots: the first value of each part of the state.
       learning_rate: handed on.
+      name: says what it does, to tasks that each make it by themselves: equal names are equal optimizers.
     """
 
     apply: Callable[[Reals, Sequence[Reals], Reals, int, float], tuple[Reals, Sequence[Reals]]]
     slots: tuple[float, ...] = ()
     learning_rate: float = 0.0
+    name: str = ""
     exact: bool = field(default=False, init=False)
     kind: int = field(default=-1, init=False)
     hyper: tuple[float, ...] = field(default=(0.0,), init=False)

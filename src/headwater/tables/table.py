@@ -506,6 +506,42 @@ class Table:
             ),
         )
 
+    def shard_records(self, s: int) -> tuple[Words, Reals]:
+        """All rows of one shard: words (key, use and, where keys are strings, second word), [n, words], and values with
+        the optimizer's state, [n, width]."""
+        with self.gate.shared():
+            self._open()
+            with self.shards.locked(s) as d:
+                meta = kernels.read_meta(d, self.config.words, int(d[f.ROWS]))
+            words = meta[(meta[:, 1] >> f.COUNT_SHIFT) & f.COUNT_MASK > 0]
+            records, known = self.read_records(self.keys_of(words))
+        return words[known], records[known]
+
+    def store_records(self, words: Words, records: Reals) -> None:
+        """Stores rows as `shard_records` gives them.
+
+        Raises:
+          InvalidArgumentError: they are of another shape.
+          ResourceExhaustedError: the table is full.
+        """
+        count, config = len(words), self.config
+        if words.shape != (count, config.words) or records.shape != (count, config.width):
+            raise InvalidArgumentError(
+                None,
+                None,
+                f"{self._where()} has rows of {config.words} words and {config.width} numbers; rows of shapes "
+                f"{words.shape[1:]} and {records.shape[1:]} came",
+            )
+        with self.gate.shared():
+            self._open()
+            uses = np.ascontiguousarray(words[:, 1])
+            self.write_records(self.keys_of(words), np.ascontiguousarray(records, np.float32), uses)
+
+    def keys_of(self, words: Words) -> Keys:
+        """The keys among the words that `shard_records` gives."""
+        checks = words[:, 2] if self.config.strings else words[:0, 0]
+        return Keys(np.ascontiguousarray(words[:, 0]), np.ascontiguousarray(checks))
+
     def assign(self, ids: Any, rows: Any) -> None:
         """Sets rows [n, dim] of distinct ids; their optimizer's state begins anew."""
         keys = self.keys(ids)

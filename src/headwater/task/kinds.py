@@ -59,6 +59,8 @@ LOOK_UP: Final = 129
 UPDATE: Final = 130
 SAVE_TABLE: Final = 131
 TELL_TABLE: Final = 132
+READ_TABLE: Final = 133
+WRITE_TABLE: Final = 134
 
 NAMES: Final = {number: name for name, number in list(globals().items()) if name.isupper()}
 """The name of each kind by its number."""

@@ -12,7 +12,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 
 from headwater.cluster.addresses import Address, parse_address
 from headwater.errors import InvalidArgumentError, UnavailableError
-from headwater.telemetry.snapshot import Group, PeerTraffic, Snapshot
+from headwater.telemetry.snapshot import Group, PeerTraffic, Snapshot, TableLoad
 from headwater.telemetry.troubles import Trouble
 from headwater.telemetry.watchdog import WorkerProgress
 
@@ -47,6 +47,18 @@ _OF_GROUPS: tuple[tuple[str, str, Callable[[Group], float]], ...] = (
     ("staleness_max", "Greatest staleness of a gradient, in updates", lambda group: group.staleness_max),
     ("dropped_gradients", "Gradients that came too late", lambda group: group.dropped),
     ("workers", "Workers that take part", lambda group: len(group.workers)),
+)
+_OF_TABLES: tuple[tuple[Any, str, str, Callable[[TableLoad], float]], ...] = (
+    (GaugeMetricFamily, "table_rows", "Rows of an embedding table", lambda one: one.rows),
+    (GaugeMetricFamily, "table_bytes", "Memory for them, their state, keys and index", lambda one: one.nbytes),
+    (GaugeMetricFamily, "table_file_bytes", "File for rows beyond memory", lambda one: one.file_bytes),
+    (CounterMetricFamily, "table_hits", "Lookups of rows in memory", lambda one: one.hits),
+    (CounterMetricFamily, "table_misses", "Lookups of rows in the file", lambda one: one.misses),
+    (CounterMetricFamily, "table_admissions", "Rows ever made", lambda one: one.made),
+    (CounterMetricFamily, "table_refusals", "Lookups of keys not admitted", lambda one: one.refused),
+    (CounterMetricFamily, "table_dropped_gradients", "Gradients of keys not admitted", lambda one: one.dropped),
+    (CounterMetricFamily, "table_evictions", "Rows that went", lambda one: one.evicted),
+    (CounterMetricFamily, "table_updates", "Updates of an embedding table", lambda one: one.updates),
 )
 _OF_WORKERS: tuple[tuple[str, str, Callable[[WorkerProgress], float]], ...] = (
     ("worker_steps", "Steps of a worker that have ended here", lambda one: one.steps),
@@ -119,6 +131,11 @@ def metrics_of(task: str, snapshot: Snapshot) -> Iterable[Metric]:
     for name, what, value in _OF_GROUPS:
         values = [((group.name,), value(group)) for group in snapshot.groups]
         yield _metric(GaugeMetricFamily, name, what, task, values, "group")
+    for kind, name, what, count in _OF_TABLES:
+        values = [((one.name,), count(one)) for one in snapshot.tables]
+        yield _metric(kind, name, what, task, values, "table")
+    hot = [((one.name, str(key)), uses) for one in snapshot.tables for key, uses in one.hot]
+    yield _metric(GaugeMetricFamily, "table_key_uses", "Uses of the most used keys", task, hot, "table", "key")
     for name, what, number in _OF_WORKERS:
         values = [((one.worker,), number(one)) for one in snapshot.workers]
         yield _metric(GaugeMetricFamily, name, what, task, values, "worker")

@@ -93,6 +93,44 @@ class Group:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class TableLoad:
+    """An embedding table, as far as it is on this task.
+
+    Attributes:
+      name: of the table.
+      rows: how many there are.
+      nbytes: bytes in memory for rows, state, keys and index.
+      file_bytes: bytes of the file that has the other rows.
+      hits, misses: lookups of rows that were in memory, and in the file.
+      made: rows that were ever made: keys that were admitted.
+      refused: lookups of keys that had not been admitted.
+      dropped: gradients of keys that had not been admitted.
+      evicted: rows that went.
+      updates: how many it has seen.
+      hot: the most used keys with how often, most used first; of strings, their first words. They may be of a moment
+        ago: all rows are looked at to find them.
+    """
+
+    name: str
+    rows: int = 0
+    nbytes: int = 0
+    file_bytes: int = 0
+    hits: int = 0
+    misses: int = 0
+    made: int = 0
+    refused: int = 0
+    dropped: int = 0
+    evicted: int = 0
+    updates: int = 0
+    hot: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def hit_rate(self) -> float:
+        """The part of lookups that found their row in memory; 1 before the first."""
+        return self.hits / (self.hits + self.misses) if self.hits + self.misses else 1.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Snapshot:
     """A task at one moment.
 
@@ -106,6 +144,7 @@ class Snapshot:
       variables_count, variables_bytes: of all.
       waits: steps that wait.
       groups: how training goes, where an optimizer says so.
+      tables: embedding tables that grow.
       workers: how the steps of each worker go here.
       troubles: what its process could not write.
       cluster: every task this one knows, and its address.
@@ -122,6 +161,7 @@ class Snapshot:
     variables_bytes: int = 0
     waits: tuple[Wait, ...] = ()
     groups: tuple[Group, ...] = ()
+    tables: tuple[TableLoad, ...] = ()
     workers: tuple[WorkerProgress, ...] = ()
     troubles: tuple[Trouble, ...] = ()
     cluster: dict[str, str] = field(default_factory=dict[str, str])
@@ -153,6 +193,7 @@ _PARTS: tuple[tuple[str, Any], ...] = (
     ("variables", VariableSize),
     ("waits", Wait),
     ("groups", Group),
+    ("tables", TableLoad),
     ("workers", WorkerProgress),
     ("troubles", Trouble),
 )
@@ -174,11 +215,13 @@ class Rates:
       steps: parts of steps.
       global_step: shared steps; None where unknown.
       bytes: sent and received, by peer.
+      rows: looked up, by embedding table.
     """
 
     steps: float
     global_step: float | None
     bytes: dict[str, tuple[float, float]]
+    rows: dict[str, float] = field(default_factory=dict[str, float])
 
 
 def rates(before: Snapshot, after: Snapshot) -> Rates:
@@ -190,11 +233,16 @@ def rates(before: Snapshot, after: Snapshot) -> Rates:
         was = old.get(peer.peer)
         sent, received = (was.sent, was.received) if was is not None else (0, 0)
         traffic[peer.peer] = max(0, peer.sent - sent) / seconds, max(0, peer.received - received) / seconds
+    looked_up = {table.name: table.hits + table.misses for table in before.tables}
     both = before.global_step is not None and after.global_step is not None
     return Rates(
         steps=max(0, after.steps - before.steps) / seconds,
         global_step=((after.global_step or 0) - (before.global_step or 0)) / seconds if both else None,
         bytes=traffic,
+        rows={
+            table.name: max(0, table.hits + table.misses - looked_up.get(table.name, 0)) / seconds
+            for table in after.tables
+        },
     )
 
 

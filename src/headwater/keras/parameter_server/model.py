@@ -8,22 +8,28 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import keras
 from keras.src.trainers.data_adapters import array_slicing, data_adapter_utils
 
 from headwater.consistency import KOfN, Synchronous
+from headwater.keras.embeddings.calls import plain_embeddings
+from headwater.keras.embeddings.ids import stand_in
+from headwater.keras.embeddings.inference import dynamic_layers, set_source
+from headwater.keras.embeddings.rows import ModelEmbeddings
 from headwater.keras.parameter_server.batches import Batches, make_batches, rows_of, share_of
+from headwater.keras.parameter_server.place import Place
 from headwater.keras.parameter_server.steps import GradientStep
-from headwater.keras.parameter_server.values import ModelValues, Place
+from headwater.keras.parameter_server.values import ModelValues
 from headwater.keras.preemption import Preempted
 from headwater.keras.programs import optimizer_topics
 from headwater.keras.progress import progress_callbacks
 from headwater.keras.tensorboard import TensorBoard
 from headwater.parameters.client import ParameterClient
 from headwater.parameters.protocol import TRAINING_OVER, UNKNOWN_STEPS
+from headwater.parameters.updater import Array
 from headwater.task.agreement import said
 
 _keras: Any = keras
@@ -77,6 +83,7 @@ class ServedModel(ModelValues):
         self.stop_wanted = False
         self._backups: list[Any] = []
         self._step: GradientStep | None = None
+        self._embeddings: ModelEmbeddings | None = None
         self._training = 0
         self._logs: dict[str, Any] = {}
 
@@ -91,7 +98,7 @@ class ServedModel(ModelValues):
         if class_weight is not None:
             sample_weight = _utils.class_weight_to_sample_weights(y, class_weight)
         data, rows = share_of((x, y) if sample_weight is None else (x, y, sample_weight), 0, 1)
-        model._symbolic_build(data_batch=_padded(data))
+        model._symbolic_build(data_batch=_padded(data, stand_in))
         self._serve_on_server()
         task = self.place.task
         if task is not None and task.members.is_evaluator:
@@ -109,7 +116,9 @@ class ServedModel(ModelValues):
         """The step, made at the first call, when `_client` is there."""
         assert self._client is not None
         if self._step is None:
-            self._step = GradientStep(self.model, self.tables, clips=self.workers_clip)
+            self._step = GradientStep(self.model, self.embeddings, clips=self.workers_clip)
+            if self.embeddings.layers:
+                set_source(self.model, self)
             dense = len(self.model.trainable_variables) - len(self.tables)
             self._client.set_extras([dense + at for at in self._step.changing(_padded(batch))])
         return self._step
@@ -158,12 +167,14 @@ class ServedModel(ModelValues):
             class_weight=class_weight,
             steps=steps_per_epoch,
         )
-        model._symbolic_build(data_batch=_padded(batches.first()))
+        model._symbolic_build(data_batch=_padded(batches.first(), stand_in))
         task = self.place.task
         self._serve_on_server()
         chief = self.place.is_chief
         if self._client is None:
             self._client = self._make_client()
+            if self._dynamic is not None:
+                self._dynamic.connect(self.servers)
             self._client.connect()
             late = self._client.joined_late
         else:
@@ -190,6 +201,8 @@ class ServedModel(ModelValues):
         container.on_train_begin()
         if late:
             # What a callback has restored is older than what the others have made meanwhile.
+            if self._dynamic is not None:
+                self._dynamic.forget()
             self.sync(state=chief)
         elif chief:
             self._bring_changes()
@@ -202,6 +215,8 @@ class ServedModel(ModelValues):
                     over = self._epoch(epoch, batches, container)
                     logs = dict(model._get_metrics_result_or_logs(self._logs)) if self._logs else {}
                     self.sync(state=chief)
+                    if chief and self._dynamic is not None:
+                        self._dynamic.save()
                     if chief and validation_data is not None and model._should_eval(epoch, validation_freq):
                         logs |= validation()
                     container.on_epoch_end(epoch, logs)
@@ -301,6 +316,25 @@ class ServedModel(ModelValues):
             self.place.task.shell.comes_back()
         raise Preempted(epoch)
 
+    @property
+    def embeddings(self) -> ModelEmbeddings:
+        """The model's embedding layers."""
+        if self._embeddings is None:
+            whole = [layer for layer in plain_embeddings(self.model) if layer not in self.tables]
+            self._embeddings = ModelEmbeddings(self.model, self.tables, dynamic_layers(self.model), whole)
+        return self._embeddings
+
+    def read_rows(self, numbers: Sequence[Array]) -> list[Array]:
+        """Rows of the tables of Keras's own embeddings."""
+        assert self._client is not None
+        tables = self._table_numbers()
+        read = self._client.rows(dict(zip(tables, numbers, strict=True)))
+        return [read[table] for table in tables]
+
+    def _table_numbers(self) -> range:
+        count = len(self.variables)
+        return range(count - len(self.tables), count)
+
     def _one_step(
         self,
         client: ParameterClient,
@@ -311,17 +345,21 @@ class ServedModel(ModelValues):
         *,
         part: float = 1.0,
     ) -> int:
-        """Computes and brings gradients; the ticket for the next step."""
+        """Computes and brings gradients of ``rows`` examples, ``part`` of a batch; the ticket for the next step."""
         variables = client.values()
-        tables = range(len(variables) - len(self.tables), len(variables))
-        wanted = step.wanted(variables[: tables.start], data)
-        read = client.rows(dict(zip(tables, wanted, strict=True))) if wanted else {}
-        gradients, of_rows, changes, self._logs = step(
-            variables[: tables.start], data, wanted, [read[table] for table in tables], part=part or 1.0
-        )
-        pushed = dict(zip(tables, zip(wanted, of_rows, strict=True), strict=True))
+        tables = self._table_numbers()
+        dense = variables[: tables.start]
+        batch = _utils.unpack_x_y_sample_weight(data)
+        found = self.embeddings.find(lambda: step.trained(dense), batch[0], training=True, read=self.read_rows)
+        gradients, of_rows, changes, self._logs = step(dense, batch, found, part=part or 1.0)
+        count = len(tables)
+        pushed = dict(zip(tables, zip(found.keys[:count], of_rows[:count], strict=True), strict=True))
+        dynamic, version = self._dynamic if step.finite else None, client.version
+        late = isinstance(self.place.choice, KOfN)
+        if dynamic is not None and not late:  # so that all are there once workers who wait for each other go on
+            dynamic.push(found.keys[count:], of_rows[count:], part=part, version=version)
         others = [None] * (len(variables) - len(gradients))
-        ticket, _ = client.push(
+        ticket, applied = client.push(
             [*gradients, *others],
             changes=changes,
             weight=rows if step.finite else 0,
@@ -330,6 +368,8 @@ class ServedModel(ModelValues):
             sums=step.sums if rows and wish is not None else None,
             wish=None if wish is None else (*wish, -1),
         )
+        if dynamic is not None and late and applied:
+            dynamic.push(found.keys[count:], of_rows[count:], part=part, version=version)
         return ticket
 
     def _validate(self, data: Any, batch_size: Any, steps: Any, container: Any) -> dict[str, Any]:
@@ -385,10 +425,11 @@ class ServedModel(ModelValues):
         callback._save_model = save_after_sync
 
 
-def _padded(batch: Any) -> Any:
-    """``batch`` as ``(x, y, sample_weight)`` of arrays."""
+def _padded(batch: Any, of_inputs: Callable[[Any], Any] | None = None) -> Any:
+    """``batch`` as ``(x, y, sample_weight)`` of arrays, with what ``of_inputs`` makes of x."""
     data, _ = share_of(batch, 0, 1)
-    return _utils.unpack_x_y_sample_weight(data)
+    x, y, sample_weight = _utils.unpack_x_y_sample_weight(data)
+    return x if of_inputs is None else of_inputs(x), y, sample_weight
 
 
 def serve_model(model: Any, place: Place) -> None:

@@ -12,9 +12,9 @@ from keras import StatelessScope
 from keras.src.backend.jax.trainer import JAXTrainer
 from keras.src.trainers.data_adapters import data_adapter_utils
 
+from headwater.keras.embeddings.calls import noting, reading
+from headwater.keras.embeddings.rows import Found, ModelEmbeddings
 from headwater.keras.mirrored.steps import loss_totals, sums_its_loss
-from headwater.keras.parameter_server.table_updates import rounded_up
-from headwater.keras.parameter_server.tables import noting, reading, take_over
 from headwater.keras.recording import gradients_of, recorded
 from headwater.parameters.updater import Array
 
@@ -33,7 +33,7 @@ class GradientStep:
 
     Args:
       model: of Keras, built and compiled.
-      tables: those of its embedding layers whose tables stay on the ``ps``.
+      embeddings: its embedding layers.
       clips: whether to clip gradients by norms as the model's optimizer says.
 
     Attributes:
@@ -41,15 +41,13 @@ class GradientStep:
       finite: whether the gradients of the last step are; those that are not are zeros.
     """
 
-    def __init__(self, model: Any, tables: Sequence[Any], *, clips: bool) -> None:
+    def __init__(self, model: Any, embeddings: ModelEmbeddings, *, clips: bool) -> None:
         self._model = model
         self._clips = clips
-        self._layers = tables
-        take_over(tables)
-        self._split = Split(model, tables)
+        self._embeddings = embeddings
+        self._split = Split(model, embeddings.tables)
         self._changing: list[int] = []
-        self._compiled: Any = _jax.jit(self._compute, donate_argnums=(2, 3))
-        self._numbers: Any = _jax.jit(self._note)
+        self._compiled: Any = _jax.jit(self._compute, donate_argnums=(2, 3), static_argnums=8)
         self._own: list[Any] = []
         self._metrics: list[Any] = []
         self._fresh: list[Array] = []
@@ -67,13 +65,14 @@ class GradientStep:
         found: list[int] = []
 
         def trace(trainable: Any, others: Any, x: Any) -> Any:
-            outputs, after = model.stateless_call(trainable, others, x, **self._training())
+            with noting(self._embeddings.layers):
+                outputs, after = model.stateless_call(trainable, others, x, **self._training())
             found.extend(at for at, number in enumerate(split.floats) if after[number] is not others[number])
             return outputs
 
         trainable = [variable.value for variable in model.trainable_variables]
         others = [variable.value for variable in model.non_trainable_variables]
-        _jax.eval_shape(trace, trainable, others, batch[0])
+        _jax.eval_shape(trace, trainable, others, self._embeddings.code(batch[0]))
         self._changing = found
         return found
 
@@ -99,63 +98,44 @@ class GradientStep:
         for at, value in zip(self._split.rest, self._own, strict=True):
             model.non_trainable_variables[at].assign(value)
 
-    def wanted(self, values: Sequence[Any], batch: Any) -> list[Array]:
-        """For each table the numbers of the rows that a step with ``batch`` uses, ascending."""
-        if not self._layers:
-            return []
+    def trained(self, values: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        """The values of the model's trainable variables but the tables, and of its others, from those of a `Split`."""
         count = self._split.dense_count
-        x, _, _ = _utils.unpack_x_y_sample_weight(batch)
-        noted = self._numbers(list(values[:count]), list(values[count:]), self._own, x)
-        return [np.unique(np.asarray(numbers)) for numbers in noted]
-
-    def _note(self, dense: Any, floats: Any, own: Any, x: Any) -> list[Any]:
-        trainable = self._split.trainable(dense)
-        with noting(len(self._layers)) as noted:
-            self._model.stateless_call(trainable, self._split.others(floats, own), x, **self._training())
-        return [_jax.numpy.concatenate(noted[number]) for number in range(len(self._layers))]
+        return list(values[:count]), self._split.others(values[count:], self._own)
 
     def __call__(
-        self,
-        values: Sequence[Any],
-        batch: Any,
-        wanted: Sequence[Array] = (),
-        rows: Sequence[Array] = (),
-        *,
-        part: float = 1.0,
+        self, values: Sequence[Any], data: Any, found: Found, *, part: float = 1.0
     ) -> tuple[list[Any], list[Array], dict[int, Any], dict[str, Any]]:
         """One step.
 
         Args:
           values: of the dense trainable variables, then of the others of real numbers.
-          batch: of examples.
-          wanted: what `wanted` gave.
-          rows: of each table these rows.
-          part: how much of the whole batch ``batch`` is: its rows by those of the whole. Losses that are sums over the
+          data: examples, as ``(x, y, sample_weight)``.
+          found: the rows that they use.
+          part: how much of the whole batch they are: their number by that of the whole. Losses that are sums over the
             batch add up, where others are averaged.
 
         Returns:
           Gradients of the dense variables; gradients of the rows; by variable the changes of others; the logs.
         """
         count = self._split.dense_count
-        read = [
-            (_filled(numbers, rounded_up(len(numbers)), layer.input_dim), _filled(found, rounded_up(len(found)), 0))
-            for layer, numbers, found in zip(self._layers, wanted, rows, strict=True)
-        ]
+        _, y, sample_weight = data
         gradients, of_rows, after, logs, self._own, self._metrics, self._scaling, sums, finite = self._compiled(
             list(values[:count]),
             list(values[count:]),
             self._own,
             self._metrics,
             self._scaling,
-            read,
-            _utils.unpack_x_y_sample_weight(batch),
+            (found.where, found.rows),
+            (found.x, y, sample_weight),
             np.float32(part),
+            found.coded,
         )
         self.sums = np.asarray(sums)
         self.finite = not self._scaled or bool(finite)
         changes = {count + at: change for at, change in zip(self._changing, after, strict=True)}
-        found = [np.asarray(g)[: len(numbers)] for g, numbers in zip(of_rows, wanted, strict=True)]
-        return [np.asarray(g) for g in gradients], found, changes, logs
+        rows = [np.asarray(g)[: len(keys)] for g, keys in zip(of_rows, found.keys, strict=True)]
+        return [np.asarray(g) for g in gradients], rows, changes, logs
 
     def results(self, sums: Array) -> dict[str, float]:
         """The logs of the job: gives the model's metrics what was counted by all workers.
@@ -173,7 +153,16 @@ class GradientStep:
         return {**logs, **{name: float(sums[at + number] / rows) for number, name in enumerate(self._named)}}
 
     def _compute(
-        self, dense: Any, floats: Any, own: Any, metrics: Any, scaling: Any, read: Any, data: Any, part: Any
+        self,
+        dense: Any,
+        floats: Any,
+        own: Any,
+        metrics: Any,
+        scaling: Any,
+        read: Any,
+        data: Any,
+        part: Any,
+        coded: tuple[bool, ...],
     ) -> Any:
         model, split = self._model, self._split
         fresh = [_jax.numpy.asarray(value) for value in self._fresh]
@@ -181,7 +170,7 @@ class GradientStep:
         state = [mapping.get(id(variable), variable.value) for variable in model.optimizer.variables]
         others = split.others(floats, own)
         step = self._keras_step if keeps_train_step(model) else self._own_step
-        found, after, counted, logs = step(dense, others, state, fresh, read, data)
+        found, after, counted, logs = step(dense, others, state, fresh, (*read, coded), data)
         rows = _tree.leaves(data[0])[0].shape[0]
         summed, changes = self._counted(fresh, counted, logs, rows, part)
         metrics = [(value + change).astype(value.dtype) for value, change in zip(metrics, changes, strict=True)]
@@ -204,8 +193,7 @@ class GradientStep:
 
         def loss_of(both: Any) -> Any:
             dense, rows = both
-            tables = {at: (numbers, found) for at, ((numbers, _), found) in enumerate(zip(read, rows, strict=True))}
-            with reading(tables):
+            with reading(self._embeddings.reads(read[0], rows, read[2])):
                 return model.compute_loss_and_updates(
                     split.trainable(dense),
                     others,
@@ -218,16 +206,16 @@ class GradientStep:
                 )
 
         gradient: Any = _jax.value_and_grad(loss_of, has_aux=True)
-        (_, aux), (gradients, of_rows) = gradient((dense, [rows for _, rows in read]))
+        (_, aux), (gradients, of_rows) = gradient((dense, read[1]))
         loss, y_pred, after, counted = aux
         logs, counted = model._update_metrics_variables(counted, loss, x, y, y_pred, sample_weight)
         return [*gradients, *of_rows], after, counted, logs
 
     def _own_step(self, dense: Any, others: Any, state: Any, metrics: Any, read: Any, data: Any) -> Any:
         """The same of the model's own ``train_step``."""
-        del read  # a model with a train_step of its own has no tables on the ps
         model = self._model
-        with recorded(model.optimizer) as calls:
+        # A model with a train_step of its own has no rows on the ps; ids are checked.
+        with recorded(model.optimizer) as calls, reading(self._embeddings.reads(*read)):
             batch = _utils.pack_x_y_sample_weight(*data)
             logs, (_, after, _, counted) = model.train_step(
                 (self._split.trainable(dense), others, state, metrics), batch
@@ -332,11 +320,3 @@ class Split:
             for at, value in zip(places, values, strict=True):
                 found[at] = value
         return found
-
-
-def _filled(array: Array, size: int, value: int) -> Array:
-    if len(array) == size:
-        return array
-    filled = np.full((size, *array.shape[1:]), value, array.dtype)
-    filled[: len(array)] = array
-    return filled

@@ -3,60 +3,34 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import logging
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import keras
 import numpy as np
 
-from headwater.consistency import Consistency, KOfN, Synchronous
+from headwater.consistency import KOfN, Synchronous
+from headwater.keras.embeddings.calls import find_tables
+from headwater.keras.embeddings.inference import dynamic_layers
 from headwater.keras.parameter_server.optimizers import KerasUpdater, join_state, split_state
+from headwater.keras.parameter_server.place import Place
 from headwater.keras.parameter_server.steps import Split, inner_optimizer, keeps_train_step
-from headwater.keras.parameter_server.tables import find_tables
 from headwater.keras.programs import optimizer_topics, updates_made
 from headwater.parameters.client import ParameterClient, Traffic
-from headwater.parameters.layout import Layout, Partitioner, VariableSpec, make_layout
+from headwater.parameters.layout import Layout, VariableSpec, make_layout
 from headwater.parameters.local_servers import LocalServers
-from headwater.parameters.process import ParameterTask
 from headwater.task.agreement import said
+
+if TYPE_CHECKING:
+    from headwater.keras.parameter_server.dynamic import DynamicTables
 
 _keras: Any = keras
 _log = logging.getLogger("headwater")
 
 #: From this on, asynchronous training with momentum gets a warning.
 _MUCH_MOMENTUM = 0.9
-
-
-class Place(Protocol):
-    """Where a model is, as its strategy says."""
-
-    @property
-    def task(self) -> ParameterTask | None: ...
-
-    @property
-    def choice(self) -> Consistency: ...
-
-    @property
-    def partitioner(self) -> Partitioner | None: ...
-
-    @property
-    def table_bytes(self) -> int: ...
-
-    @property
-    def exact_tables(self) -> bool: ...
-
-    @property
-    def staleness_aware(self) -> bool: ...
-
-    @property
-    def worker(self) -> int: ...
-
-    @property
-    def workers(self) -> int: ...
-
-    @property
-    def is_chief(self) -> bool: ...
 
 
 class ModelValues:
@@ -77,6 +51,16 @@ class ModelValues:
         self._tables: list[Any] | None = None
         self._sent_rate: float | None = None
         self._known: list[Any] = []
+        self._dynamic_tables: DynamicTables | None = None
+
+    @property
+    def _dynamic(self) -> DynamicTables | None:
+        """The tables of its dynamic embeddings, where it has any."""
+        if self._dynamic_tables is None and dynamic_layers(self.model):
+            # Programs without such a layer do not wait for numba.
+            module: Any = importlib.import_module("headwater.keras.parameter_server.dynamic")
+            self._dynamic_tables = module.DynamicTables(self.model, self.place, clips=not self.workers_clip)
+        return self._dynamic_tables
 
     # Where the variables are ------------------------------------------------------------------------------------------
 
@@ -192,6 +176,8 @@ class ModelValues:
         assert task is not None
         self._build_optimizer()
         layout = self.layout()
+        if self._dynamic is not None:
+            self._dynamic.host()
         task.host(
             self.model.name,
             layout,
@@ -224,6 +210,8 @@ class ModelValues:
     def _bring_changes(self) -> None:
         """What the chief's program did to the variables since they were read goes to the ``ps``."""
         assert self._client is not None
+        if self._dynamic is not None:
+            self._dynamic.bring()
         variables, slots = self.variables, self.optimizer.variables
         values = [variable._value for variable in (*variables, *slots)]
         if not self._known or all(value is old for value, old in zip(values, self._known, strict=True)):
@@ -257,6 +245,8 @@ class ModelValues:
         if self._client is None:
             self._build_optimizer()
             self._client = self._make_client()
+            if self._dynamic is not None:
+                self._dynamic.connect(self.servers)
             self._client.connect()
             self._client.agree(said(optimizer_topics(self.optimizer)))
             self._client.pull()
@@ -270,6 +260,8 @@ class ModelValues:
         """Takes part no more."""
         if self._client is not None:
             self._client.close()
+        if self._dynamic is not None:
+            self._dynamic.close()
 
     def _build_optimizer(self) -> None:
         if not self.model.optimizer.built:

@@ -1,0 +1,181 @@
+"""``headwater inspect``: what a checkpoint holds."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from headwater.errors import NotFoundError
+from headwater.io import files, tensor_bundle
+from headwater.tables import fields
+from headwater.tables.snapshots import PartReader, Save, chain, saves
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Held:
+    """A table, or a variable.
+
+    Attributes:
+      name: of it.
+      kind: ``"table"``, ``"delta"`` (of a table) or ``"variable"``.
+      save: number of the save; None where there are no numbers.
+      rows: how many; None for a variable.
+      shape: of a row, or of a variable.
+      dtype: of its numbers.
+      keys: ``"integers"`` or ``"strings"``; empty for a variable.
+      state: numbers of the optimizer beside each of a row.
+      nbytes: its size, in bytes.
+      gone: rows of the save before that are no more.
+      step: how many updates there had been.
+      hot: the most used keys with how often, most used first; of strings, their first words.
+    """
+
+    name: str
+    kind: str
+    shape: tuple[int, ...]
+    dtype: str
+    nbytes: int
+    save: int | None = None
+    rows: int | None = None
+    keys: str = ""
+    state: int = 0
+    gone: int = 0
+    step: int | None = None
+    hot: tuple[tuple[int, int], ...] = ()
+
+
+def inspect(path: str, *, keys: int, as_json: bool) -> None:
+    """Prints what a checkpoint holds.
+
+    Args:
+      path: of a folder of saves of tables, a file of Keras's, or the prefix of a checkpoint of TensorFlow's.
+      keys: how many of the most used keys of a table.
+      as_json: as JSON, not as a table.
+
+    Raises:
+      NotFoundError: there is none.
+      DataLossError: it is damaged.
+    """
+    found = list(_held(path, keys))
+    if as_json:
+        print(json.dumps([asdict(one) for one in found], indent=1))
+        return
+    shown = Table(box=None, pad_edge=False)
+    for heading in ("name", "", "save", "rows", "shape", "type", "keys", "state", "size", "updates", "most used"):
+        shown.add_column(heading, overflow="fold")
+    for one in found:
+        shown.add_row(
+            one.name,
+            one.kind,
+            "" if one.save is None else str(one.save),
+            "" if one.rows is None else f"{one.rows}" + (f", {one.gone} gone" if one.gone else ""),
+            "x".join(map(str, one.shape)),
+            one.dtype,
+            one.keys,
+            str(one.state) if one.keys else "",
+            f"{one.nbytes / 2**20:.2f} MiB",
+            "" if one.step is None else str(one.step),
+            ", ".join(f"{key} ({uses})" for key, uses in one.hot),
+        )
+    Console(highlight=False).print(shown)
+
+
+def _held(path: str, keys: int) -> Iterator[Held]:
+    if files.isdir(path):
+        every = saves(path)
+        if not every:
+            raise NotFoundError(None, None, f"{path} holds no save of an embedding table")
+        for one in every:
+            yield _of_save(path, one, keys)
+    elif files.exists(tensor_bundle.index_path(path)):
+        reader = tensor_bundle.BundleReader(path)
+        for name in sorted(reader.shapes):
+            shape, dtype = reader.shapes[name], reader.dtypes[name]
+            size = int(np.prod(shape)) * np.dtype(dtype.as_numpy_dtype).itemsize
+            yield Held(name=name, kind="variable", shape=tuple(shape), dtype=dtype.name, nbytes=size)
+    elif files.exists(path):
+        yield from _of_keras(path, keys)
+    else:
+        raise NotFoundError(None, None, f"there is no checkpoint {path}")
+
+
+def _of_save(folder: str, one: Save, keys: int) -> Held:
+    hot: list[tuple[int, int]] = []
+    for part in chain(folder, one.table, one.number)[-1].parts:
+        with PartReader(os.path.join(folder, part.file)) as reader:
+            for _, words, values in reader.pieces():
+                if values.shape[1]:
+                    hot = _hottest([*hot, *_uses(words, keys)], keys)
+    return Held(
+        name=one.table,
+        kind="table" if one.base is None else "delta",
+        save=one.number,
+        rows=sum(part.rows for part in one.parts),
+        shape=(one.dim,),
+        dtype="float32",
+        keys="strings" if one.strings else "integers",
+        state=one.slots,
+        nbytes=sum(part.nbytes for part in one.parts),
+        gone=sum(part.gone for part in one.parts),
+        step=max(one.step),
+        hot=tuple(hot),
+    )
+
+
+def _uses(words: Any, keys: int) -> list[tuple[int, int]]:
+    counts = (words[:, 1] >> fields.COUNT_SHIFT) & fields.COUNT_MASK
+    best = np.argsort(-counts, kind="stable")[:keys]
+    return [(int(words[at, 0]), int(counts[at])) for at in best]
+
+
+def _hottest(found: Sequence[tuple[int, int]], keys: int) -> list[tuple[int, int]]:
+    return sorted(found, key=lambda pair: (-pair[1], pair[0]))[:keys]
+
+
+def _of_keras(path: str, keys: int) -> Iterator[Held]:
+    import h5py  # noqa: PLC0415  comes with Keras
+
+    with files.open_file(path, "rb") as file:
+        data = file.read()
+    if data.startswith(b"PK\x03\x04"):
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            data = archive.read("model.weights.h5")
+    if not data.startswith(b"\x89HDF"):
+        raise ValueError(f"{path} is neither a model of Keras nor its weights")
+    library: Any = h5py
+    with library.File(io.BytesIO(data), "r") as store:
+        yield from _of_group(store, keys)
+
+
+def _of_group(group: Mapping[str, Any], keys: int, prefix: str = "") -> Iterator[Held]:
+    if {"words", "values", "step"} <= set(group):
+        words, values = np.asarray(group["words"]), group["values"]
+        yield Held(
+            name=prefix.rpartition("/vars")[0] or prefix,
+            kind="table",
+            rows=len(words),
+            shape=(int(values.shape[1]),),
+            dtype=str(values.dtype),
+            keys="strings" if words.shape[1] == 3 else "integers",
+            nbytes=int(words.nbytes + values.nbytes),
+            step=int(np.asarray(group["step"])),
+            hot=tuple(_hottest(_uses(words, keys), keys)),
+        )
+        return
+    for name in sorted(group):
+        part, path = group[name], f"{prefix}/{name}".lstrip("/")
+        if hasattr(part, "keys"):
+            yield from _of_group(part, keys, path)
+        else:
+            yield Held(
+                name=path, kind="variable", shape=tuple(part.shape), dtype=str(part.dtype), nbytes=int(part.nbytes)
+            )

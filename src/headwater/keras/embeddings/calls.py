@@ -1,0 +1,150 @@
+"""What embedding layers do while a step is traced, where their rows are not in the model.
+
+A layer of Keras's own, `keras.layers.Embedding`, is used as it is. While a step is traced, its ``call`` does one of two
+other things: it notes the ids it is given, or it takes its rows from those that were read.
+`headwater.keras.layers.DynamicEmbedding` does nothing else.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import keras
+
+_jax: Any = jax
+_jnp: Any = _jax.numpy
+_keras: Any = keras
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rows:
+    """What a layer takes its rows from, in a step.
+
+    Attributes:
+      where: which row an id has. Of a layer that is given codes (`headwater.keras.embeddings.ids`): by code the number
+        of a row, or, without rows, the id itself. Of others: the ids whose rows these are, ascending.
+      rows: [n, dim]; None where the layer has its whole table.
+      coded: whether the layer is given codes.
+    """
+
+    where: Any
+    rows: Any
+    coded: bool
+
+    def take(self, inputs: Any) -> Any:
+        """The rows of a layer's inputs, or the ids themselves where there are no rows."""
+        if self.rows is None:
+            return self.where[inputs] if self.coded else inputs
+        return _jnp.take(self.rows, self.where[inputs] if self.coded else _jnp.searchsorted(self.where, inputs), axis=0)
+
+
+class _Tracing(threading.local):
+    """What the steps that this thread traces do with tables, by layer (its `id`)."""
+
+    noted: dict[int, list[Any]] | None = None
+    read: Mapping[int, Rows] | None = None
+
+
+_tracing = _Tracing()
+
+
+def find_tables(model: Any, least_bytes: int) -> list[Any]:
+    """The embedding layers of ``model`` whose tables can stay on the ``ps``.
+
+    Those of class `keras.layers.Embedding` itself, built, trainable and of at least ``least_bytes``, without
+    regularizer, constraint, LoRA or quantization, and whose table no other layer has as a variable.
+    """
+    tables: list[Any] = []
+    for layer in plain_embeddings(model):
+        plain = (
+            layer.trainable
+            and layer.quantization_mode is None
+            and not layer.lora_enabled
+            and layer.embeddings_regularizer is None
+            and layer.embeddings_constraint is None
+        )
+        if plain and 4 * layer.input_dim * layer.output_dim >= least_bytes:
+            tables.append(layer)
+    used = [id(variable) for layer in model._flatten_layers() for variable in layer._trainable_variables]
+    return [layer for layer in tables if used.count(id(layer.embeddings)) == 1]
+
+
+def plain_embeddings(model: Any) -> list[Any]:
+    """The layers of ``model`` that are Keras's own embeddings, of whatever size."""
+    return [layer for layer in model._flatten_layers() if type(layer) is _keras.layers.Embedding and layer.built]
+
+
+def take_over(layers: Sequence[Any]) -> None:
+    """Has the ``call`` of each, a layer of Keras's own, heed `noting` and `reading`."""
+    for layer in layers:
+        if not isinstance(layer.call, _Call):
+            object.__setattr__(layer, "call", _Call(layer))
+
+
+class _Call:
+    """A layer's ``call``."""
+
+    def __init__(self, layer: Any) -> None:
+        self._layer = layer
+        self._call = layer.call
+
+    def __call__(self, inputs: Any) -> Any:
+        found = traced_rows(self._layer, inputs, self._layer.output_dim)
+        if found is None:
+            return self._call(inputs)
+        ids, rows = found
+        return self._call(ids) if rows is None else rows
+
+
+def traced_rows(layer: Any, inputs: Any, dim: int) -> tuple[Any, Any] | None:
+    """What a layer gives while a step is traced.
+
+    Returns:
+      None where no step is traced that knows the layer; else ids and rows, and None for rows where the layer is to take
+      those of its own table.
+    """
+    key = id(layer)
+    if _tracing.noted is not None and key in _tracing.noted:
+        ids = _whole(inputs)
+        _tracing.noted[key].append(ids)
+        return ids, _jnp.zeros((*ids.shape, dim), layer.compute_dtype)
+    if _tracing.read is not None and key in _tracing.read:
+        read, ids = _tracing.read[key], _whole(inputs)
+        found = read.take(ids)
+        return (found, None) if read.rows is None else (ids, found.astype(layer.compute_dtype))
+    return None
+
+
+def _whole(inputs: Any) -> Any:
+    ids = _jnp.asarray(inputs)
+    return ids if _jnp.issubdtype(ids.dtype, _jnp.integer) else ids.astype("int32")
+
+
+@contextmanager
+def noting(layers: Sequence[Any]) -> Generator[dict[int, list[Any]]]:
+    """Within it, ``layers`` note the ids they are given, by the layer's `id`, and give zeros."""
+    before, _tracing.noted = _tracing.noted, {id(layer): [] for layer in layers}
+    try:
+        yield _tracing.noted
+    finally:
+        _tracing.noted = before
+
+
+@contextmanager
+def reading(read: Mapping[int, Rows]) -> Generator[None]:
+    """Within it, layers take rows from ``read``, by the layer's `id`."""
+    before, _tracing.read = _tracing.read, read
+    try:
+        yield
+    finally:
+        _tracing.read = before
+
+
+def is_tracing() -> bool:
+    """Whether this thread is within `noting` or `reading`."""
+    return _tracing.noted is not None or _tracing.read is not None

@@ -1,0 +1,346 @@
+"""Which ids a batch brings to each embedding layer.
+
+Ids are integers of 64 bits or strings, and JAX takes neither (nor, unless told so, any number above 32 bits). So ids
+stay out of compiled steps. Where an input of the model gets to embedding layers only by changes of its shape (slices,
+reshapes, concatenations), the step is given *codes* in its place: the numbers 0, 1, 2 … of the elements of all such
+inputs. What a layer is given is then known without running anything, and so are its ids. An input that the model
+computes with stays as it is, and must fit into 32 bits; a layer's ids then come from an executable that computes these
+and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import jax
+import keras
+import numpy as np
+from jax.interpreters import partial_eval
+
+from headwater.errors import InvalidArgumentError
+from headwater.keras.embeddings.calls import noting
+from headwater.parameters.updater import Array
+
+_jax: Any = jax
+_partial: Any = partial_eval
+_tree: Any = keras.tree
+
+#: Operations that move elements and change none. Indices of the second kind might be computed.
+_MOVES: Final = frozenset(
+    {"reshape", "squeeze", "expand_dims", "broadcast_in_dim", "slice", "concatenate", "transpose", "rev", "copy"}
+)
+_PICKS: Final = frozenset({"gather", "dynamic_slice"})
+_CALLS: Final = frozenset({"pjit", "jit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "remote"})
+_INT32: Final = np.iinfo(np.int32)
+
+
+#: Gives the values of a model's trainable variables but its tables, and those of its other variables.
+Values = Callable[[], tuple[Sequence[Any], Sequence[Any]]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Coded:
+    """Inputs of a step, with codes in the place of ids.
+
+    Attributes:
+      x: the model's inputs.
+      pools: ids by code, of integers and of strings. Codes of strings follow those of integers.
+      key: equal for batches of equal shapes and types.
+      plan: what becomes of each input.
+    """
+
+    x: Any
+    pools: tuple[Array, Array]
+    key: Any
+    plan: Plan
+
+    @property
+    def codes(self) -> int:
+        """How many there are."""
+        return len(self.pools[0]) + len(self.pools[1])
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plan:
+    """What becomes of each input.
+
+    Attributes:
+      coded: numbers of the inputs that codes stand for.
+      layers: by embedding layer whether it is given codes.
+      fixed: whether the codes that layers are given depend on shapes only.
+      read: which of the tables' variables the model reads besides by these layers, by number.
+    """
+
+    coded: frozenset[int]
+    layers: tuple[bool, ...]
+    fixed: bool
+    read: frozenset[int]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ids:
+    """The ids that a layer is given.
+
+    Attributes:
+      ids: all of them, [n].
+      codes: theirs, [n]; None where the layer is given ids.
+      shapes: of what the layer was called with, one shape for each call.
+    """
+
+    ids: Array
+    codes: Array | None
+    shapes: tuple[tuple[int, ...], ...]
+
+    def place(self, at: int) -> str:
+        """Where in a batch the id number ``at`` is, for people."""
+        for shape in self.shapes:
+            size = int(np.prod(shape))
+            if at < size:
+                return str(tuple(int(place) for place in np.unravel_index(at, shape)))
+            at -= size
+        raise IndexError(at)
+
+
+class IdFinder:
+    """Finds the ids of a model's embedding layers.
+
+    Args:
+      model: of Keras, built.
+      layers: its embedding layers, which heed `headwater.keras.embeddings.calls.noting`.
+      tables: variables of which the model should read nothing but by ``layers``.
+    """
+
+    def __init__(self, model: Any, layers: Sequence[Any], tables: Sequence[Any] = ()) -> None:
+        self._model = model
+        self._layers = layers
+        self._tables = [id(variable) for variable in tables]
+        self._plans: dict[Any, Plan] = {}
+        self._fixed: dict[Any, list[list[Array]]] = {}
+        self._note: Any = _jax.jit(self._noted)
+
+    def code(self, x: Any) -> Coded:
+        """A model's inputs, ready for a step.
+
+        Raises:
+          InvalidArgumentError: the model computes with an input, and a number there needs more than 32 bits.
+          ValueError: the model computes with strings, or gives one layer both codes and ids.
+        """
+        leaves = [np.asarray(leaf) if _of_ids(leaf) else leaf for leaf in _tree.flatten(x)]
+        types = tuple((str(leaf.dtype), np.ndim(leaf)) if leaf is not None else None for leaf in leaves)
+        plan = self._plans.get(types)
+        if plan is None:
+            plan = self._plans[types] = self._plan(x, leaves)
+        pools: tuple[list[Array], list[Array]] = ([], [])
+        total = sum(leaves[at].size for at in plan.coded if leaves[at].dtype.kind in "iu")
+        starts = [0, total]
+        found: list[Any] = []
+        for at, leaf in enumerate(leaves):
+            if at in plan.coded:
+                kind = int(leaf.dtype.kind not in "iu")
+                pools[kind].append(leaf.reshape(-1) if kind else leaf.reshape(-1).astype(np.int64, copy=False))
+                codes = np.arange(starts[kind], starts[kind] + leaf.size, dtype=np.int32)
+                starts[kind] += leaf.size
+                found.append(codes.reshape(leaf.shape))
+            else:
+                found.append(_small(leaf, at) if _of_ids(leaf) else leaf)
+        shapes = tuple(None if leaf is None else tuple(leaf.shape) for leaf in found)
+        return Coded(
+            x=_tree.pack_sequence_as(x, found),
+            pools=(_joined(pools[0], np.int64), _joined(pools[1], np.str_)),
+            key=(types, shapes),
+            plan=plan,
+        )
+
+    def find(self, values: Values, batch: Coded) -> list[Ids]:
+        """The ids of each layer.
+
+        Args:
+          values: gives those of the model's trainable variables but the tables, and those of its other variables.
+          batch: what `code` gave.
+        """
+        plan = batch.plan
+        if plan.fixed:
+            noted = self._fixed.get(batch.key)
+            if noted is None:
+                noted = self._fixed[batch.key] = self._run(values, batch)
+        else:
+            noted = self._run(values, batch)
+        found: list[Ids] = []
+        for layer, coded, calls in zip(self._layers, plan.layers, noted, strict=True):
+            shapes = tuple(array.shape for array in calls)
+            flat = np.concatenate([array.reshape(-1) for array in calls]) if calls else np.empty(0, np.int32)
+            if not coded:
+                found.append(Ids(ids=flat, codes=None, shapes=shapes))
+                continue
+            integers, strings = batch.pools
+            kinds = set((flat >= len(integers)).tolist()) if len(strings) and len(integers) else {bool(len(strings))}
+            if len(kinds) > 1:
+                raise ValueError(f"layer {layer.name!r} is given both whole numbers and strings")
+            ids = strings[flat - len(integers)] if True in kinds else integers[flat]
+            found.append(Ids(ids=ids, codes=flat, shapes=shapes))
+        return found
+
+    def _run(self, values: Values, batch: Coded) -> list[list[Array]]:
+        return [[np.asarray(array) for array in calls] for calls in self._note(*values(), batch.x)]
+
+    def _noted(self, dense: Any, others: Any, x: Any) -> list[list[Any]]:
+        return self._call(self.trainable(dense), others, x)[0]
+
+    def trainable(self, dense: Sequence[Any]) -> list[Any]:
+        """The values of all trainable variables, while a step is traced: nothing reads those of tables."""
+        rest = iter(dense)
+        return [
+            _jax.numpy.zeros(variable.shape, variable.dtype) if id(variable) in self._tables else next(rest)
+            for variable in self._model.trainable_variables
+        ]
+
+    def _call(self, trainable: Any, others: Any, x: Any) -> tuple[list[list[Any]], Any]:
+        model = self._model
+        training: dict[str, bool] = {"training": True} if model._call_has_training_arg else {}
+        with noting(self._layers) as noted:
+            rest = model.stateless_call(trainable, others, x, return_losses=True, **training)
+        return [noted[id(layer)] for layer in self._layers], rest
+
+    # Planning ---------------------------------------------------------------------------------------------------------
+
+    def _plan(self, x: Any, leaves: Sequence[Any]) -> Plan:
+        model = self._model
+        trainable, others = (_abstract(group) for group in (model.trainable_variables, model.non_trainable_variables))
+        at_leaf = [at for at, leaf in enumerate(leaves) if leaf is not None]
+
+        def call(trainable: Any, others: Any, given: Sequence[Any]) -> Any:
+            flat: list[Any] = [None] * len(leaves)
+            for at, leaf in zip(at_leaf, given, strict=True):
+                flat[at] = leaf
+            return self._call(trainable, others, _tree.pack_sequence_as(x, flat))
+
+        closed, shape = _jax.make_jaxpr(call, return_shape=True)(
+            trainable, others, [_abstract_leaf(leaves[at]) for at in at_leaf]
+        )
+        counts = [len(calls) for calls in shape[0]]
+        jaxpr, used = _partial.dce_jaxpr(closed.jaxpr, [True] * len(closed.jaxpr.outvars))
+        kept = iter(jaxpr.invars)
+        variables = [next(kept) if uses else None for uses in used]
+        places = [id(variable) for variable in model.trainable_variables]
+        read = frozenset(n for n, table in enumerate(self._tables) if used[places.index(table)])
+        first = len(variables) - len(at_leaf)
+        inputs = {at: variables[first + n] for n, at in enumerate(at_leaf)}
+        candidates = {at for at in at_leaf if _of_ids(leaves[at])}
+        while True:
+            flow = _Flow()
+            begin = {inputs[at]: frozenset((at,)) for at in candidates if inputs[at] is not None}
+            outs = flow.follow(jaxpr, begin)
+            for taint in outs[sum(counts) :]:
+                flow.computed(taint, "the model's output")
+            if not flow.failed:
+                break
+            for at, what in flow.failed.items():
+                if leaves[at].dtype.kind not in "iu":
+                    raise ValueError(
+                        f"input {at} of {model.name!r} holds strings, which only embedding layers take, and the model "
+                        f"uses them for {what}"
+                    )
+            candidates -= flow.failed.keys()
+        layers: list[bool] = []
+        start = 0
+        for layer, count in zip(self._layers, counts, strict=True):
+            coded = [bool(taint) for taint in outs[start : start + count]]
+            start += count
+            if len(set(coded)) > 1:
+                raise ValueError(
+                    f"layer {layer.name!r} is given inputs of the model in one place and computed ids in another; use "
+                    "two layers"
+                )
+            layers.append(bool(coded) and coded[0])
+        return Plan(coded=frozenset(candidates), layers=tuple(layers), fixed=all(layers) and not flow.picked, read=read)
+
+
+class _Flow:
+    """Follows inputs through a step as JAX sees it.
+
+    Attributes:
+      failed: by input what computes with it.
+      picked: whether elements are picked by indices.
+    """
+
+    def __init__(self) -> None:
+        self.failed: dict[int, str] = {}
+        self.picked = False
+
+    def computed(self, taint: frozenset[int], what: str) -> None:
+        for at in taint:
+            self.failed.setdefault(at, what)
+
+    def follow(self, jaxpr: Any, begin: Mapping[Any, frozenset[int]]) -> list[frozenset[int]]:
+        """Which inputs each output is made of."""
+        nothing: frozenset[int] = frozenset()
+        of: dict[Any, frozenset[int]] = dict(begin)
+
+        def taint_of(atom: Any) -> frozenset[int]:
+            return nothing if hasattr(atom, "val") else of.get(atom, nothing)
+
+        for eqn in jaxpr.eqns:
+            taints = [taint_of(atom) for atom in eqn.invars]
+            every = nothing.union(*taints)
+            if not every:
+                continue
+            name = eqn.primitive.name
+            inner = eqn.params.get("jaxpr", eqn.params.get("call_jaxpr"))
+            if name in _MOVES and all(taints):
+                results = [every] * len(eqn.outvars)
+            elif name in _PICKS and not nothing.union(*taints[1:]):
+                self.picked = True
+                results = [every] * len(eqn.outvars)
+            elif name in _CALLS and inner is not None:
+                inner = getattr(inner, "jaxpr", inner)
+                results = self.follow(inner, dict(zip(inner.invars, taints, strict=True)))
+            else:
+                self.computed(every, f"{name!r}")
+                results = [nothing] * len(eqn.outvars)
+            of.update(zip(eqn.outvars, results, strict=True))
+        return [taint_of(atom) for atom in jaxpr.outvars]
+
+
+def stand_in(x: Any) -> Any:
+    """Inputs of the shapes of ``x`` that JAX takes, for building a model."""
+    return _tree.map_structure(lambda leaf: np.zeros(np.shape(leaf), np.int32) if _of_ids(leaf) else leaf, x)
+
+
+def _of_ids(leaf: Any) -> bool:
+    """Whether an input may hold ids: whole numbers or strings."""
+    if leaf is None:
+        return False
+    dtype = getattr(leaf, "dtype", None)
+    kind = np.asarray(leaf).dtype.kind if dtype is None else np.dtype(dtype).kind
+    return kind in "iuOSUT"
+
+
+def _small(leaf: Array, at: int) -> Array:
+    if leaf.dtype.itemsize <= 4 and leaf.dtype != np.uint32:
+        return leaf
+    if leaf.size and not (_INT32.min <= int(leaf.min()) and int(leaf.max()) <= _INT32.max):
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"input {at}: the model computes with it in 32 bits, and {int(leaf.max())} or {int(leaf.min())} does not "
+            "fit. Ids of 64 bits must reach their embedding layer as they are",
+        )
+    return leaf.astype(np.int32)
+
+
+def _joined(pieces: Sequence[Array], dtype: Any) -> Array:
+    if not pieces:
+        return np.empty(0, dtype)
+    return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+
+
+def _abstract(variables: Sequence[Any]) -> list[Any]:
+    return [_jax.ShapeDtypeStruct(tuple(variable.shape), variable.dtype) for variable in variables]
+
+
+def _abstract_leaf(leaf: Any) -> Any:
+    if _of_ids(leaf):
+        return _jax.ShapeDtypeStruct(np.shape(leaf), np.int32)
+    return _jax.ShapeDtypeStruct(np.shape(leaf), np.float32 if leaf.dtype == np.float64 else leaf.dtype)

@@ -1,0 +1,322 @@
+"""`evaluate`, `predict` and calls of models some of whose rows are not in the model.
+
+Keras's own methods hand a batch to one compiled function. Here the rows that the batch uses are read first. Callbacks
+are called as Keras calls them.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import jax
+import keras
+import numpy as np
+from keras.src.backend.jax.trainer import JAXTrainer
+from keras.src.models.functional import Functional
+from keras.src.trainers.data_adapters import data_adapter_utils
+
+from headwater.errors import FailedPreconditionError
+from headwater.keras.embeddings.calls import is_tracing, reading
+from headwater.keras.embeddings.ids import stand_in
+from headwater.keras.embeddings.rows import Found, ModelEmbeddings, ReadRows
+from headwater.keras.parameter_server.batches import Batches, make_batches
+
+_jax: Any = jax
+_keras: Any = keras
+_tree: Any = keras.tree
+_utils: Any = data_adapter_utils
+
+_INFERENCE = "_headwater_inference"
+#: Types of inputs that numbers of 32 bits stand for, see `headwater.keras.embeddings.ids`.
+_KEPT = ("string", "int64", "uint64", "uint32")
+
+
+class RowSource(Protocol):
+    """What has rows of a model."""
+
+    @property
+    def embeddings(self) -> ModelEmbeddings: ...
+
+    def read_rows(self, numbers: Sequence[Any]) -> Sequence[Any]: ...
+
+
+class _OwnRows:
+    """Rows in this process: those of dynamic tables, of a model that was loaded."""
+
+    def __init__(self, model: Any, layers: Sequence[Any]) -> None:
+        self.embeddings = ModelEmbeddings(model, dynamic=layers)
+
+    def read_rows(self, numbers: Sequence[Any]) -> Sequence[Any]:
+        raise AssertionError(f"there are no fixed tables, and rows of {len(numbers)} were asked for")
+
+
+class Inference:
+    """Evaluates and predicts.
+
+    Args:
+      model: of Keras, built.
+      source: has its rows.
+    """
+
+    def __init__(self, model: Any, source: RowSource) -> None:
+        self._model = model
+        self.source = source
+        self._embeddings = source.embeddings
+        self._test_step: Any = _jax.jit(self._test, static_argnums=5, donate_argnums=2)
+        self._predict_step: Any = _jax.jit(self._predict, static_argnums=4)
+
+    def _values(self) -> tuple[list[Any], list[Any]]:
+        tables = {id(layer.embeddings) for layer in self._embeddings.tables}
+        model = self._model
+        dense = [variable.value for variable in model.trainable_variables if id(variable) not in tables]
+        return dense, [variable.value for variable in model.non_trainable_variables]
+
+    def find(self, x: Any) -> Found:
+        """The rows that a batch uses."""
+        read: ReadRows = self.source.read_rows
+        return self._embeddings.find(self._values, x, training=False, read=read)
+
+    def reads(self, found: Found) -> dict[int, Any]:
+        return self._embeddings.reads(found.where, found.rows, found.coded)
+
+    def _test(self, dense: Any, others: Any, metrics: Any, where: Any, rows: Any, coded: Any, data: Any) -> Any:
+        state = (self._embeddings.trainable(dense), others, metrics)
+        with reading(self._embeddings.reads(where, rows, coded)):
+            logs, (_, others, metrics) = self._model.test_step(state, data)
+        return logs, others, metrics
+
+    def _predict(self, dense: Any, others: Any, where: Any, rows: Any, coded: Any, x: Any) -> Any:
+        with reading(self._embeddings.reads(where, rows, coded)):
+            outputs, _ = self._model.predict_step((self._embeddings.trainable(dense), others), (x,))
+        return outputs
+
+    def evaluate(
+        self,
+        x: Any = None,
+        y: Any = None,
+        batch_size: int | None = None,
+        verbose: Any = "auto",
+        sample_weight: Any = None,
+        steps: int | None = None,
+        callbacks: Any = None,
+        return_dict: bool = False,
+        **settings: Any,
+    ) -> Any:
+        """`keras.Model.evaluate`."""
+        model = self._model
+        model._assert_compile_called("evaluate")
+        settings.pop("_use_cached_eval_dataset", None)
+        if settings:
+            raise ValueError(f"evaluate has no arguments {sorted(settings)}")
+        batches = _batches(x, y, sample_weight, batch_size, steps)
+        container = self._callbacks(callbacks, verbose, batches)
+        model.stop_evaluating = False
+        container.on_test_begin()
+        model.reset_metrics()
+        dense, others = self._values()
+        metrics = [_jax.numpy.array(variable.value) for variable in model.metrics_variables]
+        logs: Any = {}
+        step = 0
+        while not model.stop_evaluating and (batch := batches.get(0, step)) is not None:
+            container.on_test_batch_begin(step)
+            x, y, sample_weight = _utils.unpack_x_y_sample_weight(_arrays(batch))
+            found = self.find(x)
+            logs, others, metrics = self._test_step(
+                dense, others, metrics, found.where, found.rows, found.coded, (found.x, y, sample_weight)
+            )
+            container.on_test_batch_end(step, logs)
+            step += 1
+        for variable, value in zip(model.metrics_variables, metrics, strict=True):
+            variable.assign(value)
+        for variable, value in zip(model.non_trainable_variables, others, strict=True):
+            variable.assign(value)
+        logs = {name: float(value) for name, value in model._get_metrics_result_or_logs(logs).items()}
+        container.on_test_end(logs)
+        return logs if return_dict else model._flatten_metrics_in_order(logs)
+
+    def predict(
+        self,
+        x: Any,
+        batch_size: int | None = None,
+        verbose: Any = "auto",
+        steps: int | None = None,
+        callbacks: Any = None,
+    ) -> Any:
+        """`keras.Model.predict`."""
+        model = self._model
+        batches = _batches(x, None, None, batch_size, steps)
+        container = self._callbacks(callbacks, verbose, batches)
+        model.stop_predicting = False
+        container.on_predict_begin()
+        outputs: list[Any] = []
+        step = 0
+        dense, others = self._values()
+        while not model.stop_predicting and (batch := batches.get(0, step)) is not None:
+            container.on_predict_batch_begin(step)
+            x, _, _ = _utils.unpack_x_y_sample_weight(_arrays(batch))
+            found = self.find(x)
+            made = self._predict_step(dense, others, found.where, found.rows, found.coded, found.x)
+            outputs.append(_tree.map_structure(np.asarray, made))
+            container.on_predict_batch_end(step, {"outputs": made})
+            step += 1
+        container.on_predict_end()
+        return _tree.map_structure(lambda *parts: np.concatenate(parts), *outputs)
+
+    def _callbacks(self, callbacks: Any, verbose: Any, batches: Batches) -> Any:
+        if isinstance(callbacks, _keras.callbacks.CallbackList):
+            return callbacks
+        return _keras.callbacks.CallbackList(
+            callbacks,
+            add_progbar=verbose != 0,
+            verbose=verbose,
+            epochs=1,
+            steps=batches.steps,
+            model=self._model,
+        )
+
+
+def _batches(x: Any, y: Any, sample_weight: Any, batch_size: int | None, steps: int | None) -> Batches:
+    return make_batches(x, y, sample_weight, batch_size=batch_size, shuffle=False, class_weight=None, steps=steps)
+
+
+def _arrays(batch: Any) -> Any:
+    return _tree.map_structure(np.asarray, batch, none_is_leaf=False)
+
+
+# Models ---------------------------------------------------------------------------------------------------------------
+
+
+def set_source(model: Any, source: RowSource) -> None:
+    """From now on, ``model`` evaluates and predicts with rows of ``source``."""
+    object.__setattr__(model, _INFERENCE, Inference(model, source))
+    _watch()
+
+
+def inference_of(model: Any, x: Any) -> Inference | None:
+    """What evaluates and predicts for ``model``; None where Keras does.
+
+    Args:
+      model: of Keras; is built if it is not.
+      x: inputs of the model, for their shapes, or None where it is built.
+    """
+    known: Inference | None = getattr(model, _INFERENCE, None)
+    layers = dynamic_layers(model)
+    if known is None and layers:
+        if not model.built and x is not None:
+            model._symbolic_build(data_batch=(stand_in(x), None, None))
+        known = Inference(model, _OwnRows(model, layers))
+        object.__setattr__(model, _INFERENCE, known)
+    return known
+
+
+def dynamic_layers(model: Any) -> list[Any]:
+    """The dynamic embeddings of ``model``."""
+    return [layer for layer in model._flatten_layers() if hasattr(layer, "own_rows")]
+
+
+def watch_dynamic() -> None:
+    """From now on, models with dynamic embeddings evaluate and predict as here. A second call changes nothing."""
+    _watch()
+
+
+@functools.cache
+def _watch() -> None:
+    trainer: Any = JAXTrainer
+    evaluate, predict = trainer.evaluate, trainer.predict
+    fit, train_on_batch = trainer.fit, trainer.train_on_batch
+    test_on_batch, predict_on_batch = trainer.test_on_batch, trainer.predict_on_batch
+
+    @functools.wraps(evaluate)
+    def our_evaluate(self: Any, *args: Any, **settings: Any) -> Any:
+        inference = _for_data(self, args[0] if args else settings.get("x"))
+        return evaluate(self, *args, **settings) if inference is None else inference.evaluate(*args, **settings)
+
+    @functools.wraps(predict)
+    def our_predict(self: Any, *args: Any, **settings: Any) -> Any:
+        inference = _for_data(self, args[0] if args else settings.get("x"))
+        return predict(self, *args, **settings) if inference is None else inference.predict(*args, **settings)
+
+    @functools.wraps(test_on_batch)
+    def our_test(self: Any, x: Any, y: Any = None, sample_weight: Any = None, return_dict: bool = False) -> Any:
+        inference = _for_data(self, x)
+        if inference is None:
+            return test_on_batch(self, x, y, sample_weight, return_dict)
+        settings: dict[str, Any] = {"batch_size": _rows_in(x), "verbose": 0, "return_dict": return_dict}
+        return inference.evaluate(x, y, sample_weight=sample_weight, **settings)
+
+    @functools.wraps(predict_on_batch)
+    def our_predict_on_batch(self: Any, x: Any) -> Any:
+        inference = _for_data(self, x)
+        if inference is None:
+            return predict_on_batch(self, x)
+        return inference.predict(x, batch_size=_rows_in(x), verbose=0)
+
+    def refused(method: Any) -> Any:
+        @functools.wraps(method)
+        def train(self: Any, *args: Any, **settings: Any) -> Any:
+            layers = dynamic_layers(self)
+            if layers:
+                raise FailedPreconditionError(
+                    None,
+                    None,
+                    f"layer {layers[0].name!r}, a DynamicEmbedding, is trained in the scope of a "
+                    "headwater.keras.ParameterServerStrategy: make or load the model in there. Without a cluster, one "
+                    "process does all of it",
+                )
+            return method(self, *args, **settings)
+
+        return train
+
+    trainer.evaluate, trainer.predict = our_evaluate, our_predict
+    trainer.test_on_batch, trainer.predict_on_batch = our_test, our_predict_on_batch
+    trainer.fit, trainer.train_on_batch = refused(fit), refused(train_on_batch)
+    _watch_calls()
+
+
+def _watch_calls() -> None:
+    kind: Any = _keras.Model
+    call = kind.__call__
+    functional: Any = Functional
+    convert = functional._convert_inputs_to_tensors
+
+    @functools.wraps(call)
+    def our_call(self: Any, *args: Any, **settings: Any) -> Any:
+        if is_tracing() or not args or not _concrete(args[0]):
+            return call(self, *args, **settings)
+        inference = inference_of(self, args[0])
+        if inference is None:
+            return call(self, *args, **settings)
+        found = inference.find(_arrays(args[0]))
+        with reading(inference.reads(found)):
+            return call(self, _tree.map_structure(_jax.numpy.asarray, found.x), *args[1:], **settings)
+
+    @functools.wraps(convert)
+    def our_convert(self: Any, flat_inputs: Any) -> Any:
+        kept = [
+            spec.dtype in _KEPT and getattr(given, "dtype", None) == np.int32
+            for given, spec in zip(flat_inputs, self._inputs, strict=True)
+        ]
+        if not any(kept):
+            return convert(self, flat_inputs)
+        return [
+            given if keep else _keras.ops.convert_to_tensor(given, dtype=spec.dtype)
+            for given, spec, keep in zip(flat_inputs, self._inputs, kept, strict=True)
+        ]
+
+    kind.__call__ = our_call
+    functional._convert_inputs_to_tensors = our_convert
+
+
+def _concrete(x: Any) -> bool:
+    return not any(isinstance(leaf, (_keras.KerasTensor, _jax.core.Tracer)) for leaf in _tree.flatten(x))
+
+
+def _for_data(model: Any, x: Any) -> Inference | None:
+    arrays = x is not None and (model.built or all(hasattr(leaf, "shape") for leaf in _tree.flatten(x)))
+    return inference_of(model, x if arrays else None)
+
+
+def _rows_in(x: Any) -> int:
+    return len(_tree.flatten(x)[0])

@@ -1,0 +1,154 @@
+"""A model's optimizer for dynamic tables: compiled where `headwater.tables` has it, else Keras's, called with rows."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import keras
+import numpy as np
+from numpy.typing import NDArray
+
+from headwater.keras.parameter_server.optimizers import clone_optimizer
+from headwater.keras.parameter_server.table_updates import rounded_up
+from headwater.tables import FTRL, SGD, Adagrad, Adam, GeneralOptimizer, Momentum, RMSProp
+from headwater.tables.optimizers import AnyOptimizer
+
+_jax: Any = jax
+_keras: Any = keras
+_optimizers: Any = keras.optimizers
+
+Reals = NDArray[np.float32]
+
+
+def row_optimizer(optimizer: Any, dim: int, *, clips: bool) -> AnyOptimizer:
+    """The optimizer of a dynamic table.
+
+    Args:
+      optimizer: of Keras.
+      dim: numbers in a row.
+      clips: whether gradients still have to be clipped, see `clone_optimizer`.
+
+    Raises:
+      ValueError: it needs more than a row, its gradient, and numbers beside each of the row.
+    """
+    name = type(optimizer).__name__
+    if clips and (optimizer.clipnorm or optimizer.global_clipnorm):
+        raise ValueError(
+            "gradients that are averaged first cannot be clipped by norms where a model has a DynamicEmbedding: use "
+            "clipvalue, or consistency 'async'"
+        )
+    for setting in ("use_ema", "gradient_accumulation_steps"):
+        if getattr(optimizer, setting, None):
+            raise ValueError(f"{name} with {setting} cannot train the rows of a DynamicEmbedding")
+    return _compiled(optimizer) or _KerasRows(optimizer, dim, clips=clips).general()
+
+
+def _compiled(optimizer: Any) -> AnyOptimizer | None:
+    if optimizer.weight_decay or optimizer.clipvalue:
+        return None
+    o, rate = optimizer, float(np.asarray(optimizer.learning_rate))
+    kind: Any = type(optimizer)  # pyright: ignore[reportUnknownVariableType]
+    if kind is _optimizers.SGD:
+        return Momentum(rate, o.momentum, nesterov=o.nesterov) if o.momentum else SGD(rate)
+    if kind is _optimizers.Adagrad:
+        return Adagrad(rate, o.initial_accumulator_value, o.epsilon)
+    if kind is _optimizers.RMSprop and not o.centered:
+        return RMSProp(rate, o.rho, o.momentum, o.epsilon)
+    if kind is _optimizers.Adam and not o.amsgrad:
+        return Adam(rate, o.beta_1, o.beta_2, o.epsilon)
+    if kind is _optimizers.Ftrl and not o.l2_shrinkage_regularization_strength:
+        return FTRL(
+            rate,
+            o.learning_rate_power,
+            o.initial_accumulator_value,
+            o.l1_regularization_strength,
+            o.l2_regularization_strength,
+            o.beta,
+        )
+    return None
+
+
+class _KerasRows:
+    """An optimizer of Keras that is called with some rows and their state."""
+
+    def __init__(self, optimizer: Any, dim: int, *, clips: bool) -> None:
+        self._original, self._dim, self._clips = optimizer, dim, clips
+        few, more = self._make(3), self._make(5)
+        self._slots: list[float] = []
+        self._by_row: list[bool] = []
+        for one, other in zip(few.variables, more.variables, strict=True):
+            by_row = tuple(one.shape) != tuple(other.shape)
+            self._by_row.append(by_row)
+            if not by_row:
+                continue
+            first = np.unique(np.asarray(one.value))
+            if tuple(one.shape) != (3, dim) or len(first) != 1:
+                raise ValueError(
+                    f"{type(optimizer).__name__} keeps {one.path} of shape {tuple(one.shape)} for 3 rows of {dim} "
+                    "numbers; rows of a DynamicEmbedding take optimizers that keep numbers beside each of a row"
+                )
+            self._slots.append(float(first[0]))
+        # What is not by row, such as the number of updates, a table has once.
+        self._shared: list[Any] = [np.asarray(variable.value) for variable in few.variables]
+        rate = getattr(few, "_learning_rate", None)
+        self._rate_at = next((at for at, made in enumerate(few.variables) if made is rate), None)
+        self._iterations_at = next(at for at, made in enumerate(few.variables) if made is few.iterations)
+        self._steps: dict[int, Any] = {}
+
+    def _make(self, rows: int) -> Any:
+        optimizer = clone_optimizer(self._original, clips=self._clips)
+        optimizer.build([_keras.Variable(np.zeros((rows, self._dim), np.float32), name="rows")])
+        return optimizer
+
+    def general(self) -> GeneralOptimizer:
+        config = self._original.get_config()
+        # It may have been changed since by one task, and is told with the updates.
+        config["learning_rate"] = str(type(self._original._learning_rate))
+        told = hashlib.sha256(json.dumps(config, sort_keys=True, default=str).encode()).hexdigest()[:16]
+        return GeneralOptimizer(
+            apply=self.apply,
+            slots=tuple(self._slots),
+            learning_rate=float(np.asarray(self._original.learning_rate)),
+            name=f"{type(self._original).__name__} {told}",
+        )
+
+    def apply(
+        self, rows: Reals, state: Sequence[Reals], gradients: Reals, step: int, rate: float
+    ) -> tuple[Reals, list[Reals]]:
+        """See `GeneralOptimizer.apply`."""
+        count, size = len(rows), rounded_up(len(rows))
+        parts = iter(state)
+        given = [
+            _padded(next(parts), size) if by_row else shared
+            for by_row, shared in zip(self._by_row, self._shared, strict=True)
+        ]
+        given[self._iterations_at] = np.asarray(step - 1, self._shared[self._iterations_at].dtype)
+        if self._rate_at is not None:
+            given[self._rate_at] = np.asarray(rate, self._shared[self._rate_at].dtype)
+        if size not in self._steps:
+            self._steps[size] = self._compile(size)
+        made, changed = self._steps[size](_padded(rows, size), given, _padded(gradients, size))
+        found = [np.asarray(array) for array in changed]
+        for at, by_row in enumerate(self._by_row):
+            if not by_row:
+                self._shared[at] = found[at]
+        return np.asarray(made)[:count], [a[:count] for a, by_row in zip(found, self._by_row, strict=True) if by_row]
+
+    def _compile(self, size: int) -> Any:
+        optimizer = self._make(size)
+
+        def update(rows: Any, state: Any, gradients: Any) -> Any:
+            values, state = optimizer.stateless_apply(state, [gradients], [rows])
+            return values[0], state
+
+        return _jax.jit(update)
+
+
+def _padded(rows: Reals, size: int) -> Reals:
+    padded = np.zeros((size, *rows.shape[1:]), rows.dtype)
+    padded[: len(rows)] = rows
+    return padded

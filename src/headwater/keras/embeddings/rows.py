@@ -1,0 +1,197 @@
+"""The rows that a batch uses: which they are, where they come from, and how a step gets them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import keras
+import numpy as np
+
+from headwater.errors import InvalidArgumentError
+from headwater.keras.embeddings.calls import Rows, take_over
+from headwater.keras.embeddings.ids import Coded, IdFinder, Ids, Values
+from headwater.keras.parameter_server.table_updates import rounded_up
+from headwater.parameters.updater import Array
+
+_keras: Any = keras
+
+#: Gives the rows of fixed tables: from the numbers of each table's rows, ascending.
+ReadRows = Callable[[Sequence[Array]], Sequence[Array]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Found:
+    """What a step needs of embedding layers.
+
+    Attributes:
+      x: the model's inputs.
+      where: by layer, see `headwater.keras.embeddings.calls.Rows`; None where ids are not coded and all rows are there.
+      rows: by layer; fewer than there are layers: those at the end have all their rows.
+      coded: by layer.
+      keys: by layer that has rows here, which they are: numbers of rows, or what `DynamicEmbedding.divide` gave.
+    """
+
+    x: Any
+    where: list[Any]
+    rows: list[Array]
+    coded: tuple[bool, ...]
+    keys: list[Any]
+
+
+class ModelEmbeddings:
+    """All embedding layers of a model.
+
+    Args:
+      model: of Keras, built.
+      tables: those of Keras's own whose rows are read for each batch.
+      dynamic: `headwater.keras.layers.DynamicEmbedding`.
+      whole: those of Keras's own that have all their rows; their ids are checked.
+    """
+
+    def __init__(
+        self, model: Any, tables: Sequence[Any] = (), dynamic: Sequence[Any] = (), whole: Sequence[Any] = ()
+    ) -> None:
+        self.tables = list(tables)
+        self.dynamic = list(dynamic)
+        self._whole = list(whole)
+        self.layers: list[Any] = [*self.tables, *self.dynamic, *self._whole]
+        take_over([*self.tables, *self._whole])
+        variables = [layer.embeddings for layer in self.tables]
+        self._finder = IdFinder(model, self.layers, variables)
+        self._name = model.name
+
+    def code(self, x: Any) -> Any:
+        """A batch's inputs as a step gets them."""
+        return self._code(x).x if self.layers else x
+
+    def trainable(self, dense: Sequence[Any]) -> list[Any]:
+        """See `IdFinder.trainable`."""
+        return self._finder.trainable(dense)
+
+    def _code(self, x: Any) -> Coded:
+        coded = self._finder.code(x)
+        for at in coded.plan.read:
+            raise ValueError(
+                f"the model {self._name!r} reads the weights of layer {self.tables[at].name!r} itself, and only rows "
+                "of them are here: call the layer, or have it kept whole, with table_bytes= of the strategy"
+            )
+        return coded
+
+    def find(self, values: Values, x: Any, *, training: bool, read: ReadRows | None) -> Found:
+        """Reads the rows that a batch uses.
+
+        Args:
+          values: gives the values of trainable and of other variables, see `IdFinder.find`.
+          x: the model's inputs.
+          training: whether rows are made, and uses counted.
+          read: gives rows of ``tables``.
+
+        Raises:
+          InvalidArgumentError: an id is outside its table, or of a wrong type.
+        """
+        if not self.layers:
+            return Found(x=x, where=[], rows=[], coded=(), keys=[])
+        coded = self._code(x)
+        ids = self._finder.find(values, coded)
+        where: list[Any] = []
+        keys: list[Any] = []
+        for layer, of_layer in zip(self.layers, ids, strict=True):
+            if layer in self.dynamic:
+                place, key = _dynamic(layer, of_layer, coded)
+                keys.append(key)
+            elif layer in self.tables:
+                check_ids(layer, of_layer)
+                place, key = _fixed(layer, of_layer, coded)
+                keys.append(key)
+            else:
+                check_ids(layer, of_layer)
+                place = coded.pools[0].astype(np.int32) if of_layer.codes is not None else None
+            where.append(place)
+        count = len(self.tables)
+        rows: list[Array] = []
+        if count:
+            assert read is not None
+            rows += read(keys[:count])
+        rows += read_dynamic(self.dynamic, keys[count:], training=training)
+        return Found(
+            x=coded.x,
+            where=where,
+            rows=[_filled(found, rounded_up(len(found)), 0) for found in rows],
+            coded=coded.plan.layers,
+            keys=keys,
+        )
+
+    def reads(self, where: Sequence[Any], rows: Sequence[Any], coded: Sequence[bool]) -> dict[int, Rows]:
+        """For `headwater.keras.embeddings.calls.reading`, while a step is traced."""
+        every = [*rows, *([None] * (len(self.layers) - len(rows)))]
+        return {
+            id(layer): Rows(where=place, rows=found, coded=is_coded)
+            for layer, place, found, is_coded in zip(self.layers, where, every, coded, strict=True)
+        }
+
+
+def read_dynamic(layers: Sequence[Any], keys: Sequence[Any], *, training: bool) -> list[Array]:
+    """The rows of dynamic tables, in one round trip where they are on servers."""
+    together: dict[int, tuple[Any, dict[str, Any]]] = {}
+    for layer, key in zip(layers, keys, strict=True):
+        if layer.client is not None:
+            together.setdefault(id(layer.client), (layer.client, {}))[1][layer.table_name] = key
+    found: dict[int, Mapping[str, Array]] = {
+        at: client.rows(divided, training=training) for at, (client, divided) in together.items()
+    }
+    return [
+        layer.own_rows(key) if layer.client is None else found[id(layer.client)][layer.table_name]
+        for layer, key in zip(layers, keys, strict=True)
+    ]
+
+
+def check_ids(layer: Any, given: Ids) -> None:
+    """Raises InvalidArgumentError for an id that is outside the table of a layer of Keras's own."""
+    ids = given.ids
+    if not len(ids):
+        return
+    if ids.dtype.kind not in "iu":
+        raise InvalidArgumentError(
+            None, None, f"layer {layer.name!r}: ids must be whole numbers; they are of type {ids.dtype}"
+        )
+    if int(ids.min()) >= 0 and int(ids.max()) < layer.input_dim:
+        return
+    at = int(np.flatnonzero((ids < 0) | (ids >= layer.input_dim))[0])
+    raise InvalidArgumentError(
+        None,
+        None,
+        f"layer {layer.name!r}: id {int(ids[at])} at {given.place(at)} of the batch is outside the table, whose "
+        f"ids are 0 to {layer.input_dim - 1}",
+    )
+
+
+def _fixed(layer: Any, given: Ids, coded: Coded) -> tuple[Array, Array]:
+    numbers, inverse = np.unique(given.ids, return_inverse=True)
+    if given.codes is not None:
+        return _by_code(given.codes, inverse, coded), numbers
+    return _filled(numbers, rounded_up(len(numbers)), layer.input_dim), numbers
+
+
+def _dynamic(layer: Any, given: Ids, coded: Coded) -> tuple[Array, Any]:
+    if given.codes is not None:
+        divided = layer.divide(given.ids)
+        return _by_code(given.codes, divided.inverse, coded), divided
+    numbers = np.unique(given.ids)
+    # Distinct ids keep their order.
+    return _filled(numbers, rounded_up(len(numbers)), np.iinfo(np.int32).max), layer.divide(numbers)
+
+
+def _by_code(codes: Array, inverse: Array, coded: Coded) -> Array:
+    where = np.zeros(coded.codes, np.int32)
+    where[codes] = inverse
+    return where
+
+
+def _filled(array: Array, size: int, value: int) -> Array:
+    if len(array) == size:
+        return array
+    filled = np.full((size, *array.shape[1:]), value, array.dtype)
+    filled[: len(array)] = array
+    return filled

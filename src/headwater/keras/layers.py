@@ -1,0 +1,255 @@
+"""Layers for models with more rows than one machine should hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from typing import Any
+
+import jax
+import keras
+import numpy as np
+from keras.src.backend.common.symbolic_scope import in_symbolic_scope
+
+from headwater.errors import FailedPreconditionError, InvalidArgumentError
+from headwater.keras.embeddings.calls import traced_rows
+from headwater.keras.embeddings.inference import watch_dynamic
+from headwater.parameters.table_client import Divided, TableClient
+from headwater.parameters.table_protocol import eviction_of, packed_eviction
+from headwater.parameters.updater import Array
+from headwater.tables import Admission, GeneralOptimizer, Initializer, Table, TableConfig
+from headwater.tables.hashing import distinct
+from headwater.tables.optimizers import AnyOptimizer
+from headwater.tables.policies import Eviction
+from headwater.tables.table import Keys
+
+_jax: Any = jax
+_keras: Any = keras
+
+_NAMED = {
+    "uniform": Initializer(),
+    "zeros": Initializer(kind="constant", a=0.0, b=0.0),
+    "normal": Initializer(kind="normal", a=0.0, b=0.05),
+}
+
+
+@_keras.saving.register_keras_serializable(package="headwater")
+class DynamicEmbedding(_keras.layers.Layer):
+    """Rows of numbers for ids of any kind: integers of 64 bits, or strings. There is no vocabulary.
+
+    A row is made when its id is first used in training, from ``seed`` and the id only; the model's optimizer changes
+    it. In the scope of a `headwater.keras.ParameterServerStrategy` the rows are on the ``ps``, divided among them by
+    id, and only rows that a batch uses travel. A saved model holds all rows, with their optimizer's state. A model that
+    was loaded outside of such a scope predicts and evaluates, and is not trained further.
+
+    The model may slice, reshape and concatenate its inputs before they get here. Ids that it computes are of 32 bits.
+    An id that has no row predicts with the row that it would begin with.
+
+    Args:
+      dim: numbers in a row.
+      initializer: `headwater.tables.Initializer`, or ``"uniform"`` (between -0.05 and 0.05), ``"normal"``, ``"zeros"``.
+      seed: of the initializer, and of admission by chance.
+      strings: whether ids are strings.
+      admission: which ids get a row, `headwater.tables.Admission`; by default all do.
+      eviction: which rows go when there are too many: `headwater.tables.LeastRecent`, `LeastFrequent` or `Age`.
+      max_rows: how many rows there are at most, on each ``ps``.
+      max_bytes: how many bytes they take at most, on each ``ps``.
+      memory_rows: maximum number of rows in memory on each ``ps``; further ones go to a file.
+      folder: where that file is, on a ``ps``'s machine.
+      saves: a folder that all tasks share. The rows are saved there after every epoch, and a ``ps`` that was started
+        anew takes its own from there.
+
+    Inputs: ids of any shape. Output: ``[*ids.shape, dim]``.
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        *,
+        initializer: Initializer | Mapping[str, Any] | str = "uniform",
+        seed: int = 0,
+        strings: bool = False,
+        admission: Admission | Mapping[str, Any] | None = None,
+        eviction: Eviction | tuple[str, int] | None = None,
+        max_rows: int | None = None,
+        max_bytes: int | None = None,
+        memory_rows: int | None = None,
+        folder: str | None = None,
+        saves: str | None = None,
+        **settings: Any,
+    ) -> None:
+        super().__init__(**settings)
+        if isinstance(initializer, str):
+            if initializer not in _NAMED:
+                raise ValueError(f"initializer is {initializer!r}, not one of {', '.join(_NAMED)}")
+            initializer = _NAMED[initializer]
+        elif isinstance(initializer, Mapping):
+            initializer = Initializer(**initializer)
+        if isinstance(admission, Mapping):
+            admission = Admission(**admission)
+        if isinstance(eviction, (tuple, list)):
+            eviction = eviction_of(eviction)
+        #: Of its table, but for the optimizer, which is the model's.
+        self.config = TableConfig(
+            dim=dim,
+            initializer=initializer,
+            seed=seed,
+            strings=strings,
+            admission=admission or Admission(),
+            eviction=eviction,
+            max_rows=max_rows,
+            max_bytes=max_bytes,
+            memory_rows=memory_rows,
+            folder=folder,
+        )
+        self.saves = saves
+        #: Access to the rows on servers; None where they are in this process.
+        self.client: TableClient | None = None
+        self.table_name = self.name
+        #: Whether this process has rows that the servers do not have yet.
+        self.changed = False
+        self._own: Table | None = None
+        self._slots: tuple[float, ...] = ()
+        self._convert_input_args = False
+        self._allow_non_tensor_positional_args = True
+        watch_dynamic()
+
+    def build(self, input_shape: Any = None) -> None:
+        del input_shape
+        self.built = True
+
+    def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
+        return (*input_shape, self.config.dim)
+
+    def compute_output_spec(self, inputs: Any, **_: Any) -> Any:
+        return _keras.KerasTensor((*inputs.shape, self.config.dim), dtype=self.compute_dtype)
+
+    def call(self, inputs: Any) -> Any:
+        found = traced_rows(self, inputs, self.config.dim)
+        if found is not None:
+            return found[1]
+        if in_symbolic_scope():
+            return _keras.ops.zeros((*inputs.shape, self.config.dim), self.compute_dtype)
+        if isinstance(inputs, _jax.core.Tracer):
+            raise FailedPreconditionError(
+                None,
+                None,
+                f"layer {self.name!r} was called within a compiled function that is not the model's own: its rows are "
+                "outside. Call the model, or use its methods fit, evaluate and predict",
+            )
+        ids = np.asarray(inputs)
+        keys = self.divide(ids)
+        rows = self.own_rows(keys) if self.client is None else self.client.rows({self.table_name: keys}, training=False)
+        found_rows: Any = rows[self.table_name] if isinstance(rows, dict) else rows
+        return _keras.ops.convert_to_tensor(
+            found_rows[keys.inverse].reshape(*ids.shape, self.config.dim), self.compute_dtype
+        )
+
+    def get_config(self) -> dict[str, Any]:
+        config = self.config
+        plain = ("dim", "seed", "strings", "max_rows", "max_bytes", "memory_rows", "folder")
+        return {
+            **super().get_config(),
+            **{name: getattr(config, name) for name in plain},
+            "initializer": asdict(config.initializer),
+            "admission": asdict(config.admission),
+            "eviction": packed_eviction(config.eviction),
+            "saves": self.saves,
+        }
+
+    # Where the rows are -----------------------------------------------------------------------------------------------
+
+    def connect(self, client: TableClient, name: str, optimizer: AnyOptimizer) -> None:
+        """From now on, the rows are those of the table ``name`` that ``client`` reaches."""
+        client.open(name, self.table_config(optimizer), self.saves)
+        self.client, self.table_name, self._slots = client, name, optimizer.slots
+
+    def table_config(self, optimizer: AnyOptimizer) -> TableConfig:
+        """What the table is, with an optimizer."""
+        return replace(self.config, optimizer=optimizer)
+
+    def bring(self) -> None:
+        """Gives the servers the rows that were loaded here."""
+        if not self.changed:
+            return
+        assert self.client is not None
+        store: dict[str, Any] = {}
+        self._store_own(store)
+        values, slots = store["values"], self._slots
+        if values.shape[1] != self.config.dim * (1 + len(slots)):
+            # They were trained by another optimizer, whose state is of no use to this one.
+            state = np.repeat(np.array(slots, np.float32), self.config.dim)
+            rows = values[:, : self.config.dim]
+            values = np.concatenate([rows, np.broadcast_to(state, (len(rows), len(state)))], axis=1)
+        self.client.replace(self.table_name, int(store["step"]), store["words"], values)
+        self.forget()
+
+    def forget(self) -> None:
+        """Drops the rows that were loaded here."""
+        self.changed = False
+        if self._own is not None:
+            self._own.close()
+            self._own = None
+
+    def divide(self, ids: Any) -> Divided:
+        """The distinct ids, and which ``ps`` has the row of each."""
+        if self.client is not None:
+            return self.client.divide(self.table_name, ids)
+        keys = self._own_table().keys(np.asarray(ids).reshape(-1))
+        first, inverse = distinct(keys.words, keys.checks)
+        keys = keys[first]
+        return Divided(words=keys.words, checks=keys.checks, inverse=inverse, places=[np.arange(len(keys))])
+
+    def own_rows(self, keys: Divided) -> Array:
+        """Rows of distinct ids, of the rows that are in this process."""
+        return self._own_table().look_up(Keys(keys.words, keys.checks), training=False)
+
+    def _own_table(self, slots: int = 0, step: int = 0) -> Table:
+        if self._own is None:
+            config = TableConfig(
+                dim=self.config.dim,
+                initializer=self.config.initializer,
+                seed=self.config.seed,
+                strings=self.config.strings,
+                optimizer=GeneralOptimizer(apply=_refuse, slots=(0.0,) * slots),
+            )
+            self._own = Table(self.name, config)
+            self._own.restored(step, 0.0, self._own.rates)
+        return self._own
+
+    # Saving -----------------------------------------------------------------------------------------------------------
+
+    def save_own_variables(self, store: Any) -> None:
+        if self.client is None:
+            self._store_own(store)
+            return
+        parts = list(self.client.all_rows(self.table_name))
+        store["step"] = np.array(max(step for step, _, _ in parts), np.int64)
+        store["words"] = np.concatenate([words for _, words, _ in parts])
+        store["values"] = np.concatenate([values for _, _, values in parts])
+
+    def _store_own(self, store: Any) -> None:
+        table = self._own_table()
+        parts = [table.shard_records(shard) for shard in range(table.config.shards)]
+        store["step"] = np.array(table.step, np.int64)
+        store["words"] = np.concatenate([words for words, _ in parts])
+        store["values"] = np.concatenate([values for _, values in parts])
+
+    def load_own_variables(self, store: Any) -> None:
+        words, values = np.asarray(store["words"], np.int64), np.asarray(store["values"], np.float32)
+        dim = self.config.dim
+        if words.shape[1] != self.config.words or values.shape[1] % dim:
+            raise InvalidArgumentError(
+                None,
+                None,
+                f"layer {self.name!r} has {'strings' if self.config.strings else 'integers'} for ids and {dim} numbers "
+                f"in a row; the saved rows have {'strings' if words.shape[1] == 3 else 'integers'} and "
+                f"{values.shape[1]} numbers with the optimizer's state",
+            )
+        self.forget()
+        self._own_table(values.shape[1] // dim - 1, int(np.asarray(store["step"]))).store_records(words, values)
+        self.changed = True
+
+
+def _refuse(*_: Any) -> Any:
+    raise FailedPreconditionError(None, None, "rows that are in this process are not trained")

@@ -1,0 +1,148 @@
+"""The dynamic embeddings of a model on parameter servers: their tables on the ``ps``, and their part of a step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import numpy as np
+
+from headwater.keras.embeddings.inference import dynamic_layers
+from headwater.keras.embeddings.optimizers import row_optimizer
+from headwater.keras.parameter_server.place import Place
+from headwater.keras.parameter_server.steps import inner_optimizer, keeps_train_step
+from headwater.parameters.table_client import Divided, TableClient
+from headwater.parameters.table_cluster import LocalTables, connect_tables, service_of
+from headwater.parameters.updater import Array
+from headwater.tables.optimizers import AnyOptimizer
+
+_keras: Any = keras
+
+
+class DynamicTables:
+    """The dynamic embeddings of a model.
+
+    Args:
+      model: of Keras.
+      place: says who we are.
+      clips: whether gradients are clipped on the ``ps``.
+    """
+
+    def __init__(self, model: Any, place: Place, *, clips: bool) -> None:
+        self._model = model
+        self._place = place
+        self._clips = clips
+        self._client: TableClient | None = None
+        self._given: TableClient | None = None
+        self._local: LocalTables | None = None
+
+    @property
+    def layers(self) -> list[Any]:
+        """The layers."""
+        return dynamic_layers(self._model)
+
+    def _name(self, layer: Any) -> str:
+        return f"{self._model.name}/{layer.name}"
+
+    def _optimizer(self, layer: Any) -> AnyOptimizer:
+        if not keeps_train_step(self._model):
+            raise ValueError(
+                f"{type(self._model).__name__} has a train_step of its own, which computes no gradients of the rows of "
+                f"layer {layer.name!r}, a DynamicEmbedding"
+            )
+        return row_optimizer(inner_optimizer(self._model.optimizer), layer.config.dim, clips=self._clips)
+
+    def host(self) -> None:
+        """On a ``ps``: makes the tables."""
+        task = self._place.task
+        assert task is not None
+        for layer in self.layers:
+            service_of(task).make(self._name(layer), layer.table_config(self._optimizer(layer)), layer.saves)
+            layer.forget()
+
+    def use(self, client: TableClient) -> None:
+        """Uses ``client`` instead of making one."""
+        self._given = client
+
+    def connect(self, servers: int) -> None:
+        """On a worker: reaches the tables. The chief brings the rows that it has loaded, unless there are rows."""
+        if not self.layers or self._client is not None:
+            return
+        task = self._place.task
+        if self._given is not None:
+            self._client = self._given
+        elif task is not None:
+            self._client = connect_tables(task)
+        else:
+            self._local = LocalTables(servers)
+            self._client = self._local.client()
+        for layer in self.layers:
+            optimizer = self._optimizer(layer)
+            name = self._name(layer)
+            if self._local is not None:
+                for service in self._local.services:
+                    service.make(name, layer.table_config(optimizer), layer.saves)
+            layer.connect(self._client, name, optimizer)
+            told = self._client.statistics(name).values()
+            if any(one.rows or one.step for one in told):
+                layer.forget()
+        self.bring()
+
+    def bring(self) -> None:
+        """On the chief: rows that it has loaded go to the ``ps``. Others drop theirs."""
+        for layer in self.layers:
+            if self._place.is_chief:
+                layer.bring()
+            else:
+                layer.forget()
+
+    def forget(self) -> None:
+        """Drops rows that were loaded."""
+        for layer in self.layers:
+            layer.forget()
+
+    def save(self) -> None:
+        """Saves the tables that have a folder for it."""
+        assert self._client is not None or not self.layers
+        for layer in self.layers:
+            if layer.saves is not None and self._client is not None:
+                self._client.save(layer.table_name, layer.saves)
+
+    def push(self, keys: Sequence[Divided], gradients: Sequence[Array], *, part: float, version: int) -> None:
+        """Brings gradients of rows.
+
+        Args:
+          keys: by layer.
+          gradients: by layer, of these.
+          part: how much of a batch they are the gradients of.
+          version: how many updates the model has seen.
+        """
+        if not keys or not part:
+            return
+        client = self._client
+        assert client is not None
+        rate = self._rate_at(version)
+        names = [layer.table_name for layer in self.layers]
+        if rate is not None:
+            for name in names:
+                client.set_rate(name, rate)
+        scaled = [array if part == 1.0 else array * np.float32(part) for array in gradients]
+        client.push(
+            dict(zip(names, keys, strict=True)),
+            {name: np.asarray(array, np.float32) for name, array in zip(names, scaled, strict=True)},
+        )
+
+    def _rate_at(self, version: int) -> float | None:
+        """The learning rate that an update brings: a schedule's, or, from the chief, that of the program."""
+        rate = inner_optimizer(self._model.optimizer)._learning_rate
+        if isinstance(rate, _keras.optimizers.schedules.LearningRateSchedule):
+            return float(np.asarray(rate(version)))
+        return float(rate.value) if self._place.is_chief and isinstance(rate, _keras.Variable) else None
+
+    def close(self) -> None:
+        """Ends all conversations."""
+        if self._client is not None:
+            self._client.close()
+        if self._local is not None:
+            self._local.stop()

@@ -1,0 +1,40 @@
+"""What a strategy of parameter servers tells a model of where it is."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from headwater.consistency import Consistency
+from headwater.parameters.layout import Partitioner
+from headwater.parameters.process import ParameterTask
+
+
+class Place(Protocol):
+    """Where a model is, as its strategy says."""
+
+    @property
+    def task(self) -> ParameterTask | None: ...
+
+    @property
+    def choice(self) -> Consistency: ...
+
+    @property
+    def partitioner(self) -> Partitioner | None: ...
+
+    @property
+    def table_bytes(self) -> int: ...
+
+    @property
+    def exact_tables(self) -> bool: ...
+
+    @property
+    def staleness_aware(self) -> bool: ...
+
+    @property
+    def worker(self) -> int: ...
+
+    @property
+    def workers(self) -> int: ...
+
+    @property
+    def is_chief(self) -> bool: ...
