@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from headwater.telemetry.troubles import Trouble
 from headwater.telemetry.watchdog import WorkerProgress
@@ -203,7 +203,8 @@ def _made(kind: Any, raw: dict[str, Any]) -> Any:
     values = {name: raw[name] for name in kind.__dataclass_fields__ if name in raw}
     for name, value in values.items():
         if isinstance(value, list):
-            values[name] = tuple(value)  # pyright: ignore[reportUnknownArgumentType]
+            items: list[Any] = value
+            values[name] = tuple(tuple(cast(list[Any], item)) if isinstance(item, list) else item for item in items)
     return kind(**values)
 
 

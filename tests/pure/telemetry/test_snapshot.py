@@ -2,9 +2,25 @@
 
 from __future__ import annotations
 
-import pytest
+import io
+import re
+from dataclasses import replace
 
-from headwater.telemetry.snapshot import Group, PeerTraffic, Snapshot, VariableSize, Wait, rates, total_traffic
+import pytest
+from rich.console import Console
+
+from headwater.cli.status import TaskReport, render
+from headwater.task.metrics import metrics_of
+from headwater.telemetry.snapshot import (
+    Group,
+    PeerTraffic,
+    Snapshot,
+    TableLoad,
+    VariableSize,
+    Wait,
+    rates,
+    total_traffic,
+)
 
 FULL = Snapshot(
     at=10.0,
@@ -17,6 +33,7 @@ FULL = Snapshot(
     variables_bytes=40,
     waits=(Wait(what="gradients", seconds=1.5),),
     groups=(Group(name="g", updates=3, staleness=0.5, staleness_max=2, dropped=1, workers=("a",), waiting="a for b"),),
+    tables=(TableLoad(name="users", rows=7, nbytes=700, hits=30, misses=10, made=9, evicted=2, hot=((5, 20), (6, 3))),),
     cluster={"/job:ps/task:0": "127.0.0.1:1"},
     metrics="127.0.0.1:2",
 )
@@ -46,3 +63,32 @@ def test_rates() -> None:
     # Of the first one a channel was closed meanwhile: what it received went with it.
     assert found.bytes == {"/job:worker/task:0": (1000, 0), "b": (20, 30)}
     assert rates(FULL, Snapshot(at=12.0)).global_step is None
+
+
+def test_rows_that_were_looked_up_and_how_many_of_them_were_in_memory() -> None:
+    later = Snapshot(at=14.0, tables=(TableLoad(name="users", hits=90, misses=30), TableLoad(name="new", hits=4)))
+    assert rates(FULL, later).rows == {"users": 20, "new": 1}
+    assert FULL.tables[0].hit_rate == 0.75
+    assert TableLoad(name="unused").hit_rate == 1.0
+
+
+def test_tables_in_the_status_and_in_metrics() -> None:
+    def report(task: str, hits: int) -> TaskReport:
+        snapshot = replace(FULL, tables=(replace(FULL.tables[0], hits=hits),))
+        speeds = rates(replace(FULL, at=9.0, tables=()), snapshot)
+        return TaskReport(task=task, address="127.0.0.1:1", snapshot=snapshot, rates=speeds)
+
+    console = Console(width=250, record=True, file=io.StringIO())
+    console.print(render([report("/job:ps/task:0", 65), report("/job:ps/task:1", 15)]))
+    told = console.export_text()
+    # The first one does three of four lookups.
+    assert re.search(r"users +/job:ps/task:0 +7 +700 B +86.7% +9 +0 +2 +75 +75% +5 \(20\), 6 \(3\)", told), told
+    assert re.search(r"users +/job:ps/task:1 .* 25 +25% ", told), told
+    samples = {
+        (sample.name, sample.labels.get("table"), sample.labels.get("key")): sample.value
+        for metric in metrics_of("/job:ps/task:0", FULL)
+        for sample in metric.samples
+    }
+    assert samples["headwater_table_rows", "users", None] == 7
+    assert samples["headwater_table_evictions_total", "users", None] == 2
+    assert samples["headwater_table_key_uses", "users", "5"] == 20
