@@ -203,7 +203,7 @@ def _made(kind: Any, raw: dict[str, Any]) -> Any:
     values = {name: raw[name] for name in kind.__dataclass_fields__ if name in raw}
     for name, value in values.items():
         if isinstance(value, list):
-            items: list[Any] = value
+            items = cast(list[Any], value)
             values[name] = tuple(tuple(cast(list[Any], item)) if isinstance(item, list) else item for item in items)
     return kind(**values)
 
