@@ -100,8 +100,9 @@ class CountingUpdater:
         changes: Mapping[int, Array],
         tables: Sequence[tuple[Array, Array]],
         knobs: Sequence[float],
+        scale: float = 1.0,
     ) -> None:
-        del changes, tables, knobs
+        del changes, tables, knobs, scale
         for at, gradient in enumerate(gradients):
             there = np.unique(np.round(gradient[gradient > 0], 5))
             if len(there) > 1:
