@@ -13,7 +13,7 @@ from headwater.ops.queues import as_handle
 from headwater.registry import HostArray, Inference, Spec
 from headwater.resources.accumulators import Accumulator, DenseSum, Gradient, RowSum
 from headwater.resources.host_context import HostContext
-from headwater.shapes import as_shape
+from headwater.shapes import TensorShape, as_shape
 
 
 @host("ResourceConditionalAccumulator", infer=fixed(resource, ()))
@@ -111,7 +111,7 @@ def set_global_step(context: HostContext, handle: HostArray, new_global_step: Ho
 # The gradients of all variables of a task, which come and go together ----------------------------------------------
 
 
-def _gathered(context: HostContext, name: str, shapes: Sequence[HostArray], rows: Sequence[int]) -> Accumulator:
+def _gathered(context: HostContext, name: str, shapes: Sequence[TensorShape], rows: Sequence[int]) -> Accumulator:
     def make() -> Accumulator:
         dims = [as_shape(shape).as_dims for shape in shapes]
         return Accumulator(

@@ -16,7 +16,7 @@ import numpy as np
 from headwater.data import batches, functions, grouping, parts, prefetch, sources, stored, transforms
 from headwater.data.node import Context, Element, Node, closing
 from headwater.data.spec import TensorSpec
-from headwater.dtypes import int64, resource, string, variant
+from headwater.dtypes import DType, int64, resource, string, variant
 from headwater.errors import InvalidArgumentError
 from headwater.ops.bodies import decode_body, interpret
 from headwater.ops.dataset_functions import BodyFunction
@@ -26,7 +26,7 @@ from headwater.registry import FunctionAttr, HostArray, Inference, Spec
 from headwater.registry import function_of as python_function
 from headwater.resources.host_context import HostContext
 from headwater.resources.iterators import IteratorState, ahead, iterator_of
-from headwater.shapes import as_shape
+from headwater.shapes import TensorShape, as_shape
 
 NODES: dict[str, type[Node]] = {
     "BatchDatasetV2": batches.Batch,
@@ -71,7 +71,7 @@ def settings_of(kind: type[Node]) -> tuple[str, ...]:
     return tuple(item.name for item in fields(kind) if item.init and item.name not in taken)  # pyright: ignore[reportArgumentType]
 
 
-def specs_of(types: Sequence[HostArray], shapes: Sequence[HostArray]) -> tuple[TensorSpec, ...]:
+def specs_of(types: Sequence[DType], shapes: Sequence[TensorShape]) -> tuple[TensorSpec, ...]:
     """The two attributes that say what an element is."""
     return tuple(TensorSpec(shape, dtype) for dtype, shape in zip(types, shapes, strict=True))
 

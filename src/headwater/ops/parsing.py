@@ -32,7 +32,7 @@ def _dense(
     batch: ExampleBatch,
     keys: Sequence[str],
     types: Sequence[DType],
-    shapes: Sequence[HostArray],
+    shapes: Sequence[TensorShape],
     defaults: Sequence[HostArray],
 ) -> list[np.ndarray[Any, Any]]:
     found: list[np.ndarray[Any, Any]] = []

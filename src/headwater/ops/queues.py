@@ -12,7 +12,7 @@ from headwater.ops.define import fixed, host, no_outputs
 from headwater.registry import HostArray, Inference, Spec
 from headwater.resources.host_context import HostContext
 from headwater.resources.queues import FifoQueue, PaddingQueue, PriorityQueue, Queue, ShuffleQueue
-from headwater.shapes import Dims, as_shape
+from headwater.shapes import Dims, TensorShape, as_shape
 
 _handle = fixed(resource, ())
 
@@ -24,7 +24,7 @@ def as_handle(queue: Any) -> HostArray:
     return handle
 
 
-def _dims(shapes: Sequence[HostArray]) -> list[Dims]:
+def _dims(shapes: Sequence[TensorShape]) -> list[Dims]:
     return [as_shape(shape).as_dims for shape in shapes]
 
 
