@@ -3,6 +3,8 @@
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# Most tests of processes wait for one another more than they compute.
+JOBS := 2
 
 .PHONY: simulate help venv screenshots demo demo-towers demo-keras demo-platform bench test test-other check compatibility stubs format docs clean
 
@@ -12,7 +14,7 @@ help:
 	@echo 'make demo-towers   MNIST on four towers, with stand-ins for GPUs where there are none'
 	@echo 'make demo-keras    MNIST with Keras on two mirrored workers, one of which is killed, and on a ps'
 	@echo 'make demo-platform  the server with its page: two jobs, a worker is killed, another one added; ARGS=--keep goes on'
-	@echo 'make test     all tests; ARGS=... goes to pytest'
+	@echo 'make test     all tests, two modules at a time (JOBS=2); ARGS=... goes to pytest'
 	@echo 'make simulate SEEDS=N  histories of clusters with faults, on a virtual clock; FIRST=N and KINDS=... choose'
 	@echo 'make test-other  a part of the tests with another Python, which OTHER=python3.13 names'
 	@echo 'make bench    Headwater beside TensorFlow 1.15, whose python PEER=... names'
@@ -46,7 +48,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/run.py $(if $(PEER),--peer $(PEER)) $(ARGS)
 
 test: $(READY)
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile $(ARGS)
 
 SEEDS := 1000
 FIRST := 0
