@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Mapping
 from typing import Any
@@ -14,6 +15,7 @@ _tree: Any = keras.tree
 
 #: Rows of each array that a digest of its contents looks at.
 _SAMPLED = 64
+_NUMBER = re.compile(r"_\d+(?=/|$)")
 
 
 def optimizer_topics(optimizer: Any) -> dict[str, Mapping[str, object]]:
@@ -38,8 +40,14 @@ def updates_made(optimizer: Any) -> int:
 
 
 def model_variables(model: Any) -> Mapping[str, object]:
-    """Shape and type of each of a model's variables."""
-    return {variable.path: f"{variable.dtype}{list(variable.shape)}" for variable in model.variables}
+    """Shape and type of each of a model's variables, in their order.
+
+    The numbers that Keras appends to names are left out: they count what else a program has built before.
+    """
+    return {
+        f"{place}: {_NUMBER.sub('', variable.path)}": f"{variable.dtype}{list(variable.shape)}"
+        for place, variable in enumerate(model.variables)
+    }
 
 
 def elements(batch: Any) -> str:

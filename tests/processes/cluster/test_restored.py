@@ -1,6 +1,6 @@
 """Synchronous replicas that wait while a task is killed, or stopped and continued: all go on from what there is then.
 
-``HEADWATER_TEST_FAULTS`` says how many faults of each kind there are, at moments that the seed says; 2 by default.
+``HEADWATER_TEST_FAULTS`` says how many faults of each kind there are, at moments that the seed says; 1 by default.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tests.processes.cluster.test_losses import newest_step
 from tests.support.processes import Process, Processes, processes
 
 PROGRAMS = Path(__file__).with_name("programs")
-FAULTS = int(os.environ.get("HEADWATER_TEST_FAULTS", "2"))
+FAULTS = int(os.environ.get("HEADWATER_TEST_FAULTS", "1"))
 SEED = int(os.environ.get("HEADWATER_TEST_SEED", "0"))
 CONSISTENT = "consistent.py", "--consistency=synchronous 2"
 REPLICAS = "sync.py", ""
