@@ -45,4 +45,4 @@ def test_two_workers_train_rows_that_grow_and_the_model_is_saved_with_them(
         for server in servers:
             server.succeeds()
         # Another process, without a cluster, has the rows from the file.
-        assert cluster.run(*EXEC, str(PROGRAM), "--load", str(tmp_path)).succeeds().endswith("predicts the same\n")
+        assert cluster.run(*EXEC, str(PROGRAM), "--load", str(tmp_path)).succeeds().endswith("predicts the same")
