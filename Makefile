@@ -63,7 +63,7 @@ screenshots: $(READY)
 # A part of the tests that takes a minute or two: what rests on JAX, and one cluster of processes.
 test-other:
 	PYTHON=$(OTHER) tools/venv.sh .venv-other
-	.venv-other/bin/python -m pytest -q tests/pure/test_shapes.py tests/pure/graph tests/pure/passes \
+	.venv-other/bin/python -m pytest -q --numprocesses $(JOBS) --dist loadfile tests/pure/test_shapes.py tests/pure/graph tests/pure/passes \
 	    tests/inproc/session tests/inproc/training/test_divided_tables.py tests/processes/test_jaxlib_faults.py \
 	    tests/processes/cluster/test_divided_table.py $(ARGS)
 
