@@ -53,10 +53,11 @@ def try_it(cluster: Cluster, folder: Path) -> None:
 
     # There is nothing left for others.
     impatient = RayBackend(RaySettings(state_dir=folder, address=cluster.address, place_s=0.5))
-    for asked, ever in ((ONE_CPU, True), (Resources(gpus=1), False)):
+    for asked, beyond in ((ONE_CPU, False), (Resources(gpus=1), True)):
         with pytest.raises(NotEnough) as refused:
             impatient.reserve("j2", [TaskRequest(task=WORKER, resources=asked)])
-        assert refused.value.ever is ever, refused.value
+        # A Ray cluster may grow: what is beyond it today is waited for, and said.
+        assert ("more than the cluster has now" in str(refused.value)) is beyond, refused.value
 
     # A task whose node dies was taken away; the other goes on until its job is released.
     lost = backend.start(order(backend, folder, pause, task=dying.task, place=dying))
