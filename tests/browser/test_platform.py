@@ -433,7 +433,8 @@ def test_a_program_is_handed_in_as_an_archive(watched: Watched, running: Server,
 def test_by_keyboard_alone(watched: Watched, running: Server, program: Path) -> None:
     page = watched.page
     page.goto("/")
-    page.keyboard.type(running.token)  # the only field has the focus
+    expect(page.get_by_label("Token")).to_be_focused()
+    page.keyboard.type(running.token)
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="Jobs")).to_be_visible()
     page.keyboard.press("Tab")

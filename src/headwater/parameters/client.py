@@ -15,10 +15,11 @@ from headwater.errors import AbortedError, DeadlineExceededError, OpError, Unava
 from headwater.parameters import protocol
 from headwater.parameters.layout import Block, Layout, VariableSpec, joined
 from headwater.parameters.updater import Array
-from headwater.parameters.waiting import SILENCE_S
+from headwater.parameters.waiting import SILENCE_S, SPEAK_S
 from headwater.task import kinds
 from headwater.task.agreement import Said
 from headwater.task.answers import bad_header, raise_error
+from headwater.task.shell import OVER_DETAIL
 from headwater.transport.channel import Channel
 from headwater.transport.frames import Frame
 from headwater.transport.waiting import Patience
@@ -108,6 +109,8 @@ class ParameterClient:
       name: of the set.
       worker: this worker's name; its generation is that of its links.
       chief: whether it brings values where there are none.
+      follows: whether it only reads values, as an evaluator does. A ``ps`` that was started anew does not know of it,
+        and may end with the job before this worker has met it again: that is an error then, and not waited for.
       layout: what every ``ps`` has.
       choice: how closely workers keep together.
       links: to every ``ps``, with its name.
@@ -120,6 +123,7 @@ class ParameterClient:
         *,
         worker: str,
         chief: bool,
+        follows: bool = False,
         layout: Layout,
         choice: Consistency,
         links: Sequence[tuple[str, ServerLink]],
@@ -128,6 +132,7 @@ class ParameterClient:
         self._name = name
         self._worker = worker
         self._chief = chief
+        self._follows = follows
         self._layout = layout
         self._choice = choice
         self._sessions = [
@@ -178,15 +183,25 @@ class ParameterClient:
                 self._greet(index)
                 return
             except (UnavailableError, AbortedError) as error:
-                # It went away again between two of its first answers.
-                if time.monotonic() >= give_up_at:
+                # It is not there yet, or went away again between two of its first answers.
+                if time.monotonic() >= give_up_at or (self._follows and self._others_are_over(index)):
                     raise
                 _log.info("%s begins anew with %s: %s", self._worker, session.task, error.message)
+
+    def _others_are_over(self, index: int) -> bool:
+        """Whether a ``ps`` other than number ``index`` says that the job is over."""
+        for other in (*self._sessions[:index], *self._sessions[index + 1 :]):
+            try:
+                if OVER_DETAIL in other.link.reach(0.0).details:
+                    return True
+            except OpError as error:
+                _log.debug("%s does not say whether the job is over: %s", other.task, error.message)
+        return False
 
     def _greet(self, index: int) -> None:
         session = self._sessions[index]
         self._drop(session)
-        session.link.reach()
+        session.link.reach(SPEAK_S if self._follows and session.pieces else None)
         session.channel = session.link.take()
         hello = (self._name, self._worker, self._layout.signature(), without_count(self._choice), _STARTED)
         welcome = self._ask(session, Frame(kinds.HELLO, hello))
@@ -410,7 +425,11 @@ class ParameterClient:
         self._exchange([Frame(kinds.FINISH) for _ in self._sessions])
 
     def follow(self, training: int, epoch: int) -> bool:
-        """Waits until an epoch is over; whether that training is."""
+        """Waits until an epoch is over; whether that training is.
+
+        Raises:
+          UnavailableError: a ``ps`` has ended with the job.
+        """
         answer = self._ask_until(0, Frame(kinds.FOLLOW, (training, epoch)))
         return answer.header == (True,)
 

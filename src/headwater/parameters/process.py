@@ -101,6 +101,7 @@ class ParameterTask:
             name,
             worker=str(members.me),
             chief=members.is_chief,
+            follows=members.is_evaluator,
             layout=layout,
             choice=choice,
             links=[(str(task), self.shell.link(task)) for task in members.servers],

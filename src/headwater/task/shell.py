@@ -50,6 +50,9 @@ L = TypeVar("L", bound=Link)
 CHANNELS_DETAIL = "channels"
 """Key of the status detail that counts the channels that others have open to a task, without those inside gRPC."""
 
+OVER_DETAIL = "over"
+"""Key of the status detail of a task that has heard that the job is over, and waits for tasks to leave."""
+
 
 class PlanHandler(Protocol):
     """What a task with steps of graphs answers on the control plane; see `headwater.transport.handlers.TaskHandler`."""
@@ -341,6 +344,8 @@ class TaskShell:
             CHANNELS_DETAIL: str(self._listener.statistics().channels).encode(),
             SNAPSHOT_DETAIL: self.snapshot().encode(),
         }
+        if self._state.over:
+            found[OVER_DETAIL] = b""
         for service in list(self._services):
             found |= service.details()
         return found

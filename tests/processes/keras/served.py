@@ -1,7 +1,8 @@
 """Trains on parameter servers until a file named ``stop`` is in the folder that is given.
 
 Asynchronously, or synchronously with ``--sync``. With ``--backup`` it saves there where it is when it is asked to end,
-and goes on from there.
+and goes on from there. An evaluator stops after each epoch while there is a named pipe ``hold`` that nobody has written
+to.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ class Watch(keras.callbacks.Callback):
         found = sorted(logs or {})
         print(f"epoch {epoch} updates {int(model.optimizer.iterations.value)} with {found}", flush=True)
         model.stop_training = (folder / "stop").exists()
+        if found == ["val_loss"] and (folder / "hold").exists():
+            (folder / "hold").read_bytes()
 
 
 callbacks: list[Any] = [Watch()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,26 @@ def test_workers_and_a_ps_come_and_go_while_the_others_train(tmp_path: Path) -> 
         assert evaluator.ends() == 0
         for task in ps:  # nobody tells them to
             task.succeeds()
+
+
+def test_an_evaluator_ends_though_a_ps_that_was_started_anew_has_ended_before(tmp_path: Path) -> None:
+    hold = tmp_path / "hold"
+    os.mkfifo(hold)
+    with processes(ps=2, worker=1) as cluster:
+        first, second = (start(cluster, "ps", index, tmp_path) for index in range(2))
+        chief = start(cluster, "worker", 0, tmp_path)
+        evaluator = start(cluster, "evaluator", 0, tmp_path)
+        evaluator.wait_for(r"epoch \d+ updates \d+ with \['val_loss'\]")
+        second.kill()
+        second = start(cluster, "ps", 1, tmp_path)
+        chief.wait_for("brings /job:ps/task:1 the values of version")
+        (tmp_path / "stop").touch()
+        chief.succeeds()
+        second.succeeds()  # the evaluator has not met it
+        hold.write_bytes(b"")
+        evaluator.wait_for("not validated: .* gave up waiting for /job:ps/task:1")
+        assert evaluator.ends() == 0
+        first.succeeds()
 
 
 def test_a_ps_ends_when_the_chief_is_done_and_all_workers_have_come() -> None:

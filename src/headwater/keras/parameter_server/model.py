@@ -15,6 +15,7 @@ import keras
 from keras.src.trainers.data_adapters import array_slicing, data_adapter_utils
 
 from headwater.consistency import KOfN, Synchronous
+from headwater.errors import GaveUpError
 from headwater.keras.embeddings.calls import plain_embeddings
 from headwater.keras.embeddings.ids import stand_in
 from headwater.keras.embeddings.inference import dynamic_layers, set_source
@@ -260,8 +261,12 @@ class ServedModel(ModelValues):
         container.on_train_begin()
         logs: dict[str, Any] = {}
         for epoch in epochs:
-            over = self._client.follow(self._training, epoch)
-            self.sync(state=bool(self.tables))
+            try:
+                over = self._client.follow(self._training, epoch)
+                self.sync(state=bool(self.tables))
+            except GaveUpError as error:
+                _log.warning("epoch %d and what follows are not validated: %s", epoch, error.message)
+                break
             logs = validation()
             container.on_epoch_end(epoch, logs)
             if over:
