@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import atexit
 import importlib
-import sys
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
@@ -131,14 +130,15 @@ class _Tables(Service):
 
     def __init__(self, task: ParameterTask) -> None:
         self._task = task
+        self._service: Any = None
 
     def serve(self, channel: Channel, first: Frame) -> None:
         modules: Any = importlib.import_module(_TABLES)
-        modules.service_of(self._task).serve(channel, first)
+        self._service = modules.service_of(self._task)
+        self._service.serve(channel, first)
 
     def add_to(self, snapshot: Snapshot) -> Snapshot:
-        modules: Any = sys.modules.get(_TABLES)
-        return snapshot if modules is None else replace(snapshot, tables=modules.service_of(self._task).loads())
+        return snapshot if self._service is None else replace(snapshot, tables=self._service.loads())
 
 
 _tasks: dict[TaskName, ParameterTask] = {}
