@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Records what TensorFlow 1.15 makes of the operations' test cases, for tests to compare with.
 
-Usage: PYTHON tools/record_ops.py tests/data/tf1
+Usage: PYTHON tools/record_ops.py tests/data/tf1 [FILE ...]
 
-PYTHON is an interpreter with TensorFlow 1.15. Writes two files there: ops.json, with what evaluate.py records of the
-expressions of cases.py; and network.json, with the graph and the values of network.py (all three in tests/inproc/ops).
+PYTHON is an interpreter with TensorFlow 1.15. Writes three files there: ops.json and families.json, with what
+evaluate.py records of the expressions of cases.py and families.py; and network.json, with the graph and the values of
+network.py (all four in tests/inproc/ops). With names of these files after the folder it writes only those.
 Prints cases that should work and do not, and errors that do not come.
 """
 
@@ -12,11 +13,13 @@ import base64
 import json
 import os
 import sys
+from functools import partial
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", "inproc", "ops"))
 
 import cases
 import evaluate
+import families
 import network
 import tensorflow.compat.v1 as tf
 
@@ -38,20 +41,31 @@ def record_network():
     }
 
 
-def main(folder):
-    tf.disable_v2_behavior()
-    tf.logging.set_verbosity(tf.logging.FATAL)
-    write(folder, "network.json", record_network())
+def record_expressions(table):
     found = {
-        "values": {expression: evaluate.record(tf, expression, cases) for expression in cases.CASES},
-        "errors": {expression: evaluate.record(tf, expression, cases) for expression in cases.ERRORS},
+        "values": {expression: evaluate.record(tf, expression, table) for expression in table.CASES},
+        "errors": {expression: evaluate.record(tf, expression, table) for expression in table.ERRORS},
     }
-    write(folder, "ops.json", found)
     for kind, unexpected in (("values", "error"), ("errors", "outputs")):
         for expression, result in found[kind].items():
             if unexpected in result:
                 print(kind, expression, result)
+    return found
+
+
+RECORDS = {
+    "network.json": record_network,
+    "ops.json": partial(record_expressions, cases),
+    "families.json": partial(record_expressions, families),
+}
+
+
+def main(folder, *names):
+    tf.disable_v2_behavior()
+    tf.logging.set_verbosity(tf.logging.FATAL)
+    for name in names or RECORDS:
+        write(folder, name, RECORDS[name]())
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

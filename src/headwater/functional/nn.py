@@ -303,6 +303,27 @@ def batch_normalization(
         return x * math.cast(factor, x.dtype) + math.cast(shift, x.dtype)
 
 
+def batch_norm_with_global_normalization(
+    t: Any = None,
+    m: Any = None,
+    v: Any = None,
+    beta: Any = None,
+    gamma: Any = None,
+    variance_epsilon: Any = None,
+    scale_after_normalization: bool | None = None,
+    name: str | None = None,
+    input: Any = None,
+    mean: Any = None,
+    variance: Any = None,
+) -> Tensor:
+    """`batch_normalization` under its oldest name; ``gamma`` counts where ``scale_after_normalization``."""
+    t = either(input, t, "input", "t")
+    m = either(mean, m, "mean", "m")
+    v = either(variance, v, "variance", "v")
+    scale = gamma if scale_after_normalization else None
+    return batch_normalization(t, m, v, beta, scale, variance_epsilon, name)
+
+
 def fused_batch_norm(
     x: Any,
     scale: Any,

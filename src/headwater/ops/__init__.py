@@ -29,6 +29,7 @@ _FAMILIES = (
     "blocks",
     "fourier",
     "random",
+    "candidates",
     "backward",
     "searching",
     "strings",

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from headwater.dtypes import DType, int64
 from headwater.ops.common import as_ints, output
 from headwater.ops.define import pure
 from headwater.registry import HostArray, Inference, Spec
@@ -325,3 +326,90 @@ pure("MaxPool", inputs="input:T|numeric=float32", infer=_pool_spec)(_max_pool)
 pure("AvgPool", inputs="value:T|floating", infer=_pool_spec)(_avg_pool)
 pure("MaxPool3D", inputs="input:T|floating", infer=_pool_spec)(_max_pool_3d)
 pure("AvgPool3D", inputs="input:T|floating", infer=_pool_spec)(_avg_pool_3d)
+
+
+def _argmax_specs(inference: Inference) -> Sequence[Spec]:
+    (pooled,) = _pool_spec(inference)
+    return [pooled, Spec(inference.attrs.get("Targmax", int64), pooled.dims)]
+
+
+@pure("MaxPoolWithArgmax", inputs="input:T|real", infer=_argmax_specs)
+def max_pool_with_argmax(
+    input: jax.Array,
+    *,
+    ksize: Sequence[int],
+    strides: Sequence[int],
+    padding: str,
+    Targmax: DType = int64,
+    include_batch_in_index: bool = False,
+) -> tuple[jax.Array, jax.Array]:
+    """The maximum of each window, and its place in the flattened image or batch; of equals the first."""
+    pads = _pads(input.shape, ksize, strides, padding)
+    lowest = -np.inf if jnp.issubdtype(input.dtype, np.inexact) else np.iinfo(input.dtype).min
+    shape = input.shape if include_batch_in_index else (1, *input.shape[1:])
+    places = np.arange(int(np.prod(shape)), dtype=Targmax.numpy_dtype).reshape(shape)
+    padded = jnp.pad(input, pads, constant_values=lowest)
+    numbered = np.pad(np.broadcast_to(places, input.shape), pads, constant_values=-1)
+    (value, place), *rest = zip(_windows(padded, ksize, strides), _windows(numbered, ksize, strides), strict=True)
+    for part, there in rest:
+        better = (value < part) | ((place < 0) & (there >= 0))
+        value, place = jnp.where(better, part, value), jnp.where(better, there, place)
+    return value, jnp.asarray(place)
+
+
+def _windows(value: Any, ksize: Sequence[int], strides: Sequence[int]) -> list[Any]:
+    """For each offset within a window the elements that are there in all windows."""
+    counts = [(size - window) // stride + 1 for size, window, stride in zip(value.shape, ksize, strides, strict=True)]
+    return [
+        value[
+            tuple(
+                slice(start, start + (count - 1) * stride + 1, stride)
+                for start, count, stride in zip(offset, counts, strides, strict=True)
+            )
+        ]
+        for offset in itertools.product(*map(range, ksize))
+    ]
+
+
+# Grey-scale morphology --------------------------------------------------------------------------------------------
+
+
+def _dilation_spec(inference: Inference) -> Sequence[Spec]:
+    attrs = inference.attrs
+    for spec, rank in zip(inference.inputs, (4, 3), strict=True):
+        if spec.dims is not None and len(spec.dims) != rank:
+            raise ValueError(f"Shape must be rank {rank} but is rank {len(spec.dims)}")
+    dims, kernel = (inference.inputs[0].dims or (None,) * 4), (inference.inputs[1].dims or (None,) * 3)
+    if None not in (dims[3], kernel[2]) and dims[3] != kernel[2]:
+        raise ValueError(f"Dimensions must be equal, but are {dims[3]} and {kernel[2]}")
+    space: list[int | None] = []
+    for axis in (1, 2):
+        window = kernel[axis - 1]
+        reach = None if window is None else (window - 1) * attrs["rates"][axis] + 1
+        space.append(_out_size(dims[axis], reach, attrs["strides"][axis], attrs["padding"], (0, 0)))
+    return output(inference, (dims[0], *space, dims[3] if kernel[2] is None else kernel[2]))
+
+
+@pure("Dilation2D", inputs="input:T|real, filter:T", infer=_dilation_spec)
+def dilation2d(
+    input: jax.Array, filter: jax.Array, *, strides: Sequence[int], rates: Sequence[int], padding: str
+) -> jax.Array:
+    """max over a window of input + filter, whose shape is [height, width, channels]; padding does not count."""
+    steps, spread = tuple(strides[1:3]), tuple(rates[1:3])
+    reach = [(size - 1) * rate + 1 for size, rate in zip(filter.shape, spread, strict=False)]
+    pads = [(0, 0), *_pads(input.shape[1:3], reach, steps, padding), (0, 0)]
+    floating = jnp.issubdtype(input.dtype, np.inexact)
+    lowest = -np.inf if floating else np.iinfo(input.dtype).min
+    padded = jnp.pad(input, pads)
+    inside = np.pad(np.ones((1, *input.shape[1:3], 1), bool), pads)
+    counts = [(padded.shape[axis + 1] - reach[axis]) // steps[axis] + 1 for axis in (0, 1)]
+    result = None
+    for row, column in itertools.product(range(filter.shape[0]), range(filter.shape[1])):
+        rows, columns = (
+            slice(start, start + (count - 1) * step + 1, step)
+            for start, count, step in zip((row * spread[0], column * spread[1]), counts, steps, strict=True)
+        )
+        part = jnp.where(inside[:, rows, columns], padded[:, rows, columns] + filter[row, column], lowest)
+        result = part if result is None else jnp.where(result < part, part, result)
+    assert result is not None
+    return result.astype(input.dtype)

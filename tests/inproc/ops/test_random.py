@@ -145,3 +145,84 @@ class TestSeeds:
         one, same, other = run(draw([4], [1, 2]), draw([4], [1, 2]), draw([4], [2, 2]))
         np.testing.assert_array_equal(one, same)
         assert (one != other).any()
+
+
+class TestCandidates:
+    """Classes drawn for losses that look at a few of many."""
+
+    CLASSES = 50
+
+    def shares(self, drawn: Any) -> Any:
+        return np.bincount(drawn, minlength=self.CLASSES) / len(drawn)
+
+    def test_log_uniform(self) -> None:
+        true = np.arange(self.CLASSES)[:, None]
+        drawn, expected, _ = run(*tf.nn.log_uniform_candidate_sampler(true, 1, COUNT, False, self.CLASSES, seed=1))
+        wanted = np.log((true[:, 0] + 2) / (true[:, 0] + 1)) / np.log(self.CLASSES + 1)
+        np.testing.assert_allclose(expected[:, 0], COUNT * wanted, rtol=1e-5)
+        assert np.abs(self.shares(drawn) - wanted).max() < 0.02
+
+    def test_weights(self) -> None:
+        weights = [0.0, 1.0, 4.0, 9.0]
+        sampler = tf.nn.fixed_unigram_candidate_sampler
+        drawn = run(sampler([[1]], 1, COUNT, False, 4, unigrams=weights, distortion=0.5, seed=1))[0]
+        assert np.abs(np.bincount(drawn, minlength=4) / COUNT - np.array([0, 1, 2, 3]) / 6).max() < 0.02
+
+    def test_weights_of_a_file_and_a_shard(self, tmp_path: Any) -> None:
+        path = tmp_path / "words"
+        path.write_text("the,5\na,2\nrare,1\n")
+        sampler = tf.nn.fixed_unigram_candidate_sampler
+        drawn = run(sampler([[1]], 1, COUNT, False, 4, str(path), num_reserved_ids=1, num_shards=2, shard=1, seed=1))[0]
+        assert np.abs(np.bincount(drawn, minlength=4) / COUNT - np.array([0, 5 / 6, 0, 1 / 6])).max() < 0.02
+
+    def test_different_ones_come_in_the_order_of_their_first_draw(self) -> None:
+        count, times = 6, 4000
+        sampler = tf.nn.fixed_unigram_candidate_sampler
+        op = sampler([[3]], 1, count, True, 8, unigrams=[8.0, 4.0, 2.0, 1.0, 1.0, 1.0, 1.0, 1.0], seed=1)
+        firsts, seconds, expected = np.zeros(8), np.zeros(8), []
+        with tf.Session() as session:
+            for _ in range(times):
+                drawn, often = session.run([op.sampled_candidates, op.true_expected_count])
+                assert len(set(drawn.tolist())) == count
+                firsts[drawn[0]] += 1
+                seconds[drawn[1]] += drawn[0] == 0
+                expected.append(often[0, 0])
+        p = np.array([8, 4, 2, 1, 1, 1, 1, 1]) / 19
+        np.testing.assert_allclose(firsts / times, p, atol=0.03)
+        np.testing.assert_allclose(seconds[1:] / firsts[0], p[1:] / p[1:].sum(), atol=0.04)
+        # 1 - (1 - p) to the power of the number of draws, of which there are at least as many as classes.
+        tries = np.log1p(-np.array(expected, np.float64)) / np.log1p(-p[3])
+        assert np.abs(tries - tries.round()).max() < 0.05
+        assert tries.min() > count - 0.5
+
+    def test_seeds(self) -> None:
+        def draw(seed: int | None) -> Any:
+            return run(tf.nn.log_uniform_candidate_sampler([[0]], 1, 20, True, 1000, seed=seed))[0].tolist()
+
+        assert draw(1) == draw(1) != draw(2)
+        assert draw(None) != draw(None)
+
+    def test_more_than_there_are(self) -> None:
+        with pytest.raises(tf.errors.InvalidArgumentError, match="unique"):
+            run(tf.nn.uniform_candidate_sampler([[0]], 1, 8, True, 7)[0])
+
+    def test_in_a_loop(self) -> None:
+        def body(i: Any, total: Any) -> Any:
+            return i + 1, total + tf.nn.uniform_candidate_sampler([[0]], 1, 3, True, 3)[0]
+
+        assert run(tf.while_loop(lambda i, _: i < 5, body, [0, np.zeros(3, np.int64)]))[1].sum() == 15
+
+    def test_a_model_is_trained_with_a_few_of_many_classes(self) -> None:
+        labels = np.arange(40) % 8
+        inputs = np.eye(8, dtype=np.float32)[labels]
+        for loss in (tf.nn.sampled_softmax_loss, tf.nn.nce_loss):
+            with tf.Graph().as_default(), tf.Session() as session:
+                weights = tf.get_variable("w", [8, 8], partitioner=tf.fixed_size_partitioner(2))
+                biases = tf.get_variable("b", [8], initializer=tf.zeros_initializer())
+                cost = tf.reduce_mean(loss(weights, biases, labels[:, None], inputs, 4, 8))
+                train = tf.train.AdagradOptimizer(1.0).minimize(cost)
+                whole = tf.matmul(inputs, tf.nn.embedding_lookup(weights, np.arange(8)), transpose_b=True) + biases
+                session.run(tf.global_variables_initializer())
+                for _ in range(60):
+                    session.run(train)
+                assert (session.run(tf.argmax(whole, 1)) == labels).all()

@@ -371,7 +371,8 @@ AREAS: Final[Mapping[str, Area]] = {
         "``tf.nn``: neural networks.",
         names={
             "headwater.functional.nn": """
-                batch_normalization bias_add crelu dropout elu fused_batch_norm in_top_k l2_loss l2_normalize leaky_relu
+                batch_norm_with_global_normalization batch_normalization bias_add crelu dropout elu fused_batch_norm
+                in_top_k l2_loss l2_normalize leaky_relu
                 local_response_normalization log_softmax lrn=local_response_normalization moments normalize_moments relu
                 relu6 relu_layer selu softmax softplus softsign sufficient_statistics swish top_k weighted_moments
                 xw_plus_b zero_fraction""",
@@ -387,6 +388,16 @@ AREAS: Final[Mapping[str, Area]] = {
             "headwater.functional.blocks": """
                 atrous_conv2d avg_pool1d convolution=convolution_ depth_to_space max_pool1d pool space_to_batch
                 space_to_depth""",
+            "headwater.functional.transposed": """
+                atrous_conv2d_transpose conv1d_transpose conv_transpose
+                depthwise_conv2d_backprop_filter=depthwise_conv2d_native_backprop_filter
+                depthwise_conv2d_backprop_input=depthwise_conv2d_native_backprop_input
+                depthwise_conv2d_native_backprop_filter depthwise_conv2d_native_backprop_input dilation2d erosion2d
+                max_pool_with_argmax""",
+            "headwater.functional.candidates": """
+                all_candidate_sampler compute_accidental_hits fixed_unigram_candidate_sampler
+                log_uniform_candidate_sampler uniform_candidate_sampler""",
+            "headwater.variables.sampled_losses": "nce_loss sampled_softmax_loss",
             "headwater.variables.embedding": "embedding_lookup embedding_lookup_sparse safe_embedding_lookup_sparse",
             "headwater.functional.math": "log_sigmoid sigmoid tanh",
             "headwater.rnn.networks": """
@@ -411,6 +422,9 @@ AREAS: Final[Mapping[str, Area]] = {
                 set_random_seed shuffle=random_shuffle stateless_normal=stateless_random_normal
                 stateless_truncated_normal stateless_uniform=stateless_random_uniform truncated_normal
                 uniform=random_uniform""",
+            "headwater.functional.candidates": """
+                all_candidate_sampler fixed_unigram_candidate_sampler log_uniform_candidate_sampler
+                uniform_candidate_sampler""",
         },
     ),
     "tf.rnn_cell": Area(

@@ -13,6 +13,11 @@ from headwater.functional.blocks import max_pool1d as max_pool1d
 from headwater.functional.blocks import pool as pool
 from headwater.functional.blocks import space_to_batch as space_to_batch
 from headwater.functional.blocks import space_to_depth as space_to_depth
+from headwater.functional.candidates import all_candidate_sampler as all_candidate_sampler
+from headwater.functional.candidates import compute_accidental_hits as compute_accidental_hits
+from headwater.functional.candidates import fixed_unigram_candidate_sampler as fixed_unigram_candidate_sampler
+from headwater.functional.candidates import log_uniform_candidate_sampler as log_uniform_candidate_sampler
+from headwater.functional.candidates import uniform_candidate_sampler as uniform_candidate_sampler
 from headwater.functional.convolution import avg_pool as avg_pool
 from headwater.functional.convolution import avg_pool as avg_pool2d
 from headwater.functional.convolution import avg_pool3d as avg_pool3d
@@ -37,6 +42,7 @@ from headwater.functional.losses import weighted_cross_entropy_with_logits as we
 from headwater.functional.math import log_sigmoid as log_sigmoid
 from headwater.functional.math import sigmoid as sigmoid
 from headwater.functional.math import tanh as tanh
+from headwater.functional.nn import batch_norm_with_global_normalization as batch_norm_with_global_normalization
 from headwater.functional.nn import batch_normalization as batch_normalization
 from headwater.functional.nn import bias_add as bias_add
 from headwater.functional.nn import crelu as crelu
@@ -65,6 +71,16 @@ from headwater.functional.nn import top_k as top_k
 from headwater.functional.nn import weighted_moments as weighted_moments
 from headwater.functional.nn import xw_plus_b as xw_plus_b
 from headwater.functional.nn import zero_fraction as zero_fraction
+from headwater.functional.transposed import atrous_conv2d_transpose as atrous_conv2d_transpose
+from headwater.functional.transposed import conv1d_transpose as conv1d_transpose
+from headwater.functional.transposed import conv_transpose as conv_transpose
+from headwater.functional.transposed import depthwise_conv2d_native_backprop_filter as depthwise_conv2d_backprop_filter
+from headwater.functional.transposed import depthwise_conv2d_native_backprop_filter as depthwise_conv2d_native_backprop_filter
+from headwater.functional.transposed import depthwise_conv2d_native_backprop_input as depthwise_conv2d_backprop_input
+from headwater.functional.transposed import depthwise_conv2d_native_backprop_input as depthwise_conv2d_native_backprop_input
+from headwater.functional.transposed import dilation2d as dilation2d
+from headwater.functional.transposed import erosion2d as erosion2d
+from headwater.functional.transposed import max_pool_with_argmax as max_pool_with_argmax
 from headwater.rnn.networks import bidirectional_dynamic_rnn as bidirectional_dynamic_rnn
 from headwater.rnn.networks import dynamic_rnn as dynamic_rnn
 from headwater.rnn.networks import static_bidirectional_rnn as bidirectional_rnn
@@ -74,35 +90,50 @@ from headwater.rnn.networks import static_rnn as static_rnn
 from headwater.variables.embedding import embedding_lookup as embedding_lookup
 from headwater.variables.embedding import embedding_lookup_sparse as embedding_lookup_sparse
 from headwater.variables.embedding import safe_embedding_lookup_sparse as safe_embedding_lookup_sparse
+from headwater.variables.sampled_losses import nce_loss as nce_loss
+from headwater.variables.sampled_losses import sampled_softmax_loss as sampled_softmax_loss
 
 __all__ = [
+    "all_candidate_sampler",
     "atrous_conv2d",
+    "atrous_conv2d_transpose",
     "avg_pool",
     "avg_pool1d",
     "avg_pool2d",
     "avg_pool3d",
     "avg_pool_v2",
+    "batch_norm_with_global_normalization",
     "batch_normalization",
     "bias_add",
     "bidirectional_dynamic_rnn",
     "bidirectional_rnn",
+    "compute_accidental_hits",
     "conv1d",
+    "conv1d_transpose",
     "conv2d",
     "conv2d_backprop_filter",
     "conv2d_backprop_input",
     "conv2d_transpose",
     "conv3d",
     "conv3d_transpose",
+    "conv_transpose",
     "convolution",
     "crelu",
     "depth_to_space",
     "depthwise_conv2d",
+    "depthwise_conv2d_backprop_filter",
+    "depthwise_conv2d_backprop_input",
     "depthwise_conv2d_native",
+    "depthwise_conv2d_native_backprop_filter",
+    "depthwise_conv2d_native_backprop_input",
+    "dilation2d",
     "dropout",
     "dynamic_rnn",
     "elu",
     "embedding_lookup",
     "embedding_lookup_sparse",
+    "erosion2d",
+    "fixed_unigram_candidate_sampler",
     "fused_batch_norm",
     "in_top_k",
     "l2_loss",
@@ -112,13 +143,16 @@ __all__ = [
     "log_poisson_loss",
     "log_sigmoid",
     "log_softmax",
+    "log_uniform_candidate_sampler",
     "lrn",
     "max_pool",
     "max_pool1d",
     "max_pool2d",
     "max_pool3d",
     "max_pool_v2",
+    "max_pool_with_argmax",
     "moments",
+    "nce_loss",
     "normalize_moments",
     "pool",
     "relu",
@@ -127,6 +161,7 @@ __all__ = [
     "rnn",
     "rnn_cell",
     "safe_embedding_lookup_sparse",
+    "sampled_softmax_loss",
     "selu",
     "separable_conv2d",
     "sigmoid",
@@ -145,6 +180,7 @@ __all__ = [
     "swish",
     "tanh",
     "top_k",
+    "uniform_candidate_sampler",
     "weighted_cross_entropy_with_logits",
     "weighted_moments",
     "xw_plus_b",

@@ -1,6 +1,10 @@
 # Written by tools/stubs.py from headwater.compat.tables: change those, then `make stubs`.
 # The messages that TensorBoard carries have no types.
 # pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
+from headwater.functional.candidates import all_candidate_sampler as all_candidate_sampler
+from headwater.functional.candidates import fixed_unigram_candidate_sampler as fixed_unigram_candidate_sampler
+from headwater.functional.candidates import log_uniform_candidate_sampler as log_uniform_candidate_sampler
+from headwater.functional.candidates import uniform_candidate_sampler as uniform_candidate_sampler
 from headwater.functional.random import categorical as categorical
 from headwater.functional.random import get_seed as get_seed
 from headwater.functional.random import multinomial as multinomial
@@ -16,9 +20,12 @@ from headwater.functional.random import stateless_truncated_normal as stateless_
 from headwater.functional.random import truncated_normal as truncated_normal
 
 __all__ = [
+    "all_candidate_sampler",
     "categorical",
+    "fixed_unigram_candidate_sampler",
     "gamma",
     "get_seed",
+    "log_uniform_candidate_sampler",
     "multinomial",
     "normal",
     "poisson",
@@ -29,4 +36,5 @@ __all__ = [
     "stateless_uniform",
     "truncated_normal",
     "uniform",
+    "uniform_candidate_sampler",
 ]
