@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from headwater.cluster.claims import Claim
@@ -19,12 +19,14 @@ from headwater.server.master_service import MasterService
 from headwater.server.steps import StepService
 from headwater.transport.channel import Channel, memory_pair
 from headwater.transport.frames import Frame
+from tests.support.cuts import Cuts
 
 
 class MemoryTask:
     """One task: its runtime, its master, and threads that serve its channels."""
 
     def __init__(self, cluster: MemoryCluster, name: TaskName, generation: int) -> None:
+        self._cluster = cluster
         self.name = name
         self.generation = generation
         self.runtime = TaskRuntime(name.device_prefix)
@@ -43,6 +45,8 @@ class MemoryTask:
     def connect(self, client: MemoryTask) -> Channel:
         """A channel to this task, served by a thread of its own."""
         theirs, ours = memory_pair((str(self.name), str(client.name)), generations=(self.generation, client.generation))
+        if self._cluster.cuts is not None:
+            theirs, ours = self._cluster.cuts.between(theirs, ours)
         thread = threading.Thread(
             target=self._serve, args=(ours,), name=f"{self.name} serves {client.name}", daemon=True
         )
@@ -60,6 +64,7 @@ class MemoryTask:
 
     def stop(self) -> None:
         """Closes all channels, as a task's death does, and waits for its threads."""
+        self.steps.stop()
         self.master.close()
         for channel in self._channels:
             channel.close()
@@ -104,6 +109,10 @@ class MemoryLink:
                 return channel
         return self._task.connect(self._me)
 
+    def take_when_back(self, check: Callable[[], None]) -> Channel:
+        check()
+        return self.take()
+
     def give_back(self, channel: Channel, usable: bool) -> None:
         if usable:
             self._free.append(channel)
@@ -116,9 +125,11 @@ class MemoryCluster:
 
     Args:
       jobs: how many tasks each job has.
+      cuts: where connections between tasks are cut.
     """
 
-    def __init__(self, jobs: Mapping[str, int]) -> None:
+    def __init__(self, jobs: Mapping[str, int], cuts: Cuts | None = None) -> None:
+        self.cuts = cuts
         self.spec = ClusterSpec({job: [f"{job}{index}:1" for index in range(count)] for job, count in jobs.items()})
         self.tasks: dict[TaskName, MemoryTask] = {}
         for number, (name, _) in enumerate(self.spec.tasks(), 1):
@@ -150,9 +161,9 @@ class MemoryCluster:
 
 
 @contextmanager
-def memory_cluster(**jobs: int) -> Iterator[MemoryCluster]:
+def memory_cluster(cuts: Cuts | None = None, **jobs: int) -> Iterator[MemoryCluster]:
     """A cluster for the length of a test, e.g. ``memory_cluster(ps=2, worker=1)``."""
-    cluster = MemoryCluster(jobs)
+    cluster = MemoryCluster(jobs, cuts)
     try:
         yield cluster
     finally:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from headwater.errors import DeadlineExceededError, OpError, UnavailableError
+from headwater.errors import CancelledError, DeadlineExceededError, OpError, UnavailableError
 from headwater.master.protocol import transfer_of
 from headwater.runtime.step import Step
 from headwater.task.answers import bad_header, raise_error
-from headwater.task.kinds import DONE, ERROR, RUN, TENSORS
+from headwater.task.kinds import DONE, ERROR, GIVE_UP, RESUME, RESUMED, RUN, TENSORS
 from headwater.transport.channel import Channel
 from headwater.transport.frames import Frame
 
@@ -20,6 +21,9 @@ _log = logging.getLogger("headwater")
 _LOOK_AROUND_S = 0.2
 # How long a step may wait for one task before this is said; again after twice the time.
 _SAY_AFTER_S = 15.0
+
+Reconnect = Callable[[Step, str, OpError], Channel]
+"""Waits for a task that a step has lost, and gives a new channel to it; raises what ends the step."""
 
 
 class ChannelConversation:
@@ -32,6 +36,7 @@ class ChannelConversation:
       channel: a channel to it, held until the step ends.
       end: called with the channel and whether it can be used again.
       others: all conversations of the step; while this one waits, an error on another ends the wait.
+      reconnect: where it is given, the conversation outlives its channel.
     """
 
     def __init__(
@@ -42,6 +47,7 @@ class ChannelConversation:
         channel: Channel,
         end: Callable[[Channel, bool], None],
         others: Mapping[str, ChannelConversation],
+        reconnect: Reconnect | None = None,
     ) -> None:
         self._step = step
         self._plan = plan
@@ -49,20 +55,34 @@ class ChannelConversation:
         self._channel = channel
         self._end = end
         self._others: Mapping[str, ChannelConversation] = others
+        self._reconnect = reconnect
         self._stash: dict[int, Sequence[Any]] = {}
         self._done: Sequence[Any] | None = None
         self._open = True
+        # What a new channel needs: the transfers that have come, and all that was sent.
+        self._came: set[int] = set()
+        self._feeds: Sequence[Any] = ()
+        self._sent: list[Frame] = []
+        self._resuming = False
 
     def begin(self, feeds: Sequence[Any]) -> None:
         """Asks the task to run its part."""
+        self._feeds = feeds
+        self._put(Frame(RUN, self._request(), feeds))
+
+    def _request(self) -> tuple[Any, ...]:
         step = self._step
-        self._put(
-            Frame(RUN, (step.session, self._plan, step.number, step.seconds_left(), step.trace is not None), feeds)
-        )
+        resumes = self._reconnect is not None
+        return step.session, self._plan, step.number, step.seconds_left(), step.trace is not None, resumes
 
     def send(self, transfer: int, tensors: Sequence[Any]) -> None:
         """Sends a transfer."""
-        self._put(Frame(TENSORS, (self._step.number, transfer), tensors))
+        if self._reconnect is None:
+            self._put(Frame(TENSORS, (self._step.number, transfer), tensors))
+            return
+        frame = Frame(TENSORS, (self._step.number, transfer, len(self._came)), tensors)
+        self._sent.append(frame)
+        self._put(frame)
 
     def recv(self, transfer: int) -> Sequence[Any]:
         """Waits for a transfer; raises what the task raises instead."""
@@ -78,28 +98,33 @@ class ChannelConversation:
         return self._done
 
     def abort(self, reason: str) -> None:
-        """Gives the step up. The task notices that the channel is closed."""
-        del reason
-        if self._open:
-            self._close(False)
+        """Gives the step up. The task hears of it, or notices that the channel is closed."""
+        if not self._open:
+            return
+        if self._reconnect is not None and self._channel.sends_at_once(0):
+            # Where it does not arrive, the session's end, or its master's next life, ends the step there.
+            with contextlib.suppress(UnavailableError, CancelledError):
+                self._channel.send(Frame(GIVE_UP, (self._step.number, reason)))
+        self._close(False)
 
     def look(self) -> None:
         """Takes in what has come, without waiting; raises what the task raises."""
-        while self._open and self._done is None:
+        while self._open and self._done is None and not self._resuming:
             try:
-                self._take(self._channel.recv(0))
+                frame = self._channel.recv(0)
             except DeadlineExceededError:
                 return
             except UnavailableError as error:
-                raise self._lost(error) from error
+                self._lost(error)
+            else:
+                self._take(frame)
 
     def _next(self) -> None:
         began = say_at = 0.0
         while True:
             try:
-                frame = self._get()
+                frame = self._channel.recv(_LOOK_AROUND_S)
             except DeadlineExceededError:
-                self._step.check()
                 now = time.monotonic()
                 if not began:
                     began, say_at = now - _LOOK_AROUND_S, now + _SAY_AFTER_S
@@ -112,25 +137,37 @@ class ChannelConversation:
                         self._task,
                         now - began,
                     )
-                for other in self._others.values():
-                    if other is not self:
-                        other.look()
-                continue
-            self._take(frame)
-            return
+                self._look_around()
+            except UnavailableError as error:
+                self._lost(error)
+                return
+            else:
+                self._take(frame)
+                return
+
+    def _look_around(self) -> None:
+        self._step.check()
+        for other in self._others.values():
+            if other is not self:
+                other.look()
 
     def _take(self, frame: Frame) -> None:
         if frame.kind == ERROR:
             self._close(True)
             raise_error(frame, self._task)
         if frame.kind == TENSORS:
-            step, transfer = transfer_of(frame, self._task)
+            step, transfer, _ = transfer_of(frame, self._task)
             if step == self._step.number:
-                self._stash[transfer] = frame.tensors
+                self._keep(transfer, frame.tensors)
         elif frame.kind == DONE:
             self._take_end(frame)
         else:
             raise bad_header(frame, self._task)
+
+    def _keep(self, transfer: int, tensors: Sequence[Any]) -> None:
+        if transfer not in self._came:  # else it came before, on a channel that was lost
+            self._came.add(transfer)
+            self._stash[transfer] = tensors
 
     def _take_end(self, frame: Frame) -> None:
         tensors = frame.tensors
@@ -140,28 +177,68 @@ class ChannelConversation:
             case (int(step), int(transfer), int(count)) if 0 <= count <= len(tensors):
                 results = tensors[: len(tensors) - count]
                 if step == self._step.number:
-                    self._stash[transfer] = tensors[len(results) :]
+                    self._keep(transfer, tensors[len(results) :])
             case _:
                 raise bad_header(frame, self._task)
         if step == self._step.number:
             self._done = results
 
-    def _get(self) -> Frame:
-        try:
-            return self._channel.recv(_LOOK_AROUND_S)
-        except UnavailableError as error:
-            raise self._lost(error) from error
-
     def _put(self, frame: Frame) -> None:
         try:
             self._channel.send(frame)
         except UnavailableError as error:
-            raise self._lost(error) from error
+            self._lost(error)
 
     def _close(self, usable: bool) -> None:
         self._open = False
         self._others = {}  # they know this one: a circle, which only the garbage collector would find
         self._end(self._channel, usable)
 
-    def _lost(self, error: OpError) -> OpError:
-        return UnavailableError(None, None, f"{self._task} was lost during step {self._step.number}: {error.message}")
+    # A channel that is lost -------------------------------------------------------------------------------------------
+
+    def _lost(self, error: OpError) -> None:
+        """Goes on with the step on another channel, where it may resume; else raises."""
+        if self._reconnect is None:
+            raise UnavailableError(
+                None, None, f"{self._task} was lost during step {self._step.number}: {error.message}"
+            ) from error
+        self._resuming = True
+        try:
+            while True:
+                self._end(self._channel, False)
+                self._channel = self._reconnect(self._step, self._task, error)
+                try:
+                    self._resume()
+                    return
+                except UnavailableError as again:
+                    if not self._open:  # the task has answered, with this error
+                        raise
+                    error = again
+        finally:
+            self._resuming = False
+
+    def _resume(self) -> None:
+        """Says what has come, takes what comes again, and sends again what the task has not received."""
+        channel = self._channel
+        channel.send(Frame(RESUME, (*self._request(), len(self._came)), self._feeds))
+        received, coming = self._resumed()
+        for _ in range(coming):
+            self._take(channel.recv())
+        if self._done is None:
+            for frame in self._sent[received:]:
+                channel.send(frame)
+
+    def _resumed(self) -> tuple[int, int]:
+        while True:
+            try:
+                frame = self._channel.recv(_LOOK_AROUND_S)
+            except DeadlineExceededError:
+                self._look_around()
+                continue
+            match frame.kind, frame.header:
+                case int(kind), (int(step), int(received), int(coming)) if (
+                    kind == RESUMED and step == self._step.number
+                ):
+                    return received, coming
+                case _:
+                    self._take(frame)  # an ERROR; nothing else can come here

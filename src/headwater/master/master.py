@@ -37,12 +37,15 @@ class SessionOptions:
       log_placement: print the device of every operation when it is first placed.
       device_filters: tasks and devices that the session may see; all when empty.
       timeout_s: longest time of a step, in seconds; None is without end.
+      resumes: a step outlives the connections to its tasks: when one is lost, the step waits for the task and goes on
+        with it where it was, unless the task was started anew. Otherwise the step fails.
     """
 
     soft_placement: bool = False
     log_placement: bool = False
     device_filters: tuple[str, ...] = ()
     timeout_s: float | None = None
+    resumes: bool = False
 
     def encode(self) -> bytes:
         """These options for a master elsewhere."""
@@ -58,6 +61,7 @@ class SessionOptions:
                 log_placement=bool(raw["log_placement"]),
                 device_filters=tuple(canonical_device_name(name) for name in raw["device_filters"]),
                 timeout_s=None if raw["timeout_s"] is None else float(raw["timeout_s"]),
+                resumes=bool(raw["resumes"]),
             )
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise InvalidArgumentError(None, None, f"not the options of a session: {error}") from error
@@ -192,9 +196,14 @@ def _fetch_sources(
 
 
 class MasterStep(Step):
-    """A step as its master runs it: transfers go over the step's own conversations."""
+    """A step as its master runs it: transfers go over the step's own conversations.
+
+    Attributes:
+      resumes: see `SessionOptions`.
+    """
 
     conversations: Mapping[str, Conversation] = {}
+    resumes = False
 
     def send(self, destination: str, transfer: int, tensors: Sequence[Any]) -> None:
         self.conversations[destination].send(transfer, tensors)
@@ -202,7 +211,7 @@ class MasterStep(Step):
     def recv(self, source: str, transfer: int) -> Sequence[Any]:
         return self.conversations[source].recv(transfer)
 
-    def interrupted(self) -> bool:
+    def away(self) -> bool:
         """Never; but raises what another task has raised while this one waits."""
         for conversation in self.conversations.values():
             conversation.look()
@@ -284,7 +293,9 @@ class MasterSession:
         self._check_open()
         limit = self.options.timeout_s if timeout_s is None else timeout_s
         deadline = None if limit is None else time.monotonic() + limit
-        return MasterStep(next(self._numbers), self.handle, deadline)
+        step = MasterStep(next(self._numbers), self.handle, deadline)
+        step.resumes = self.options.resumes
+        return step
 
     def close(self) -> None:
         """Ends the session: steps in progress raise CancelledError, its plans are dropped everywhere."""

@@ -11,9 +11,9 @@ from typing import Any, Protocol
 from headwater.cluster.devices import Device, parse_device
 from headwater.cluster.names import TaskName
 from headwater.cluster.spec import ClusterSpec
-from headwater.errors import AbortedError, OpError, UnavailableError
+from headwater.errors import AbortedError, CancelledError, OpError, UnavailableError
 from headwater.master.conversation import ChannelConversation
-from headwater.master.master import Conversation
+from headwater.master.master import Conversation, MasterStep
 from headwater.passes.plan import TaskPlan, encode_plan
 from headwater.runtime.step import Step
 from headwater.transport.channel import Channel
@@ -51,6 +51,10 @@ class PeerLink(Protocol):
     def reset(self, containers: Sequence[str]) -> None: ...
 
     def take(self) -> Channel: ...
+
+    def take_when_back(self, check: Callable[[], None]) -> Channel:
+        """Waits until a channel can be had; what ``check`` raises, which is called now and then, ends the wait."""
+        ...
 
     def give_back(self, channel: Channel, usable: bool) -> None: ...
 
@@ -129,32 +133,72 @@ class ClusterPeers:
     def conversations(self, step: Step, plan: int, tasks: Sequence[str]) -> Mapping[str, Conversation]:
         found: dict[str, ChannelConversation] = {}
         generations = self._generations[step.session]
+        resumes = isinstance(step, MasterStep) and step.resumes
         try:
             for task in tasks:
                 name = TaskName.parse(task)
                 link = self._link(name)
-                channel = link.take()
-                found[task] = ChannelConversation(step, plan, task, channel, link.give_back, found)
+                try:
+                    channel = link.take()
+                except UnavailableError as error:
+                    if not resumes:
+                        raise
+                    channel = self._reconnect(step, task, error)
+                found[task] = ChannelConversation(
+                    step, plan, task, channel, link.give_back, found, self._reconnect if resumes else None
+                )
                 if channel.peer_generation != generations[name]:
-                    raise AbortedError(
-                        None, None, f"{task} was started anew: its state is gone, and so is this session's part of it"
-                    )
+                    raise _started_anew(task)
         except OpError:
             for conversation in found.values():
                 conversation.abort("another task could not be reached")
             raise
         return found
 
-    def push(self, task: str, frame: Frame) -> None:
-        """Sends a frame to a task, outside of any conversation."""
+    def _reconnect(self, step: Step, task: str, error: OpError) -> Channel:
+        """Waits for a task that a step has lost.
+
+        Raises:
+          AbortedError: it was started anew.
+          CancelledError: the session was closed meanwhile.
+          DeadlineExceededError: the step's time is over, or the task did not come back before this process's deadline.
+        """
+        name = TaskName.parse(task)
+        _log.warning(
+            "%s lost %s and waits for it, to go on with step %d: %s", self._me, task, step.number, error.message
+        )
+        channel = self._link(name).take_when_back(lambda: self._check(step))
+        if channel.peer_generation != self._generations.get(step.session, {}).get(name):
+            self._link(name).give_back(channel, True)
+            raise _started_anew(task)
+        _log.warning("%s reached %s again and goes on with step %d", self._me, task, step.number)
+        return channel
+
+    def _check(self, step: Step) -> None:
+        step.check()
+        if step.session not in self._generations:
+            raise CancelledError(None, None, "Session has been closed.")
+
+    def push(self, task: str, frame: Frame, check: Callable[[], None] | None = None) -> None:
+        """Sends a frame to a task, outside of any conversation.
+
+        Args:
+          check: where it is given, a task that is away is waited for until this raises.
+        """
         link = self._link(TaskName.parse(task))
-        channel = link.take()
-        usable = False
-        try:
-            channel.send(frame)
-            usable = True
-        finally:
-            link.give_back(channel, usable)
+        while True:
+            try:
+                channel = link.take() if check is None else link.take_when_back(check)
+                usable = False
+                try:
+                    channel.send(frame)
+                    usable = True
+                    return
+                finally:
+                    link.give_back(channel, usable)
+            except UnavailableError:
+                if check is None:
+                    raise
 
     def release(self, session: str) -> None:
         for task in self._generations.pop(session, {}):
@@ -165,6 +209,10 @@ class ClusterPeers:
         for task in self._tasks:
             if task != self._me:
                 _try(task, lambda task=task: self._link(task).reset(containers))
+
+
+def _started_anew(task: str) -> AbortedError:
+    return AbortedError(None, None, f"{task} was started anew: its state is gone, and so is this session's part of it")
 
 
 def _try(task: TaskName, action: Callable[[], Any]) -> None:

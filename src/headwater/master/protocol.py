@@ -3,8 +3,9 @@
 A master and a task talk in frames of these kinds; the tensors of each are its arrays::
 
     RUN      master -> task   (session, plan, step, seconds left or None,   the feeds
-                               whether to trace it)
+                               whether to trace it, whether it may resume)
     TENSORS  either way       (step, transfer)                              a transfer between the two
+                              (step, transfer, how many transfers have come) likewise, of a step that may resume
     DONE     task -> master   (step,)                                       the fetches, and the trace if there is one
                               (step, transfer, its tensors' count)          likewise, then a transfer that came last
     ERROR    task -> master   (step, code, message)                         instead of DONE
@@ -13,8 +14,16 @@ A master and a task talk in frames of these kinds; the tensors of each are its a
     RUN_CALLABLE               (session, callable, seconds or None,         the feeds; answered by DONE or ERROR
              client -> master  whether to trace it)
     HOLD     client -> master (session,)                                    the session lives as long as this channel
+    RESUME   master -> task   as RUN, then how many transfers have come     the feeds; answered by RESUMED
+    RESUMED  task -> master   (step, how many transfers have come,          none; the frames that are sent again follow
+                               how many frames are sent again)
+    GIVE_UP  master -> task   (step, reason)                                the master wants no answer any more
 
-A master that gives a step up closes the channel. Frames of a step that is over are passed over by its number.
+A master that gives a step up says so, where the step may resume, and closes the channel. Frames of a step that is over
+are passed over by its number.
+
+A step that may resume outlives its channel. Its master opens another one and sends RESUME; the task goes on with the
+step where it is, or begins it where RUN has never come, and each end sends again what the other has not received.
 """
 
 from __future__ import annotations
@@ -23,10 +32,16 @@ from headwater.task.answers import bad_header
 from headwater.transport.frames import Frame
 
 
-def transfer_of(frame: Frame, sender: str) -> tuple[int, int]:
-    """Step and transfer of a TENSORS frame; InvalidArgumentError when its header says something else."""
+def transfer_of(frame: Frame, sender: str) -> tuple[int, int, int]:
+    """What the header of a TENSORS frame says: step, transfer, and how many transfers its sender has received.
+
+    Raises:
+      InvalidArgumentError: it says something else.
+    """
     match frame.header:
         case (int(step), int(transfer)):
-            return step, transfer
+            return step, transfer, 0
+        case (int(step), int(transfer), int(received)) if received >= 0:
+            return step, transfer, received
         case _:
             raise bad_header(frame, sender)

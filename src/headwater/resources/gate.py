@@ -90,8 +90,13 @@ class Gate:
             self._sessions[worker] = session
             self._go.pop(worker, None)
             self._hear(Gave(worker, version))
-            waiting.wait_until(self._condition, lambda: self._may_go(worker), f"the other workers ({self._name})")
-            return self._go.pop(worker)
+            waiting.wait_until(
+                self._condition,
+                # One that was taken for gone while its connection was lost waits for no other.
+                lambda: self._may_go(worker) or worker not in self._sessions,
+                f"the other workers ({self._name})",
+            )
+            return self._go.pop(worker, self._state.version)
 
     def take(self, waiting: Waiting, session: str) -> tuple[int, int]:
         """Waits until an update is due; gives how many gradients it is made of, and the name of the start of the
@@ -105,7 +110,7 @@ class Gate:
                 self._condition, lambda: self._due is not None or self._abandoned, f"gradients ({self._name})"
             )
             if self._abandoned:
-                self._abandoned = False
+                self._updater, self._abandoned = None, False
                 raise AbortedError(None, None, f"{self._name}: an update was left undone; its maker is gone")
             assert self._due is not None
             due, self._due, self._updater = self._due, None, session
@@ -117,7 +122,8 @@ class Gate:
         with self._condition:
             if self._updater != session:
                 return
-            self._updater = None
+            # Also where the maker was taken for gone meanwhile: it came back and has made the update.
+            self._updater, self._abandoned = None, False
             self._hear(Updated())
 
     def restart(self, version: int, *, again: bool = False, name: int = 0) -> None:
@@ -135,7 +141,7 @@ class Gate:
                 del self._sessions[worker]
                 self._hear(Left(worker, reason))
             if self._updater == session:
-                self._updater, self._abandoned = None, True
+                self._abandoned = True
                 self._condition.notify_all()
 
     def waiting_text(self) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 from headwater.dtypes import to_string_array
 from headwater.errors import InternalError, InvalidArgumentError, OpError, UnimplementedError
 from headwater.passes.blocks import can_repeat, in_blocks
-from headwater.passes.plan import Compute, Host, Node, Receive, Send, TaskPlan
+from headwater.passes.plan import Compute, Host, Instruction, Node, Receive, Send, TaskPlan
 from headwater.passes.training import trains
 from headwater.registry import Kind, as_outputs
 from headwater.resources.containers import Cell, Resources
@@ -33,14 +33,18 @@ class CompiledPlan:
     Args:
       plan: what to do.
       resources: the task's state.
+      master: full name of the task that asks for runs.
 
     Attributes:
       plan: as given.
+      changes: whether to run it twice would make a difference: it changes state, uses the host, or exchanges tensors
+        with tasks other than its master.
       trains: whether a run is a step of training of its master.
     """
 
-    def __init__(self, plan: TaskPlan, resources: Resources) -> None:
+    def __init__(self, plan: TaskPlan, resources: Resources, master: str = "") -> None:
         self.plan = plan
+        self.changes: bool = any(_changes(item, master) for item in plan.instructions)
         self.trains: bool = trains(plan)
         self._resources = resources
         self._variables = dict(plan.variables)
@@ -311,6 +315,17 @@ class CompiledPlan:
                 slots[index] = value
 
         return run
+
+
+def _changes(item: Instruction, master: str) -> bool:
+    """Whether it makes a difference that an instruction is carried out twice."""
+    match item:
+        case Send(destination=other) | Receive(source=other):
+            return other != master
+        case Compute(nodes=nodes):
+            return any(node.definition.updates for node in nodes)
+        case Host():
+            return True
 
 
 def _last_update(instructions: Sequence[Any]) -> int:

@@ -21,6 +21,7 @@ _LOOK_AGAIN_S = 0.5
 class Step:
     """One run of a plan.
 
+    Its session and its number identify it on every task that takes part in it, whatever connections it outlives.
     Subclasses carry transfers; a step of a single task has none.
 
     Args:
@@ -57,8 +58,13 @@ class Step:
         """Waits for a transfer from another task."""
         raise AssertionError(f"a step of one task has no transfer from {source}")
 
-    def interrupted(self) -> bool:
-        """Whether the session that asked for the step is gone. Asked now and then by operations that wait."""
+    def away(self) -> bool:
+        """Whether the task that asked for the step is gone but may come back; asked now and then while an operation
+        waits. Until it is back, the operation does not end: its effect would be lost with that task.
+
+        Raises:
+          CancelledError: it does not come back.
+        """
         return False
 
     def cancel(self, reason: str) -> None:
@@ -83,24 +89,25 @@ class Step:
         """Waits under ``condition``, which is held, until ``ready()``.
 
         Raises:
-          CancelledError: the step was cancelled, or who asked for it is gone.
+          CancelledError: the step was cancelled, or the task that asked for it is gone.
           DeadlineExceededError: the step's time is over; the message says ``what`` it waited for.
         """
         self._waiting.add(condition)
         self.waits_for = what, time.monotonic()
+        away = False
         try:
             while True:
                 if self._cancelled is not None:
                     raise CancelledError(None, None, f"{self._cancelled}, while waiting for {what}")
-                if ready():
+                if not away and ready():
                     return
                 timeout = _LOOK_AGAIN_S
                 if self.deadline is not None:
                     timeout = min(timeout, self.deadline - time.monotonic())
                     if timeout <= 0:
                         raise DeadlineExceededError(None, None, f"timed out while waiting for {what}")
-                if not condition.wait(timeout) and self.interrupted():
-                    raise CancelledError(None, None, f"the session that asked for step {self.number} is gone")
+                if not condition.wait(timeout) or away:
+                    away = self.away()
         finally:
             self._waiting.discard(condition)
             self.waits_for = None

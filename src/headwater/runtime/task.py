@@ -63,6 +63,7 @@ class TaskRuntime:
       device_counts: how many of its process's devices it shows; see `headwater.runtime.devices.shown_devices`.
 
     Attributes:
+      on_release: called with the handle of every session that is dropped.
       steps: how many times it has run a plan.
     """
 
@@ -77,6 +78,7 @@ class TaskRuntime:
         self._masters: dict[str, Claim] = {}
         self._replaced: dict[int, str] = {}
         self._steps: set[Step] = set()
+        self.on_release: list[Callable[[str], None]] = []
         self.steps = 0
 
     def devices(self) -> list[Device]:
@@ -115,7 +117,7 @@ class TaskRuntime:
         Raises:
           FailedPreconditionError: another claim prevails, or has prevailed.
         """
-        compiled = CompiledPlan(plan, self.resources)
+        compiled = CompiledPlan(plan, self.resources, owner.task)
         task = owner.task
         with self._lock:
             holder = self._masters.get(task)
@@ -161,6 +163,11 @@ class TaskRuntime:
                 f"{self.task} does not know plan {number} of session {session}: it was started anew or reset",
             ) from None
 
+    def find_plan(self, session: str, number: int) -> CompiledPlan | None:
+        """A plan that was added, or None where it is not known here (any more)."""
+        plans = self._plans.get(session)
+        return None if plans is None else plans.get(number)
+
     def knows(self, session: str) -> bool:
         """Whether a session has plans here."""
         return session in self._plans
@@ -177,6 +184,8 @@ class TaskRuntime:
             steps = [step for step in self._steps if step.session == session]
         for step in steps:
             step.cancel(reason)
+        for forget in self.on_release:
+            forget(session)
         self.rendezvous.close_session(session)
         self.resources.end_session(session, reason)
 

@@ -6,171 +6,107 @@ import contextlib
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
-from headwater.errors import CancelledError, InvalidArgumentError, OpError, UnavailableError
-from headwater.master.protocol import transfer_of
+from headwater.errors import InvalidArgumentError, OpError, UnavailableError
 from headwater.runtime.executor import CompiledPlan
-from headwater.runtime.step import Step
 from headwater.runtime.task import TaskRuntime
-from headwater.task.answers import bad_header, error_frame
-from headwater.task.kinds import DONE, RUN, TENSORS, TRANSFER
+from headwater.server.served_step import Push, ServedStep
+from headwater.task.answers import bad_header
+from headwater.task.kinds import GIVE_UP, RESUME, RESUMED, RUN, TENSORS, TRANSFER
 from headwater.telemetry.step_stats import StepTrace
 from headwater.telemetry.watchdog import ProgressWatchdog
 from headwater.transport.channel import Channel
 from headwater.transport.frames import Frame
+from headwater.transport.waiting import Patience
 
 _log = logging.getLogger("headwater")
-
-Push = Callable[[str, Frame], None]
 
 _LOOK_S = 0.005
 
 
-class ServedStep(Step):
-    """A step that a master elsewhere asked this task to take part in.
-
-    Args:
-      channel: to the master; the step has it for itself.
-      master: full name of the master's task.
-      runtime: this task's.
-      push: sends a frame to another task.
-    """
-
-    def __init__(
-        self,
-        number: int,
-        session: str,
-        deadline: float | None,
-        channel: Channel,
-        master: str,
-        runtime: TaskRuntime,
-        push: Push,
-    ) -> None:
-        super().__init__(number, session, deadline)
-        self._channel = channel
-        self._master = master
-        self._runtime = runtime
-        self._push = push
-        self._stash: dict[int, Sequence[Any]] = {}
-        self._sender: threading.Thread | None = None
-        self._closing: tuple[int, Sequence[Any]] | None = None
-        self.answered = False
-
-    def send(self, destination: str, transfer: int, tensors: Sequence[Any]) -> None:
-        if destination != self._master:
-            self._push(destination, Frame(TRANSFER, (self.session, self.number, transfer), tensors))
-            return
-        frame = Frame(TENSORS, (self.number, transfer), tensors)
-        self.settle()
-        if self._channel.sends_at_once(sum(tensor.nbytes for tensor in tensors)):
-            self._channel.send(frame)
-        else:
-            # The master may be sending as much to us at this moment, and neither would get to receive.
-            self._sender = threading.Thread(target=self._send_slowly, args=(frame,), daemon=True)
-            self._sender.start()
-
-    def send_last(self, destination: str, transfer: int, tensors: Sequence[Any]) -> None:
-        if destination == self._master and self._channel.sends_at_once(sum(tensor.nbytes for tensor in tensors)):
-            self._closing = transfer, tensors
-        else:
-            self.send(destination, transfer, tensors)
-
-    def _send_slowly(self, frame: Frame) -> None:
-        try:
-            self._channel.send(frame)
-        except (UnavailableError, CancelledError) as error:
-            self.cancel(error.message)
-
-    def settle(self) -> None:
-        """Waits until all that was sent has left."""
-        if self._sender is not None:
-            self._sender.join()
-            self._sender = None
-
-    def answer(self, results: Sequence[Any]) -> None:
-        """Tells the master that the step is done."""
-        self.answered: bool = True
-        header, tensors = (self.number,), [np.asarray(value) for value in results]
-        if self._closing is not None:
-            transfer, last = self._closing
-            header, tensors = (self.number, transfer, len(last)), [*tensors, *last]
-        self._channel.send(Frame(DONE, header, tensors))
-
-    def answer_early(self, results: Sequence[Any]) -> None:
-        """The same while an update is left to do, if that can be said without waiting.
-
-        With several sessions it gains nothing: the master's next step would keep this one from its core while the
-        others wait for the update.
-        """
-        alone = self._runtime.session_count() == 1
-        if alone and self._channel.sends_at_once(sum(value.nbytes for value in results)):
-            self.settle()
-            with contextlib.suppress(UnavailableError, CancelledError):  # the next frame that is awaited says so
-                self.answer(results)
-
-    def recv(self, source: str, transfer: int) -> Sequence[Any]:
-        if source != self._master:
-            return self._runtime.rendezvous.take(self, transfer, source)
-        while transfer not in self._stash:
-            frame = self._channel.recv()
-            if frame.kind != TENSORS:
-                raise bad_header(frame, self._master)
-            step, came = transfer_of(frame, self._master)
-            if step != self.number:
-                raise bad_header(frame, self._master)
-            self._stash[came] = frame.tensors
-        return self._stash.pop(transfer)
-
-    def interrupted(self) -> bool:
-        return self._channel.peer_gone()
+def _nothing() -> None:
+    pass
 
 
 class StepService:
     """Serves channels: each in a thread of its own, one step after the other.
 
+    A step that may resume is known by its session and number from its beginning until its master has the answer: when
+    the master sends the next step on the channel. So a master that has lost the channel finds it again.
+
     Args:
       runtime: the task's.
       push: sends a frame to another task.
+      watchdog: is told of steps of training.
+      patience_s: how long a step waits for a master that has lost its channel, in seconds; by default somewhat longer
+        than a master tries to come back.
 
     Attributes:
       steps: how many it has run.
       watchdog: is told of steps of training.
     """
 
-    def __init__(self, runtime: TaskRuntime, push: Push, watchdog: ProgressWatchdog | None = None) -> None:
+    def __init__(
+        self,
+        runtime: TaskRuntime,
+        push: Push,
+        watchdog: ProgressWatchdog | None = None,
+        patience_s: float | None = None,
+    ) -> None:
         self._runtime = runtime
         self._push = push
         self.steps = 0
         self._unanswered: set[ServedStep] = set()
         self.watchdog: ProgressWatchdog = watchdog or ProgressWatchdog(runtime.knows)
+        self._patience_s = 1.5 * Patience.from_environment().deadline_s if patience_s is None else patience_s
+        self._lock = threading.Lock()
+        self._known: dict[tuple[str, int], ServedStep] = {}
+        self._resumed: dict[str, set[int]] = {}
+        self._left: deque[tuple[float, ServedStep]] = deque()
+        runtime.on_release.append(self._forget_session)
 
-    def serve(self, channel: Channel, frame: Frame, other: Callable[[Frame], bool]) -> None:
+    def serve(
+        self, channel: Channel, frame: Frame, other: Callable[[Frame], bool], on_lost: Callable[[], None] = _nothing
+    ) -> None:
         """Answers frames until the other end closes the channel.
 
         Args:
           channel: the channel; the caller closes it.
           frame: the first.
           other: takes frames of kinds that are not of steps; says whether it knew this one.
+          on_lost: called, perhaps more than once, when the channel is lost and a step waits for its master's return.
 
         Raises:
           UnavailableError, CancelledError: the channel has ended.
           InvalidArgumentError: a frame cannot be understood.
         """
         trained: dict[str, str] = {}
+        last: ServedStep | None = None
+
+        def lost() -> None:
+            for session, worker in trained.items():
+                self.watchdog.closed(worker, session)
+            trained.clear()
+            on_lost()
+
         try:
             while True:
-                if frame.kind == RUN:
-                    self._run(channel, frame, trained)
-                elif frame.kind == TRANSFER:
+                kind = frame.kind
+                if kind in (RUN, RESUME):
+                    if last is not None:  # its master has the answer, else it would not go on
+                        self._known.pop((last.session, last.number), None)
+                    last = self._run(channel, frame, trained, lost)
+                elif kind == TRANSFER:
                     self._take_push(channel, frame)
-                elif frame.kind != TENSORS and not other(frame):  # TENSORS are of a step that ended early
+                elif kind not in (TENSORS, GIVE_UP) and not other(frame):  # these are of a step that ended early
                     raise bad_header(frame, channel.peer)
                 frame = channel.recv()
         finally:
+            if last is not None and last.channel is channel:
+                self._keep(last)
             for session, worker in trained.items():
                 self.watchdog.closed(worker, session)
 
@@ -202,24 +138,100 @@ class StepService:
             case _:
                 raise bad_header(frame, channel.peer)
 
-    def _run(self, channel: Channel, frame: Frame, trained: dict[str, str]) -> None:
-        """Runs a step. ``trained`` has the sessions of which the channel has brought steps of training, and their
-        workers."""
-        session, plan, number, seconds, traced = _run_header(channel, frame)
+    def stop(self) -> None:
+        """Ends the steps that wait for a master to come back: the task stops."""
+        self._patience_s = 0.0
+        for step in list(self._known.values()):
+            step.patience_s = 0.0
+            step.cancel(f"{self._runtime.task} stops")
+
+    # Steps that may resume --------------------------------------------------------------------------------------------
+
+    def known(self) -> int:
+        """How many steps their masters may ask for again."""
+        return len(self._known)
+
+    def _enter(self, step: ServedStep, again: bool) -> ServedStep | None:
+        """Makes a step known; gives the one that is known already, if there is one.
+
+        Args:
+          again: its master has lost a channel that it has sent the step on. What may still come from there is none.
+        """
+        key = step.session, step.number
+        with self._lock:
+            if again:
+                self._resumed.setdefault(step.session, set()).add(step.number)
+            elif self._resumed and step.number in self._resumed.get(step.session, ()):
+                return step
+            found = self._known.setdefault(key, step)
+        return None if found is step else found
+
+    def _keep(self, step: ServedStep) -> None:
+        """The channel has ended after the answer, which may not have come: the master may ask for it again."""
+        now = time.monotonic()
+        with self._lock:
+            self._left.append((now + self._patience_s, step))
+            while self._left[0][0] < now:
+                _, old = self._left.popleft()
+                self._known.pop((old.session, old.number), None)
+
+    def _forget_session(self, session: str) -> None:
+        with self._lock:
+            self._resumed.pop(session, None)
+            for key in [key for key in self._known if key[0] == session]:
+                del self._known[key]
+            self._left = deque((until, step) for until, step in self._left if step.session != session)
+
+    # One step ---------------------------------------------------------------------------------------------------------
+
+    def _run(
+        self, channel: Channel, frame: Frame, trained: dict[str, str], on_lost: Callable[[], None]
+    ) -> ServedStep | None:
+        """Runs a step; gives it, if its master may ask for its answer again.
+
+        Args:
+          trained: has the sessions of which the channel has brought steps of training, and their workers.
+        """
+        session, plan, number, seconds, traced, resumes, received = _run_header(channel, frame)
         deadline = None if seconds is None else time.monotonic() + seconds
         runtime = self._runtime
         step = ServedStep(number, session, deadline, channel, runtime.owner(session), runtime, self._push)
-        step.trace = StepTrace() if traced else None
+        again = received is not None
+        compiled = runtime.find_plan(session, plan)
+        if resumes and (compiled is None or compiled.changes):
+            step.resumes, step.patience_s, step.on_lost = True, self._patience_s, on_lost
+            known = self._enter(step, again)
+            if known is not None:
+                if not again:
+                    return None
+                known.attach(channel, received or 0, on_lost)
+                return known
+        if again:
+            with contextlib.suppress(UnavailableError):  # the step's own frames meet the same fate
+                channel.send(Frame(RESUMED, (number, 0, 0), ()))
+        if traced:
+            step.trace = StepTrace()
         self._unanswered.add(step)
         try:
-            self._run_step(channel, frame, step, plan, trained)
+            self._run_step(channel, frame, step, plan, compiled, trained)
         finally:
             self._unanswered.discard(step)
+            step.end()
+        return step if step.resumes else None
 
-    def _run_step(self, channel: Channel, frame: Frame, step: ServedStep, plan: int, trained: dict[str, str]) -> None:
+    def _run_step(
+        self,
+        channel: Channel,
+        frame: Frame,
+        step: ServedStep,
+        plan: int,
+        compiled: CompiledPlan | None,
+        trained: dict[str, str],
+    ) -> None:
         session, traced = step.session, step.trace is not None
         try:
-            compiled = self._runtime.plan(session, plan)
+            if compiled is None:
+                compiled = self._runtime.plan(session, plan)
             if len(frame.tensors) != len(compiled.plan.feeds):
                 raise InvalidArgumentError(
                     None, None, f"plan {plan} takes {len(compiled.plan.feeds)} feeds, {len(frame.tensors)} came"
@@ -234,7 +246,7 @@ class StepService:
                 results.append(step.trace.encode())
             step.settle()
         except Exception as error:  # noqa: BLE001 - whatever it is, the master must hear of it
-            self._failed(channel, step, error)
+            self._failed(step, error)
             return
         self.steps += 1
         if not step.answered:
@@ -255,7 +267,7 @@ class StepService:
         finally:
             self.watchdog.ended(worker, step.session, plan, step, done=done)
 
-    def _failed(self, channel: Channel, step: ServedStep, error: Exception) -> None:
+    def _failed(self, step: ServedStep, error: Exception) -> None:
         runtime = self._runtime
         runtime.rendezvous.forget(step.session, step.number)
         if step.answered or not isinstance(error, OpError):
@@ -264,12 +276,31 @@ class StepService:
         if step.answered:
             runtime.release(step.session, f"step {step.number} failed after it had been answered: {error}")
         else:
-            channel.send(error_frame(step.number, error, runtime.task))
+            step.fail(error)
 
 
-def _run_header(channel: Channel, frame: Frame) -> tuple[str, int, int, float | None, bool]:
-    match frame.header:
-        case (str(session), int(plan), int(number), float() | int() | None as seconds, bool(traced)):
-            return session, plan, number, seconds, traced
+def _run_header(channel: Channel, frame: Frame) -> tuple[str, int, int, float | None, bool, bool, int | None]:
+    """What a RUN or RESUME frame says: session, plan, step, seconds left, whether to trace it, whether it may resume,
+    and how many of its transfers have come to the master; None for the last where it is sent for the first time."""
+    match frame.kind, frame.header:
+        case int(kind), (
+            str(session),
+            int(plan),
+            int(number),
+            float() | int() | None as seconds,
+            bool(traced),
+            bool(resumes),
+        ) if kind == RUN:
+            return session, plan, number, seconds, traced, resumes, None
+        case int(kind), (
+            str(session),
+            int(plan),
+            int(number),
+            float() | int() | None as seconds,
+            bool(traced),
+            True,
+            int(received),
+        ) if kind == RESUME:
+            return session, plan, number, seconds, traced, True, received
         case _:
             raise bad_header(frame, channel.peer)

@@ -20,7 +20,7 @@ from headwater.runtime.task import TaskRuntime
 from headwater.server.master_service import MasterService
 from headwater.server.snapshot import add_state
 from headwater.server.steps import StepService
-from headwater.task.kinds import HOLD, RUN, RUN_CALLABLE, TENSORS, TRANSFER
+from headwater.task.kinds import HOLD, RESUME, RUN, RUN_CALLABLE, TENSORS, TRANSFER
 from headwater.task.lifetime import PS
 from headwater.task.service import Service
 from headwater.task.shell import TaskShell
@@ -51,7 +51,7 @@ class TaskServer(Service):
       runtime: its state and plans.
     """
 
-    kinds = (RUN, TENSORS, TRANSFER, RUN_CALLABLE, HOLD)
+    kinds = (RUN, RESUME, TENSORS, TRANSFER, RUN_CALLABLE, HOLD)
 
     def __init__(
         self,
@@ -122,7 +122,7 @@ class TaskServer(Service):
             return frame.kind in (RUN_CALLABLE, HOLD)
 
         try:
-            self._steps.serve(channel, first, other)
+            self._steps.serve(channel, first, other, lambda: self.shell.disconnected(channel))
         finally:
             self._master.let_go(channel)
 
@@ -142,6 +142,7 @@ class TaskServer(Service):
         self.runtime.resources.job_over(reason)
 
     def close(self) -> None:
+        self._steps.stop()
         self._master.close()
 
     def details(self) -> Mapping[str, bytes]:

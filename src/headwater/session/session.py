@@ -6,7 +6,7 @@ import contextlib
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from headwater.errors import NotFoundError, OpError
@@ -69,6 +69,9 @@ class BaseSession:
       TypeError: an argument of the wrong type.
     """
 
+    #: Whether steps outlive the connections to their tasks; see `headwater.master.master.SessionOptions`.
+    _steps_resume = False
+
     def __init__(self, target: str = "", graph: Graph | None = None, config: Any = None) -> None:
         if graph is not None and not isinstance(graph, Graph):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TypeError(f"graph must be a tf.Graph, but got {type(graph)}")
@@ -81,7 +84,7 @@ class BaseSession:
         self._graph = context.get_default_graph() if graph is None else graph
         self._target = target
         self._config: Any = config
-        self._options = session_options(config)
+        self._options = replace(session_options(config), resumes=self._steps_resume)
         configure(process_settings(config))
         self._opened: OpenSession | None = _master(target, config).open(self._graph, self._options)
         self._runners: dict[Any, _Runner] = {}

@@ -19,6 +19,9 @@ TENSORS: Final = 2
 TRANSFER: Final = 5
 RUN_CALLABLE: Final = 6
 HOLD: Final = 7
+RESUME: Final = 8
+RESUMED: Final = 9
+GIVE_UP: Final = 10
 
 # Collectives of mirrored groups: `headwater.collectives`
 OPEN_COLLECTIVE: Final = 16

@@ -115,6 +115,7 @@ class TaskShell:
         self._plans: PlanHandler | None = None
         self._ending = Ending()
         self._lock = threading.Lock()
+        self._open: dict[Channel, lifetime.Life] = {}
         self._state = lifetime.first_state(cluster, me)
         self._listener: Listener | None = None
         self._control: ControlServer | None = None
@@ -284,6 +285,7 @@ class TaskShell:
 
     def _serve(self, channel: Channel) -> None:
         life = channel.peer.partition(" (")[0], channel.peer_generation
+        self._open[channel] = life
         self._happened(lifetime.Connected(life))
         try:
             first = channel.recv()
@@ -299,6 +301,12 @@ class TaskShell:
             _log.warning("%s closes the channel to %s: %s", self.me, channel.peer, error.message)
         finally:
             channel.close()
+            self.disconnected(channel)
+
+    def disconnected(self, channel: Channel) -> None:
+        """A channel is lost. A service calls this where it goes on with what came on it; may be called again."""
+        life = self._open.pop(channel, None)
+        if life is not None:
             served = any(service.has_served(life[1]) for service in self._services)
             self._happened(lifetime.Disconnected(life, served))
 

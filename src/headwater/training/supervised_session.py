@@ -30,9 +30,14 @@ class SupervisedSession(Session):
     Runs of what is in ``TRAIN_OP`` are training steps; they are reported where a launcher listens. A floating scalar
     that is fetched in a list together with such an operation is reported as the loss.
 
+    A step outlives the connections to its tasks: when one is lost, the step waits for that task and goes on where it
+    was, so that each of its updates happens once. It fails when the task has lost its state.
+
     After `recover_with`, a step that fails because a task was lost waits until the model is ready again, and is run
     anew. The program that holds the session notices only that the step took long.
     """
+
+    _steps_resume = True
 
     def __init__(self, target: str = "", graph: Graph | None = None, config: Any = None) -> None:
         super().__init__(target, graph, config)

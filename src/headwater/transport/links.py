@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from headwater.cluster.addresses import Address
 from headwater.cluster.names import TaskName
-from headwater.errors import CancelledError, DeadlineExceededError, UnavailableError
+from headwater.errors import CancelledError, DeadlineExceededError, OpError, UnavailableError
 from headwater.transport.channel import Channel
 from headwater.transport.connect import connect
 from headwater.transport.control_client import ControlClient
@@ -164,6 +164,34 @@ class Link:
     def take(self) -> Channel:
         """A channel for one conversation; end it with `give_back`."""
         return self._pool.take(self._peer)
+
+    def take_when_back(self, check: Callable[[], None]) -> Channel:
+        """Waits for a task that was lost, saying so now and then, and gives a channel to it.
+
+        Args:
+          check: called before every attempt; what it raises ends the wait.
+
+        Raises:
+          DeadlineExceededError: the task did not come back before this process's deadline.
+        """
+
+        def attempt() -> Channel:
+            check()
+            self._meet()  # the control plane, too: it is what notices the next loss
+            try:
+                return self.take()
+            except OpError as error:
+                if isinstance(error.__cause__, ConnectFailure):
+                    raise error.__cause__ from None
+                raise
+
+        wiring = self._wiring
+        try:
+            return wiring.waiter.connect(
+                attempt, me=wiring.me.task, peer=self._called, address=self._address, known=True
+            )
+        except UnavailableError as error:
+            raise DeadlineExceededError(None, None, error.message) from error
 
     def give_back(self, channel: Channel, usable: bool) -> None:
         """Ends a conversation; ``usable`` says that both ends expect a new one."""

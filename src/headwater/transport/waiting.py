@@ -124,6 +124,7 @@ class Waiter:
         address: Address,
         deadline_s: float | None = None,
         otherwise: str = "gives up",
+        known: bool = False,
     ) -> T:
         """What ``attempt`` returns, once it does.
 
@@ -134,6 +135,7 @@ class Waiter:
           address: where.
           deadline_s: instead of the patience's, in seconds.
           otherwise: what the caller does after the deadline, in words.
+          known: the address has answered before, so that silence does not mean a wrong one or a firewall.
 
         Raises:
           GaveUpError: the deadline is over; the message says who, where, since when and why.
@@ -145,7 +147,7 @@ class Waiter:
         deadline_s = patience.deadline_s if deadline_s is None else deadline_s
         began = self._clock()
         reported = began
-        only_silence = True
+        only_silence = not known
         pause_s = patience.first_pause_s
         first = True
         while True:

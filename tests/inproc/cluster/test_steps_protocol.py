@@ -29,7 +29,7 @@ from headwater.passes.schedule import schedule
 from headwater.runtime.step import Step
 from headwater.runtime.task import TaskRuntime
 from headwater.server.steps import StepService
-from headwater.task.kinds import DONE, ERROR, RUN, TENSORS, TRANSFER
+from headwater.task.kinds import DONE, ERROR, RESUME, RUN, TENSORS, TRANSFER
 from headwater.transport.channel import Channel, memory_pair
 from headwater.transport.frames import Frame
 from tests.support import host_ops
@@ -54,7 +54,7 @@ class Served:
     def __init__(self) -> None:
         self.runtime = TaskRuntime(TASK)
         self.pushed: list[tuple[str, Frame]] = []
-        self.service = StepService(self.runtime, lambda task, frame: self.pushed.append((task, frame)))
+        self.service = StepService(self.runtime, lambda task, frame, check: self.pushed.append((task, frame)))
         self.channel, theirs = memory_pair()
         self.thread = serving(self.service, theirs, lambda frame: frame.kind == 99)
         self.thread.start()
@@ -83,7 +83,7 @@ class Served:
         self.channel.send(Frame(kind, header, [np.asarray(tensor) for tensor in tensors]))
 
     def run(self, plan: int, step: int, *feeds: Any) -> None:
-        self.send(RUN, (SESSION, plan, step, None, False), *feeds)
+        self.send(RUN, (SESSION, plan, step, None, False, False), *feeds)
 
     def recv(self) -> tuple[int, Any, list[Any]]:
         frame = self.channel.recv()
@@ -125,10 +125,10 @@ def test_frames_of_a_step_that_is_over_are_passed_over(served: Served) -> None:
 @pytest.mark.parametrize(
     ("header", "feeds", "code", "message"),
     [
-        ((SESSION, 99, 5, None, False), [ONES], ABORTED, "does not know plan 99"),
-        (("nobody", 1, 5, None, False), [ONES], ABORTED, "session nobody"),
-        ((SESSION, 1, 5, None, False), [], INVALID_ARGUMENT, "takes 1 feeds, 0 came"),
-        ((SESSION, 1, 5, None, False), [ONES, ONES], INVALID_ARGUMENT, "takes 1 feeds, 2 came"),
+        ((SESSION, 99, 5, None, False, False), [ONES], ABORTED, "does not know plan 99"),
+        (("nobody", 1, 5, None, False, False), [ONES], ABORTED, "session nobody"),
+        ((SESSION, 1, 5, None, False, False), [], INVALID_ARGUMENT, "takes 1 feeds, 0 came"),
+        ((SESSION, 1, 5, None, False, False), [ONES, ONES], INVALID_ARGUMENT, "takes 1 feeds, 2 came"),
     ],
 )
 def test_steps_that_cannot_be(served: Served, header: Any, feeds: list[Any], code: int, message: str) -> None:
@@ -145,10 +145,14 @@ def test_steps_that_cannot_be(served: Served, header: Any, feeds: list[Any], cod
     [
         (RUN, ()),
         (RUN, (SESSION, 1)),
-        (RUN, (SESSION, "1", 5, None, False)),
-        (RUN, (1, 1, 5, None, False)),
-        (RUN, (SESSION, 1, 5, "soon", False)),
-        (RUN, (SESSION, 1, 5, None, None)),
+        (RUN, (SESSION, "1", 5, None, False, False)),
+        (RUN, (1, 1, 5, None, False, False)),
+        (RUN, (SESSION, 1, 5, "soon", False, False)),
+        (RUN, (SESSION, 1, 5, None, None, False)),
+        (RUN, (SESSION, 1, 5, None, False, 1)),
+        (RESUME, (SESSION, 1, 5, None, False, True)),
+        (RESUME, (SESSION, 1, 5, None, False, False, 0)),
+        (RESUME, (SESSION, 1, 5, None, False, True, "0")),
         (77, (1,)),
         (DONE, (1,)),
         (TRANSFER, ()),
@@ -175,7 +179,7 @@ def test_a_wrong_frame_in_the_middle_of_a_step(served: Served) -> None:
     assert (kind, header[:2]) == (ERROR, (7, INVALID_ARGUMENT))
 
 
-@pytest.mark.parametrize("header", [(), (7,), (8, 0), (7, "0"), (7, 0, 0), ("7", 0)])
+@pytest.mark.parametrize("header", [(), (7,), (8, 0), (7, "0"), (7, 0, "0"), (7, 0, -1), ("7", 0)])
 def test_a_wrong_transfer_in_the_middle_of_a_step(served: Served, header: Any) -> None:
     served.run(2, 7, ONES)
     assert served.recv()[0] == TENSORS
@@ -267,7 +271,7 @@ def test_what_a_master_asks_and_takes() -> None:
     talk.conversation.begin([ONES])
     talk.conversation.send(3, [ONES])
     asked, sent = talk.task.recv(), talk.task.recv()
-    assert (asked.kind, tuple(asked.header)) == (RUN, (SESSION, 1, 7, None, False))
+    assert (asked.kind, tuple(asked.header)) == (RUN, (SESSION, 1, 7, None, False, False))
     assert (sent.kind, tuple(sent.header)) == (TENSORS, (7, 3))
     talk.answer(TENSORS, (6, 4), ONES * 0)  # of an earlier step
     talk.answer(TENSORS, (7, 5), ONES * 5)

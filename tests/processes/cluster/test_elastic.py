@@ -138,6 +138,23 @@ def test_a_ps_that_is_stopped(tmp_path: Path) -> None:
         worker.wait_for("^step ", after=lines)
 
 
+@pytest.mark.parametrize("stopped", ["ps 0", "ps 1", "worker 0"])
+def test_each_acknowledged_step_was_done_once(stopped: str) -> None:
+    """Tasks that are stopped in the middle of steps, for long enough to be noticed, and go on."""
+    program, steps = PROGRAMS / "counted.py", 3000
+    with processes(ps=2, worker=1) as cluster:
+        tasks = {f"ps {index}": cluster.start("ps", index, program) for index in range(2)}
+        worker = tasks["worker 0"] = cluster.start("worker", 0, program, f"--steps={steps}")
+        for step in (200, 700):
+            wait_for_step(worker, step)
+            lines = worker.line_count()
+            os.kill(tasks[stopped].pid, signal.SIGSTOP)
+            if stopped != "worker 0":
+                worker.wait_for("it answers no more.*|.*waits for it, to go on with step", after=lines)
+            os.kill(tasks[stopped].pid, signal.SIGCONT)
+        assert f"acknowledged {steps} done {steps} {steps}" in worker.succeeds()
+
+
 def test_the_launcher_lets_workers_come_and_go() -> None:
     program = str(PROGRAMS / "consistent.py")
     with processes() as cluster:

@@ -92,8 +92,8 @@ def wrong() -> list[Frame]:
     """Frames that say something no task understands."""
     return [
         Frame(RUN, ()),
-        Frame(RUN, ("nobody's session", 1, 1, None, False)),
-        Frame(RUN, (1, 2, 3, 4, 5)),
+        Frame(RUN, ("nobody's session", 1, 1, None, False, False)),
+        Frame(RUN, (1, 2, 3, 4, 5, 6)),
         Frame(TENSORS, ("x",)),
         Frame(TRANSFER, ("nobody's session", 1, 1), [np.zeros(10, np.float32)]),
         Frame(TRANSFER, (None,) * 3),
@@ -114,7 +114,7 @@ def until_closed(channel: Channel) -> None:
 
 def fuzzed(choice: random.Random, count: int) -> list[bytes]:
     """Frames with some bytes changed, cut off, or put in twice."""
-    good = [wire(frame) for frame in wrong()] + [wire(Frame(RUN, ("s", 1, 2, None, False), [np.ones((3, 5))]))]
+    good = [wire(frame) for frame in wrong()] + [wire(Frame(RUN, ("s", 1, 2, None, False, True), [np.ones((3, 5))]))]
     result: list[bytes] = []
     for _ in range(count):
         data = bytearray(choice.choice(good))

@@ -1,0 +1,291 @@
+"""A step that a master elsewhere asked this task to take part in.
+
+A step that may resume outlives its channel. What it has sent and its master may not have received, it keeps; what it
+waits for, it goes on waiting for when its master has come back on another channel (`ServedStep.attach`). So nothing of
+it happens twice, however often the connection is lost: it is always the same step, not a repetition.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from headwater.errors import CancelledError, DeadlineExceededError, OpError, UnavailableError
+from headwater.master.protocol import transfer_of
+from headwater.runtime.step import Step
+from headwater.runtime.task import TaskRuntime
+from headwater.task.answers import bad_header, error_frame
+from headwater.task.kinds import DONE, GIVE_UP, RESUMED, TENSORS, TRANSFER
+from headwater.transport.channel import Channel
+from headwater.transport.frames import Frame
+
+Push = Callable[[str, Frame, Callable[[], None] | None], None]
+"""Sends a frame to another task; with the last argument waits for a task that is away, until that raises."""
+
+
+_log = logging.getLogger("headwater")
+
+_LOST = UnavailableError, CancelledError
+"""What using a channel raises that was lost: the first time, and when it is closed here for that."""
+
+
+class ServedStep(Step):
+    """A step of a master elsewhere.
+
+    Args:
+      channel: to the master; the step has it for itself.
+      master: full name of the master's task.
+      runtime: this task's.
+      push: sends a frame to another task.
+
+    Attributes:
+      channel: the one that the step uses now.
+      resumes: whether the step outlives its channel.
+      patience_s: how long it waits for its master to come back, in seconds.
+      on_lost: called when it waits for that.
+      answered: whether its end was told, or is kept for its master.
+    """
+
+    resumes = False
+    patience_s = 0.0
+    on_lost: Callable[[], None] | None = None
+
+    def __init__(
+        self,
+        number: int,
+        session: str,
+        deadline: float | None,
+        channel: Channel,
+        master: str,
+        runtime: TaskRuntime,
+        push: Push,
+    ) -> None:
+        super().__init__(number, session, deadline)
+        self.channel = channel
+        self.answered: bool = False
+        self._master = master
+        self._runtime = runtime
+        self._push = push
+        self._stash: dict[int, Sequence[Any]] = {}
+        self._sender: threading.Thread | None = None
+        self._closing: tuple[int, Sequence[Any]] | None = None
+        # Of a step that resumes: the transfers that have come, what was sent that the master may lack, and how many
+        # frames there were before these.
+        self._came: set[int] = set()
+        self._kept: list[Frame] = []
+        self._dropped = 0
+        self._sending = threading.Lock()
+        self._ended = False
+        self._away_since: float | None = None
+        self._changed: threading.Condition | None = None
+
+    # Transfers --------------------------------------------------------------------------------------------------------
+
+    def send(self, destination: str, transfer: int, tensors: Sequence[Any]) -> None:
+        if destination != self._master:
+            frame = Frame(TRANSFER, (self.session, self.number, transfer), tensors)
+            self._push(destination, frame, self.check if self.resumes else None)
+            return
+        frame = Frame(TENSORS, (self.number, transfer), tensors)
+        if self._sender is not None:
+            self.settle()
+        if self.channel.sends_at_once(_nbytes(tensors)):
+            self._put(frame)
+        else:
+            # The master may be sending as much to us at this moment, and neither would get to receive.
+            self._sender = threading.Thread(target=self._send_slowly, args=(frame,), daemon=True)
+            self._sender.start()
+
+    def send_last(self, destination: str, transfer: int, tensors: Sequence[Any]) -> None:
+        if destination == self._master and self.channel.sends_at_once(_nbytes(tensors)):
+            self._closing = transfer, tensors
+        else:
+            self.send(destination, transfer, tensors)
+
+    def _send_slowly(self, frame: Frame) -> None:
+        try:
+            self._put(frame)
+        except _LOST as error:
+            self.cancel(error.message)
+
+    def settle(self) -> None:
+        """Waits until all that was sent has left."""
+        if self._sender is not None:
+            self._sender.join()
+            self._sender = None
+
+    def recv(self, source: str, transfer: int) -> Sequence[Any]:
+        if source != self._master:
+            return self._runtime.rendezvous.take(self, transfer, source)
+        while transfer not in self._stash:
+            channel = self.channel
+            try:
+                frame = channel.recv()
+            except _LOST as error:
+                self._await_return(channel, error)
+            else:
+                self._take(frame)
+        return self._stash.pop(transfer)
+
+    def _take(self, frame: Frame) -> None:
+        if self.resumes and frame.kind == GIVE_UP:
+            raise CancelledError(None, None, f"{self._master} has given up step {self.number}")
+        if frame.kind != TENSORS:
+            raise bad_header(frame, self._master)
+        step, transfer, received = transfer_of(frame, self._master)
+        if step != self.number:
+            raise bad_header(frame, self._master)
+        if self.resumes:
+            if received > self._dropped:
+                self._drop(received)
+            if transfer in self._came:  # it came before, on a channel that was lost
+                return
+            self._came.add(transfer)
+        self._stash[transfer] = frame.tensors
+
+    # The end ----------------------------------------------------------------------------------------------------------
+
+    def answer(self, results: Sequence[Any]) -> None:
+        """Tells the master that the step is done."""
+        self.answered = True
+        header, tensors = (self.number,), [np.asarray(value) for value in results]
+        if self._closing is not None:
+            transfer, last = self._closing
+            header, tensors = (self.number, transfer, len(last)), [*tensors, *last]
+        self._put(Frame(DONE, header, tensors))
+
+    def answer_early(self, results: Sequence[Any]) -> None:
+        """The same while an update is left to do, if that can be said without waiting.
+
+        With several sessions it gains nothing: the master's next step would keep this one from its core while the
+        others wait for the update.
+        """
+        alone = self._runtime.session_count() == 1
+        if alone and self.channel.sends_at_once(_nbytes(results)):
+            if self._sender is not None:
+                self.settle()
+            try:
+                self.answer(results)
+            except _LOST as error:
+                _log.debug("step %d: %s", self.number, error.message)  # the next frame that is awaited says so
+
+    def fail(self, error: BaseException) -> None:
+        """Tells the master why there is no answer."""
+        self.answered = True
+        self._put(error_frame(self.number, error, self._runtime.task))
+
+    def end(self) -> None:
+        """Nothing of the step runs any more. What it has kept stays until `attach` or the master's next step."""
+        with self._sending:
+            self._ended = True
+        if self._changed is not None:
+            with self._changed:
+                self._changed.notify_all()
+
+    # A channel that is lost -------------------------------------------------------------------------------------------
+
+    def _put(self, frame: Frame) -> None:
+        if not self.resumes:
+            self.channel.send(frame)
+            return
+        with self._sending:
+            self._kept.append(frame)
+            try:
+                self.channel.send(frame)
+            except _LOST as error:
+                _log.debug("step %d keeps a frame for %s's return: %s", self.number, self._master, error.message)
+
+    def _drop(self, received: int) -> None:
+        """The master has ``received`` of this step's frames: they need not be kept."""
+        with self._sending:
+            del self._kept[: max(0, received - self._dropped)]
+            self._dropped = max(received, self._dropped)
+
+    def _await_return(self, lost: Channel, error: OpError) -> None:
+        """Waits until the master has come back on another channel than ``lost``; raises ``error`` when it does not."""
+        if not self.resumes:
+            raise error
+        if self.on_lost is not None:
+            self.on_lost()
+        give_up_at = time.monotonic() + self.patience_s
+        if self.deadline is not None:
+            give_up_at = min(give_up_at, self.deadline)
+        changed = self._condition()
+        with changed:
+            self._waiting.add(changed)
+            self.waits_for = f"{self._master} to come back: {error.message}", time.monotonic()
+            try:
+                while self.channel is lost:
+                    if self._cancelled is not None:
+                        raise CancelledError(None, None, self._cancelled)
+                    left = give_up_at - time.monotonic()
+                    if left <= 0:
+                        raise error
+                    changed.wait(left)
+            finally:
+                self._waiting.discard(changed)
+                self.waits_for = None
+
+    def _condition(self) -> threading.Condition:
+        with self._sending:
+            if self._changed is None:
+                self._changed = threading.Condition()
+            return self._changed
+
+    def away(self) -> bool:
+        channel = self.channel
+        if not channel.peer_gone():
+            return False
+        while self.resumes:  # what it sent before it went, which may be that it gives the step up
+            try:
+                frame = channel.recv(0)
+            except (*_LOST, DeadlineExceededError):
+                return self._still_away(channel)
+            self._take(frame)
+        raise CancelledError(None, None, f"{self._master}, which asked for step {self.number}, is gone")
+
+    def _still_away(self, lost: Channel) -> bool:
+        if self.channel is not lost:
+            self._away_since = None
+            return False
+        now = time.monotonic()
+        if self._away_since is None:
+            self._away_since = now
+            if self.on_lost is not None:
+                self.on_lost()
+        if now - self._away_since >= self.patience_s:
+            raise CancelledError(None, None, f"{self._master}, which asked for step {self.number}, has not come back")
+        return True
+
+    def attach(self, channel: Channel, received: int, on_lost: Callable[[], None]) -> None:
+        """The master is back on ``channel``; returns when the step has ended.
+
+        Args:
+          received: how many transfers of this step have come to the master.
+          on_lost: called when it waits for the master's return once more.
+        """
+        changed = self._condition()
+        self.channel.break_off(f"{self._master} came back on another connection")  # wakes who uses it
+        self._drop(received)
+        with self._sending:
+            self.channel, self.on_lost = channel, on_lost
+            with contextlib.suppress(*_LOST):  # it has to come back once more
+                channel.send(Frame(RESUMED, (self.number, len(self._came), len(self._kept)), ()))
+                for frame in self._kept:
+                    channel.send(frame)
+        for condition in list(self._waiting):
+            with condition:
+                condition.notify_all()
+        with changed:
+            while not self._ended:
+                changed.wait()
+
+
+def _nbytes(tensors: Sequence[Any]) -> int:
+    return sum([tensor.nbytes for tensor in tensors])

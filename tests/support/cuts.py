@@ -1,0 +1,97 @@
+"""Connections that are cut at chosen frames."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Collection
+
+from headwater.errors import UnavailableError
+from headwater.transport.channel import Channel, ChannelStatistics
+from headwater.transport.frames import Frame
+
+_REASON = "the test has cut it"
+
+
+class Cuts:
+    """Counts the frames of all channels of a cluster, and cuts the channel of some of them.
+
+    Attributes:
+      frames: the number of the next frame, from 0.
+      made: how many channels were cut.
+      on_cut: called where a frame is lost.
+    """
+
+    def __init__(self) -> None:
+        self._numbers = itertools.count()
+        self._before: Collection[int] = ()
+        self._after: Collection[int] = ()
+        self.frames = 0
+        self.made = 0
+        self.on_cut: Callable[[], object] = lambda: None
+
+    def plan(self, *, before: Collection[int] = (), after: Collection[int] = ()) -> None:
+        """Counts from 0 again.
+
+        Args:
+          before: numbers of frames that are lost, with their channels.
+          after: numbers of frames that arrive, and are the last of their channels.
+        """
+        self._numbers, self.frames, self.made = itertools.count(), 0, 0
+        self._before, self._after = before, after
+
+    def between(self, one: Channel, other: Channel) -> tuple[Channel, Channel]:
+        """The ends of a channel, with the cuts between them."""
+        return _CutChannel(one, self), _CutChannel(other, self)
+
+    def pass_on(self, frame: Frame, channel: Channel) -> None:
+        """Sends a frame, or cuts the channel, or both."""
+        number = next(self._numbers)
+        self.frames = number + 1
+        if number in self._before:
+            self.made += 1
+            channel.break_off(_REASON)
+            self.on_cut()
+            raise UnavailableError(None, None, _REASON)
+        channel.send(frame)
+        if number in self._after:
+            self.made += 1
+            channel.break_off(_REASON)
+
+
+class _CutChannel:
+    def __init__(self, channel: Channel, cuts: Cuts) -> None:
+        self._channel = channel
+        self._cuts = cuts
+
+    @property
+    def peer(self) -> str:
+        return self._channel.peer
+
+    @property
+    def peer_generation(self) -> int:
+        return self._channel.peer_generation
+
+    @property
+    def closed(self) -> bool:
+        return self._channel.closed
+
+    def send(self, frame: Frame) -> None:
+        self._cuts.pass_on(frame, self._channel)
+
+    def recv(self, timeout_s: float | None = None) -> Frame:
+        return self._channel.recv(timeout_s)
+
+    def sends_at_once(self, payload_bytes: int) -> bool:
+        return self._channel.sends_at_once(payload_bytes)
+
+    def peer_gone(self) -> bool:
+        return self._channel.peer_gone()
+
+    def close(self) -> None:
+        self._channel.close()
+
+    def break_off(self, reason: str) -> None:
+        self._channel.break_off(reason)
+
+    def statistics(self) -> ChannelStatistics:
+        return self._channel.statistics()
