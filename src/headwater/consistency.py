@@ -308,7 +308,15 @@ class Tick:
     """Time has passed."""
 
 
-Event = Joined | Arrives | Left | Gave | Updated | NoneToCome | Restarted | Tick
+@dataclass(frozen=True, slots=True)
+class Back:
+    """``worker`` was taken for gone after it gave a gradient of the present version, and is there again: that gradient
+    counts, and the worker waits for the update."""
+
+    worker: str
+
+
+Event = Joined | Arrives | Left | Back | Gave | Updated | NoneToCome | Restarted | Tick
 
 
 # What to do -----------------------------------------------------------------------------------------------------
@@ -368,6 +376,11 @@ def decide(state: State, event: Event, now: float) -> Decision:
             if worker not in state.members:
                 return Decision(state)
             return _settled(_without(state, worker), now, (), _gone(state, worker, reason))
+        case Back(worker):
+            if worker in state.members:
+                return Decision(state)
+            member = replace(_newcomer(state, now), gave=1, waits_since=now)
+            return _settled(_with(state, worker, member), now, (), _came(state, worker))
         case Gave(worker, version):
             return _gave(state, worker, version, now)
         case Updated():

@@ -22,6 +22,7 @@ from headwater.task.answers import bad_header, raise_error
 from headwater.task.shell import OVER_DETAIL
 from headwater.transport.channel import Channel
 from headwater.transport.frames import Frame
+from headwater.transport.handshake import new_generation
 from headwater.transport.waiting import Patience
 
 _log = logging.getLogger("headwater")
@@ -52,6 +53,7 @@ class _Session:
       task: its name.
       link: how to reach it.
       channel: open, or None.
+      filled: generation of its values; 0 before the first.
       version: of the values that were read last.
       pieces: its blocks' values as they were read last, in the layout's order.
       optimized, added, tables: its blocks with their places in the layout's order: those that the optimizer updates,
@@ -65,6 +67,7 @@ class _Session:
     added: Sequence[tuple[int, Block]]
     tables: Sequence[tuple[int, Block]]
     channel: Channel | None = None
+    filled: int = 0
     version: int = 0
     pieces: list[Array] = field(default_factory=list[Array])
     waits_for: tuple[str, float] | None = None
@@ -152,6 +155,10 @@ class ParameterClient:
         self._snapshot: ParameterSnapshot | None = None
         self._extras: list[list[int]] = [[] for _ in links]
         self._traffic = [0, 0, 0, 0]
+        self._life = new_generation()
+        self._number = 0
+        self._asked: dict[int, Channel | None] = {}
+        self._repeated: dict[int, tuple[Frame, int]] = {}
         #: What the first ``ps`` said: how many trainings are over, the epoch of the present one, a seed.
         self.trainings, self.epoch, self.seed = 0, -1, 0
         #: Which part of a batch that several workers share the ``ps`` wants of this one; None where it did not say.
@@ -203,7 +210,8 @@ class ParameterClient:
         self._drop(session)
         session.link.reach(SPEAK_S if self._follows and session.pieces else None)
         session.channel = session.link.take()
-        hello = (self._name, self._worker, self._layout.signature(), without_count(self._choice), _STARTED)
+        choice = without_count(self._choice)
+        hello = (self._name, self._worker, self._layout.signature(), choice, _STARTED, self._life)
         welcome = self._ask(session, Frame(kinds.HELLO, hello))
         match welcome.header:
             case (int(filled), int(version), int(trainings), int(epoch), int(seed)):
@@ -214,11 +222,14 @@ class ParameterClient:
             self.trainings, self.epoch, self.seed, self.joined_late = trainings, epoch, seed, True
         # What one has lost is not there, though the others still have theirs.
         self.joined_late = self.joined_late and bool(filled)
-        session.version = version
-        if not filled and self._chief:
-            self._ask(session, self._fill_frame(index))
-        elif not filled:
-            self._ask(session, Frame(kinds.READY))
+        session.version, session.filled = version, filled
+        if not filled:
+            answer = self._ask(session, self._fill_frame(index) if self._chief else Frame(kinds.READY))
+            match answer.header:
+                case (int(filled),):
+                    session.filled = filled
+                case _:
+                    raise bad_header(answer, session.task)
 
     def _fill_frame(self, index: int) -> Frame:
         snapshot = self._snapshot
@@ -296,16 +307,18 @@ class ParameterClient:
 
     def pull(self, wish: Wish | None = None) -> int:
         """Reads values of all variables, but not the optimizer's state; gives the ticket for ``wish``."""
+        number = self._next_number()
         frames = [
-            Frame(kinds.PULL, (False, list(range(len(others))), wish if index == 0 else None))
+            Frame(kinds.PULL, (False, list(range(len(others))), wish if index == 0 else None, number))
             for index, others in enumerate(self._others)
         ]
         return self._values(frames, [list(range(len(others))) for others in self._others])[0]
 
     def next_step(self, wish: Wish) -> int:
         """The ticket for ``wish``, with the values of what travels in every step."""
+        number = self._next_number()
         frames = [
-            Frame(kinds.PULL, (False, extras, wish if index == 0 else None))
+            Frame(kinds.PULL, (False, extras, wish if index == 0 else None, number))
             for index, extras in enumerate(self._extras)
         ]
         return self._values(frames, self._extras)[0]
@@ -337,6 +350,7 @@ class ParameterClient:
         """
         arrays = [None if gradient is None else np.asarray(gradient) for gradient in gradients]
         frames: list[Frame] = []
+        number = self._next_number()
         for index, session in enumerate(self._sessions):
             extras = self._extras[index]
             tensors = [block.of(arrays[block.variable]) for _, block in session.optimized]
@@ -349,10 +363,14 @@ class ParameterClient:
                 tensors += [numbers[within] - block.start, row_gradients[within]]
             if sums is not None and index == 0:
                 tensors.append(sums)
-            header = (session.version, float(weight), extras, wish if index == 0 else None, list(knobs))
+            header = (session.version, float(weight), extras, wish if index == 0 else None, list(knobs), number)
             frames.append(Frame(kinds.PUSH, header, tensors))
         self.steps += 1
         return self._values(frames, self._extras)
+
+    def _next_number(self) -> int:
+        self._number += 1
+        return self._number
 
     def rows(self, wanted: Mapping[int, Array]) -> dict[int, Array]:
         """Reads rows of tables.
@@ -396,7 +414,7 @@ class ParameterClient:
     def snapshot(self) -> ParameterSnapshot:
         """Reads everything. The chief keeps it, to fill a ``ps`` that is started anew."""
         while True:
-            answers = self._exchange([Frame(kinds.PULL, (True, [], None)) for _ in self._sessions])
+            answers = self._exchange([Frame(kinds.PULL, (True, [], None, self._next_number())) for _ in self._sessions])
             found = [answer for answer in answers if answer is not None]
             if len(found) == len(answers):
                 break
@@ -461,18 +479,27 @@ class ParameterClient:
     def _values(self, frames: Sequence[Frame], extras: Sequence[Sequence[int]]) -> tuple[int, bool]:
         """Sends frames that VALUES answers, takes these in, and gives the first one's ticket and whether all applied.
 
-        A ``ps`` that was lost has dropped what it was sent: its values are read anew, and the worker goes on.
+        A ``ps`` that was lost and still has its values is asked once more, by the same number. One that was started
+        anew has dropped what it was sent: its values are read anew, and the worker goes on.
         """
         ticket, applied = protocol.EPOCH_OVER, True
-        answers = self._exchange(frames)
+        filled = [session.filled for session in self._sessions]
+        answers = self._exchange(frames, again=True)
         for index, (session, found) in enumerate(zip(self._sessions, answers, strict=True)):
             answer = found
-            if answer is None:
-                wish = frames[index].header[2 if frames[index].kind == kinds.PULL else 3]
-                everything = list(range(len(self._others[index])))
-                applied = applied and frames[index].kind == kinds.PULL
-                answer = self._ask_until(index, Frame(kinds.PULL, (False, everything, wish)))
-                extras = [*extras[:index], everything, *extras[index + 1 :]]
+            frame = frames[index]
+            while answer is None:
+                if session.filled != filled[index]:
+                    filled[index] = session.filled
+                    wish, number = frame.header[2 if frame.kind == kinds.PULL else 3], frame.header[-1]
+                    everything = list(range(len(self._others[index])))
+                    extras = [*extras[:index], everything, *extras[index + 1 :]]
+                    applied = applied and frame.kind == kinds.PULL
+                    frame = Frame(kinds.PULL, (False, everything, wish, number))
+                try:
+                    answer = self._ask(session, frame)
+                except (UnavailableError, AbortedError) as error:
+                    self._lost(index, error)
             version, was_applied, its_ticket, share, _ = _values_header(answer, session.task)
             session.version = version
             self._take_in(index, answer.tensors, extras[index])
@@ -480,7 +507,7 @@ class ParameterClient:
                 ticket = its_ticket
                 self.share = share
                 self.version: int = version
-            if frames[index].kind == kinds.PUSH:
+            if frame.kind == kinds.PUSH:
                 applied = applied and was_applied
         return ticket, applied
 
@@ -494,32 +521,58 @@ class ParameterClient:
         for extra, tensor in zip(extras, tensors[dense:], strict=True):
             pieces[session.added[extra][0]] = tensor
 
-    def _exchange(self, frames: Sequence[Frame | None]) -> list[Frame | None]:
-        """Sends a frame to each ``ps``, then takes an answer from each; None from those that were lost meanwhile."""
-        asked: list[Channel | None] = []
-        for index, (session, frame) in enumerate(zip(self._sessions, frames, strict=True)):
-            try:
-                if frame is not None:
-                    self._send(session, frame)
-                asked.append(session.channel if frame is not None else None)
-            except (UnavailableError, AbortedError) as error:
-                self._lost(index, error)
-                asked.append(None)
+    def _exchange(self, frames: Sequence[Frame | None], *, again: bool = False) -> list[Frame | None]:
+        """Sends a frame to each ``ps``, then takes an answer from each; None from those that were lost meanwhile.
+
+        Args:
+          again: a ``ps`` that was lost and still has its values is sent its frame again, at once: the answer of another
+            one may wait for a worker that waits for this.
+        """
+        self._asked = {}
+        self._repeated = {
+            index: (frame, session.filled)
+            for index, (session, frame) in enumerate(zip(self._sessions, frames, strict=True))
+            if again and frame is not None
+        }
+        for index, frame in enumerate(frames):
+            if frame is not None:
+                try:
+                    self._send_asked(index, frame)
+                except (UnavailableError, AbortedError) as error:
+                    self._lost(index, error)
         answers: list[Frame | None] = []
         for index, session in enumerate(self._sessions):
-            try:
-                # A new channel: it was lost, and met again, while another one was waited for.
-                still = asked[index] is not None and asked[index] is session.channel
-                answers.append(self._receive(session) if still else None)
-            except (UnavailableError, AbortedError) as error:
-                self._lost(index, error)
-                answers.append(None)
+            answer: Frame | None = None
+            # On a new channel it was lost, and met again, while another one was waited for.
+            while answer is None and index in self._asked and self._asked[index] is session.channel:
+                try:
+                    answer = self._receive(session)
+                except (UnavailableError, AbortedError) as error:
+                    self._lost(index, error)
+            self._repeated.pop(index, None)
+            answers.append(answer)
         self._traffic[2] += 1
         return answers
 
+    def _send_asked(self, index: int, frame: Frame) -> None:
+        self._send(self._sessions[index], frame)
+        self._asked[index] = self._sessions[index].channel
+
     def _lost(self, index: int, error: OpError) -> None:
-        _log.warning("%s lost %s and waits for it: %s", self._worker, self._sessions[index].task, error.message)
-        self._meet(index)
+        """Meets a ``ps`` anew; sends it again what it is to answer, where it has its values still."""
+        session = self._sessions[index]
+        while True:
+            _log.warning("%s lost %s and waits for it: %s", self._worker, session.task, error.message)
+            self._asked.pop(index, None)
+            self._meet(index)
+            frame, filled = self._repeated.get(index, (None, 0))
+            if frame is None or session.filled != filled:
+                return
+            try:
+                self._send_asked(index, frame)
+                return
+            except (UnavailableError, AbortedError) as again:
+                error = again
 
     def _ask(self, session: _Session, frame: Frame) -> Frame:
         self._send(session, frame)

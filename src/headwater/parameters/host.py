@@ -11,6 +11,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from headwater.cluster.names import TaskName
 from headwater.consistency import (
     Apply,
     Asynchronous,
+    Back,
     BoundedStaleness,
     Consistency,
     Decision,
@@ -78,6 +80,23 @@ class _Talk:
         self.channel = channel
         self.waits_for: tuple[str, float] | None = None
         self.watched = False
+
+
+@dataclass(kw_only=True, slots=True)
+class _Request:
+    """The latest request of a worker, which may come again.
+
+    Attributes:
+      number: the worker's number of it.
+      applied: whether its gradients were taken.
+      version: of the values when they were given.
+      ticket: the step that it was given; None without one.
+    """
+
+    number: int
+    applied: bool = False
+    version: int = -1
+    ticket: int | None = None
 
 
 class HostedParameters:
@@ -152,6 +171,9 @@ class HostedParameters:
         self._agreed: tuple[str, Said, int] | None = None
         self._disagreement = ""
         self._sums: dict[int, Array] = {}
+        self._lives: dict[str, int] = {}
+        self._latest: dict[str, _Request] = {}
+        self._away: set[str] = set()
 
     @property
     def version(self) -> int:
@@ -200,7 +222,7 @@ class HostedParameters:
           UnavailableError, CancelledError: the channel has ended.
         """
         match hello.header:
-            case (str(), str(worker), str(signature), str(choice), float(started)):
+            case (str(), str(worker), str(signature), str(choice), float(started), int(life)):
                 claim = Claim(task=worker, generation=channel.peer_generation, started=started)
             case _:
                 raise bad_header(hello, channel.peer)
@@ -227,6 +249,9 @@ class HostedParameters:
             channel.send(error_frame(0, error, self._task))
             return
         with self._changed:
+            if self._lives.get(worker) != life:  # its program was started anew, and numbers anew
+                self._lives[worker] = life
+                self._latest.pop(worker, None)
             before = self._talks.get(worker)
             talk = self._talks[worker] = _Talk(worker, channel)
             if before is not None:
@@ -286,10 +311,10 @@ class HostedParameters:
 
     def _handle(self, talk: _Talk, frame: Frame) -> Frame:
         match frame.kind, frame.header:
-            case kinds.PUSH, (int(version), float(weight), extras, wish, knobs):
-                return self._push(talk, version, weight, extras, wish, knobs, frame.tensors)
-            case kinds.PULL, (bool(everything), extras, wish):
-                return self._pull(talk, everything, extras, wish)
+            case kinds.PUSH, (int(version), float(weight), extras, wish, knobs, int(number)):
+                return self._push(talk, version, weight, extras, wish, knobs, number, frame.tensors)
+            case kinds.PULL, (bool(everything), extras, wish, int(number)):
+                return self._pull(talk, everything, extras, wish, number)
             case kinds.ROWS, ():
                 return self._rows(talk, frame.tensors)
             case kinds.FILL, (int(version),):
@@ -297,7 +322,7 @@ class HostedParameters:
             case kinds.READY, ():
                 with self._changed:
                     self._await(talk, lambda: bool(self._filled), "the chief to bring values")
-                return Frame(kinds.DONE)
+                    return Frame(kinds.DONE, (self._filled,))
             case kinds.ASSIGN, ():
                 with self._changed:
                     self._require_filled()
@@ -341,14 +366,15 @@ class HostedParameters:
                 self._perform(decide(self._state, Restarted(version), self._clock()))
                 _log.info("%s has values, of version %d", self._task, version)
                 self._changed.notify_all()
-        return Frame(kinds.DONE)
+            return Frame(kinds.DONE, (self._filled,))
 
-    def _pull(self, talk: _Talk, everything: bool, extras: Any, wish: Any) -> Frame:
+    def _pull(self, talk: _Talk, everything: bool, extras: Any, wish: Any, number: int) -> Frame:
         with self._changed:
             self._await(talk, lambda: bool(self._filled), "the chief to bring values")
             if wish is not None and talk.worker not in self._state.members:
                 self._event(Joined(talk.worker))
-            return self._values(talk, everything, extras, wish, applied=False)
+            request, _ = self._request(talk, number)
+            return self._values(talk, everything, extras, wish, request)
 
     def _push(
         self,
@@ -358,6 +384,7 @@ class HostedParameters:
         extras: Any,
         wish: Any,
         knobs: Any,
+        number: int,
         tensors: Sequence[Array],
     ) -> Frame:
         worker = talk.worker
@@ -368,22 +395,54 @@ class HostedParameters:
             raise InvalidArgumentError(None, None, f"{worker} pushed {len(tensors)} arrays instead of {expected}")
         with self._changed:
             self._require_filled()
+            request, again = self._request(talk, number)
+            if not again:
+                self._free.discard(worker)
+                request.version = self.version
+                decision = decide(self._state, Gave(worker, version), self._clock())
+                request.applied = not any(isinstance(action, Drop) for action in decision.actions)
+                if request.applied:
+                    split = self._optimized + len(extras)
+                    changes = dict(zip(extras, tensors[self._optimized : split], strict=True))
+                    rows = [(tensors[at], tensors[at + 1]) for at in range(split, expected, 2)]
+                    self._round.add(tensors[: self._optimized], changes, rows, weight, knobs)
+                    if sums is not None and wish is not None:
+                        self._add_sums(talk.worker, wish, sums)
+                self._tickets.ended(worker)
+                try:
+                    self._perform(decision)
+                except OpError:  # the update could not be made: a repetition is told the same
+                    self._latest.pop(worker, None)
+                    raise
+                self._changed.notify_all()
+            elif request.applied and self._state.gathers and request.version == self.version:
+                self._event(Back(worker))
+            else:
+                self._event(Joined(worker))
+                self._free.add(worker)
+            self._await(talk, lambda: worker in self._free or self._talks.get(worker) is not talk, "")
+            self._require_present(talk)  # else its new channel is the one that may go on
             self._free.discard(worker)
-            decision = decide(self._state, Gave(worker, version), self._clock())
-            dropped = any(isinstance(action, Drop) for action in decision.actions)
-            if not dropped:
-                split = self._optimized + len(extras)
-                changes = dict(zip(extras, tensors[self._optimized : split], strict=True))
-                rows = [(tensors[at], tensors[at + 1]) for at in range(split, expected, 2)]
-                self._round.add(tensors[: self._optimized], changes, rows, weight, knobs)
-                if sums is not None and wish is not None:
-                    self._add_sums(talk.worker, wish, sums)
-            self._tickets.ended(worker)
-            self._perform(decision)
-            self._changed.notify_all()
-            self._await(talk, lambda: worker in self._free, "")
-            self._free.discard(worker)
-            return self._values(talk, False, extras, wish, applied=not dropped)
+            return self._values(talk, False, extras, wish, request)
+
+    def _request(self, talk: _Talk, number: int) -> tuple[_Request, bool]:
+        """What is known of a numbered request, and whether it came before, on a channel that was lost.
+
+        Raises:
+          UnavailableError: see `_require_present`.
+        """
+        self._require_present(talk)
+        self._away.discard(talk.worker)
+        latest = self._latest.get(talk.worker)
+        if latest is not None and latest.number == number:
+            return latest, True
+        request = self._latest[talk.worker] = _Request(number=number)
+        return request, False
+
+    def _require_present(self, talk: _Talk) -> None:
+        """Raises UnavailableError where the worker has another channel meanwhile: it asks again there."""
+        if self._talks.get(talk.worker) is not talk:
+            raise UnavailableError(None, None, f"{talk.worker} came back on another channel")
 
     def _await_epoch(self, talk: _Talk, epoch: int) -> None:
         """Waits until no worker is more than an epoch behind: the chief validates, and may stop training."""
@@ -392,7 +451,7 @@ class HostedParameters:
         if isinstance(self._choice, Asynchronous):  # the others keep together by themselves
             self._await(talk, lambda: self._tickets.may_begin(epoch), "others that are more than an epoch behind")
 
-    def _values(self, talk: _Talk, everything: bool, extras: Any, wish: Any, *, applied: bool) -> Frame:
+    def _values(self, talk: _Talk, everything: bool, extras: Any, wish: Any, request: _Request) -> Frame:
         worker, ticket, share = talk.worker, protocol.EPOCH_OVER, None
         match wish:
             case None:
@@ -403,8 +462,12 @@ class HostedParameters:
                 self._await_epoch(talk, epoch)
                 if training < self._trainings:
                     ticket = protocol.TRAINING_OVER
+                elif request.ticket is not None:  # it has that step already, and not the answer that said so
+                    ticket = self._tickets.at_work[worker] = request.ticket
                 else:
                     ticket = self._tickets.take(worker, epoch, steps, self.version)
+                    request.ticket = ticket if ticket >= 0 else None
+                if ticket != protocol.TRAINING_OVER:
                     share = self._share(worker)
                 self._changed.notify_all()
             case _:
@@ -415,7 +478,7 @@ class HostedParameters:
             state = self._updater.state()
             values += state.values()
             names += state
-        return Frame(kinds.VALUES, (self.version, applied, ticket, share, names), values)
+        return Frame(kinds.VALUES, (self.version, request.applied, ticket, share, names), values)
 
     def _rows(self, talk: _Talk, numbers: Sequence[Array]) -> Frame:
         if len(numbers) != self._tables:
@@ -513,13 +576,19 @@ class HostedParameters:
             self._changed.notify_all()
 
     def _leave(self, worker: str, reason: str) -> None:
+        if reason and worker in self._state.members:
+            self._away.add(worker)
+        elif not reason:
+            self._away.discard(worker)
         self._tickets.left(worker)
         self._free.discard(worker)
         self._event(Left(worker, reason))
         if not self._state.members and not reason:
             # All have finished. Whatever comes next begins as this did: with all workers.
             self._trainings += 1
-            self._state = State(choice=self._state.choice, version=self.version, formed=self._over)
+            # Unless one is away that has not finished: should it come back, it must not wait for those who have.
+            self._state = State(choice=self._state.choice, version=self.version, formed=self._over or bool(self._away))
+            self._away.clear()
             self._tickets.begin_training()
             self._agreed = None
             self._sums.clear()

@@ -90,12 +90,15 @@ class LocalServers:
 
     def open(self, index: int) -> Channel:
         """A channel to one of them, served by a thread of its own."""
-        ours, theirs = memory_pair((f"/job:ps/task:{index}", "a worker"))
+        ours, theirs = self._open_pair(index)
         self._channels[index].append(theirs)
         thread = threading.Thread(target=self._serve, args=(index, theirs), daemon=True)
         self._threads.append(thread)
         thread.start()
         return ours
+
+    def _open_pair(self, index: int) -> tuple[Channel, Channel]:
+        return memory_pair((f"/job:ps/task:{index}", "a worker"))
 
     def _serve(self, index: int, channel: Channel) -> None:
         try:

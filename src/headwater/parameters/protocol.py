@@ -3,14 +3,15 @@
 A worker keeps one channel to each ``ps``. It sends one frame and gets one answer, in turns; while an answer is long in
 coming, WAIT frames say why. The tensors of each are its arrays::
 
-    HELLO   (set, worker, signature, consistency, when it was started, in seconds since 1970)   answered by WELCOME
-                                            (generation of the values or 0, version, trainings that are over, epoch,
-                                            seed)
+    HELLO   (set, worker, signature, consistency, when it was started, in seconds since 1970, life)   answered by
+                                            WELCOME (generation of the values or 0, version, trainings that are over,
+                                            epoch, seed)
     FILL    (version,)                      all values: blocks, then the optimizer's state; answered by DONE
-    READY   ()                              answered by DONE once there are values
-    PULL    (everything, extras, wish)      answered by VALUES
-    PUSH    (version, weight, extras, wish, knobs)   gradients of the optimized blocks, changes of the others that
-                                            ``extras`` numbers, rows of tables; answered by VALUES
+                                            (generation of the values)
+    READY   ()                              likewise, once there are values
+    PULL    (everything, extras, wish, number)   answered by VALUES
+    PUSH    (version, weight, extras, wish, knobs, number)   gradients of the optimized blocks, changes of the others
+                                            that ``extras`` numbers, rows of tables; answered by VALUES
     ROWS    ()                              row numbers, one array for each table; answered by DONE with the rows
     ASSIGN  ()                              values of all blocks; the optimizer's state, unless that stays as it is;
                                             answered by DONE
@@ -33,6 +34,10 @@ steps of the epoch or -1, a step that there are no data for or -1): the worker a
 answer's ``ticket`` is its number, or -1 when the epoch is over, -2 when training is; ``share`` is which part of the
 batch the worker is to compute, as (number, of how many), or None where the worker knows by itself. ``knobs`` are
 scalars that the worker's program may change meanwhile, such as the learning rate.
+
+A worker numbers what it asks for in PULL and PUSH. Where it has lost the channel before the answer came, it asks again
+with the same number; a ``ps`` that has done it answers again and does nothing again. ``life`` is a random number that
+stands for this start of the worker's program.
 """
 
 from __future__ import annotations
