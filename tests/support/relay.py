@@ -39,10 +39,20 @@ class Relay:
         """What has come meanwhile goes through, and all else."""
         self._whole.set()
 
+    def drop(self) -> None:
+        """Closes the present connections; what is on its way here is lost, and what has left arrives."""
+        present = self._sockets[1:]
+        del self._sockets[1 : len(present) + 1]
+        self._close(present)
+
     def stop(self) -> None:
         """Closes all connections."""
         self._whole.set()
-        for sock in self._sockets:
+        self._close(self._sockets)
+
+    @staticmethod
+    def _close(sockets: list[socket.socket]) -> None:
+        for sock in sockets:
             with contextlib.suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
             sock.close()

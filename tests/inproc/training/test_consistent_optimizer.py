@@ -39,15 +39,20 @@ def session(targets: Any, model: Model, replica: int) -> Any:
     return tf.train.MonitoredTrainingSession(targets[f"worker:{replica}"], replica == 0, hooks=[hook])
 
 
-def worker(targets: Any, replica: int, choice: Any, steps: int = STEPS) -> Callable[[], Any]:
-    """A worker of its own graph and session; gives the variables at its end, and the optimizer's statistics."""
+def worker(
+    targets: Any, replica: int, choice: Any, steps: int = STEPS, meet: Callable[[], object] = lambda: None
+) -> Callable[[], Any]:
+    """A worker of its own graph and session; gives the variables at its end, and the optimizer's statistics. It calls
+    ``meet`` after its first step."""
 
     def run() -> Any:
         with tf.Graph().as_default():
             model = Model(replica, consistent(choice))
             with session(targets, model, replica) as sess:
-                for batch in batches(replica)[:steps]:
+                for number, batch in enumerate(batches(replica)[:steps]):
                     sess.run(model.train, model.feed(batch))
+                    if number == 0:
+                        meet()
                 return sess.run([model.weight, model.table, model.step, model.opt.statistics()])
 
     return run
@@ -73,7 +78,9 @@ def test_gathered_from_all_it_is_as_one_process_with_all_batches(start_cluster: 
 @pytest.mark.parametrize("choice", [Asynchronous(), BoundedStaleness(steps=1)], ids=str)
 def test_every_gradient_is_an_update(start_cluster: StartCluster, choice: Any) -> None:
     targets = start_cluster(ps=PARAMETER_SERVERS, worker=2).targets
-    together(worker(targets, 0, choice), worker(targets, 1, choice))
+    # No worker waits for the first gradient of another one: until both have brought theirs, nothing bounds staleness.
+    both = threading.Barrier(2)
+    together(*(worker(targets, replica, choice, meet=both.wait) for replica in range(2)))
     reader = Model(0, consistent(choice))
     with tf.Session(targets["worker:0"]) as sess:
         step, statistics = sess.run([reader.step, reader.opt.statistics()[str(choice)]])

@@ -1,0 +1,79 @@
+"""Values are what acknowledged steps say, with tasks stopped and connections lost in the middle of steps."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.processes.cluster.test_losses import newest_step, wait_for_step
+from tests.support.processes import EXEC, Process, processes
+from tests.support.relay import Relay, relay
+
+PROGRAM = str(Path(__file__).with_name("programs") / "values.py")
+STEPS = 600
+QUICK = ("connections lost", "all connections lost", "ps stopped", "worker stopped")
+
+pytestmark = pytest.mark.slow
+
+
+def _disturb(
+    kind: str, choice: random.Random, ps: list[Process], workers: list[Process], networks: list[Relay]
+) -> None:
+    """One disturbance in the middle of steps."""
+    number = choice.randrange(len(ps))
+    match kind:
+        case "connections lost":
+            for _ in range(choice.randint(1, 3)):
+                networks[number].drop()
+        case "all connections lost":
+            for network in networks:
+                network.drop()
+        case "ps stopped" | "network silent":
+            lines = workers[0].line_count()
+            if kind == "ps stopped":
+                os.kill(ps[number].pid, signal.SIGSTOP)
+            else:
+                networks[number].cut()
+            workers[0].wait_for(f"lost /job:ps/replica:0/task:{number} and waits for it", after=lines)
+            if kind == "ps stopped":
+                os.kill(ps[number].pid, signal.SIGCONT)
+            else:
+                networks[number].heal()
+        case "worker stopped":
+            worker, other = choice.sample(workers, 2)
+            os.kill(worker.pid, signal.SIGSTOP)
+            wait_for_step(other, newest_step(other) + 40)
+            os.kill(worker.pid, signal.SIGCONT)
+        case _:
+            raise AssertionError(kind)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_values_are_what_acknowledged_steps_say(seed: int) -> None:
+    choice = random.Random(seed)
+    kinds = [*QUICK, "network silent", *choice.choices(QUICK, k=4)]
+    choice.shuffle(kinds)
+    with processes(ps=2, worker=2) as cluster, contextlib.ExitStack() as stack:
+        places, hosts = cluster.release("ps"), ",".join(cluster.release("worker"))
+        networks = [stack.enter_context(relay(place)) for place in places]
+
+        def start(job: str, index: int, ps_hosts: list[str]) -> Process:
+            flags = f"--ps_hosts={','.join(ps_hosts)}", f"--worker_hosts={hosts}", f"--steps={STEPS}"
+            return cluster.run(*EXEC, PROGRAM, *flags, f"--job_name={job}", f"--task_index={index}")
+
+        ps = [start("ps", index, places) for index in range(2)]
+        workers = [start("worker", index, [network.address for network in networks]) for index in range(2)]
+        for worker in workers:
+            wait_for_step(worker, 20)
+        for kind in kinds:
+            _disturb(kind, choice, ps, workers, networks)
+            for worker in workers:
+                wait_for_step(worker, newest_step(worker) + 20)
+        for worker in workers:
+            assert f"right {STEPS}" in worker.succeeds()
+            assert "The session is made anew" not in worker.output
