@@ -11,7 +11,9 @@ from tests.simulation.cluster import Cluster, Task
 
 Kind = Literal["kill", "vanish", "stop", "part", "part one way", "lose connections"]
 
-#: The first faults come within so many messages.
+#: Half of them stop a task for good or for a while.
+_KINDS: tuple[Kind, ...] = ("kill", "kill", "vanish", "stop", "stop", "part", "part one way", "lose connections")
+#: The first faults come within this number of messages.
 _MESSAGES = 1500
 
 
@@ -41,18 +43,14 @@ class Fault:
         return f"{self.kind} {self.task} {self.other} {self.seconds:.2f} s"
 
     @staticmethod
-    def draw_some(
-        chance: random.Random, tasks: Sequence[str], kinds: Sequence[Kind] = (), messages: int = _MESSAGES
-    ) -> tuple[Fault, ...]:
+    def draw_some(chance: random.Random, tasks: Sequence[str], messages: int = _MESSAGES) -> tuple[Fault, ...]:
         """Some faults at random."""
-        return tuple(Fault.draw(chance, tasks, kinds, messages) for _ in range(chance.choice((0, 1, 1, 1, 2, 2, 3))))
+        return tuple(Fault.draw(chance, tasks, messages) for _ in range(chance.choice((0, 1, 1, 1, 2, 2, 3))))
 
     @staticmethod
-    def draw(chance: random.Random, tasks: Sequence[str], kinds: Sequence[Kind], messages: int) -> Fault:
+    def draw(chance: random.Random, tasks: Sequence[str], messages: int) -> Fault:
         """A fault at random."""
-        kind = chance.choice(
-            kinds or ("kill", "kill", "vanish", "stop", "stop", "part", "part one way", "lose connections")
-        )
+        kind = chance.choice(_KINDS)
         task, other = chance.sample(list(tasks), 2)
         return Fault(
             kind=kind,

@@ -19,14 +19,10 @@ import numpy as np
 from headwater.compat import tf
 from tests.simulation.account import LAUNCHER_S, NO_UNIT, UNITS, Account
 from tests.simulation.cluster import Cluster, Task
-from tests.simulation.faults import Fault, Faults, Kind
+from tests.simulation.faults import Fault, Faults
 from tests.simulation.scheduler import HistoryError, Simulation, running
 
 Mode = Literal["asynchronous", "synchronous", "k of n"]
-
-#: Faults after which no step is repeated that may have been applied already: whether one is whose connection was lost
-#: while its ``ps`` lives on is not known, so far.
-_KINDS: tuple[Kind, ...] = ("kill", "vanish")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +60,7 @@ class Setting:
             mode=chance.choice(("asynchronous", "synchronous", "k of n")),
             steps=chance.randint(3, 8),
             saves=chance.random() < 0.3,
-            faults=Fault.draw_some(chance, tasks, _KINDS),
+            faults=Fault.draw_some(chance, tasks),
             delay_s=chance.choice((0.0002, 0.001, 0.01)),
             work_s=chance.choice((0.0, 0.005, 0.1)),
         )
@@ -86,6 +82,7 @@ class GraphHistory:
         self.folder = tempfile.mkdtemp(prefix="headwater-simulated-") if setting.saves else None
         self._values: dict[str, dict[str, np.ndarray[Any, Any]]] = {}
         self._prepared = False
+        self._alone = False
         self._spec = {
             "ps": [f"ps{index}:1" for index in range(setting.servers)],
             "worker": [f"worker{index}:1" for index in range(setting.workers)],
@@ -105,7 +102,11 @@ class GraphHistory:
         simulation.sleep(0.1)
         faults.begin()
         workers = [task for name, task in cluster.tasks.items() if name.startswith("worker")]
-        cluster.wait_until(lambda: all(task.done for task in workers))
+        cluster.wait_until(lambda: self._alone or all(task.done for task in workers))
+        if self._alone:
+            # As with TensorFlow, it waits for gradients of workers that must be started again by hand, and says so.
+            simulation.note("the state was lost after other workers had finished: the chief has to train without them")
+            return
         simulation.note("all workers are done")
         faults.end()
         cluster.wait_ended(LAUNCHER_S)
@@ -188,6 +189,11 @@ class GraphHistory:
         if self._prepared and all(task.process.life == 1 and not task.process.dead for task in servers):
             raise HistoryError("the chief threw the state away, though all parameter servers had it")
         self.account.lose()
+        if self.setting.mode != "asynchronous" and any(
+            task.returned for name, task in self.cluster.tasks.items() if name.startswith("worker")
+        ):
+            self._alone = True
+            self.cluster.changed()
 
     def _look(self, values: dict[str, Any]) -> None:
         """No reader sees half an update: the two variables of a task are updated together."""

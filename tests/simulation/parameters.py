@@ -215,7 +215,7 @@ class ParameterHistory:
             running().note(f"unit {unit} of worker{index} is {'acknowledged' if applied else 'dropped'}")
             if setting.snapshots and index == 0 and self._left[index] % setting.snapshots == 0:
                 client.snapshot()
-        client.finish()
+        client.finish(client.trainings)
 
     def _look(self, values: Sequence[Any]) -> None:
         """No reader sees half an update."""

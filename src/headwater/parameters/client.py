@@ -438,9 +438,12 @@ class ParameterClient:
         """What the chief brings from now on to a ``ps`` that has no values."""
         self._snapshot = snapshot
 
-    def finish(self) -> None:
-        """Takes part no more until the next step; returns once all workers have finished or are gone."""
-        self._exchange([Frame(kinds.FINISH) for _ in self._sessions])
+    def finish(self, training: int) -> None:
+        """Takes part in training number ``training`` no more; returns once all workers have finished or are gone."""
+        frame = Frame(kinds.FINISH, (training,))
+        for index, answer in enumerate(self._exchange([frame for _ in self._sessions])):
+            if answer is None:
+                self._ask_until(index, frame)
 
     def follow(self, training: int, epoch: int) -> bool:
         """Waits until an epoch is over; whether that training is.

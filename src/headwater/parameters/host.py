@@ -336,8 +336,8 @@ class HostedParameters:
                 return self._tell_sums(talk, epoch, wait)
             case kinds.AGREE, (program, data) if is_said(program) and is_said(data):
                 return self._agree(talk, program, data)
-            case kinds.FINISH, ():
-                return self._finish(talk)
+            case kinds.FINISH, (int(training),):
+                return self._finish(talk, training)
             case kinds.FOLLOW, (int(training), int(epoch)):
                 with self._changed:
                     self._await(
@@ -460,6 +460,7 @@ class HostedParameters:
                 if exhausted >= 0:
                     self._tickets.exhausted(epoch, exhausted)
                 self._await_epoch(talk, epoch)
+                self._trainings = max(self._trainings, training)
                 if training < self._trainings:
                     ticket = protocol.TRAINING_OVER
                 elif request.ticket is not None:  # it has that step already, and not the answer that said so
@@ -498,10 +499,18 @@ class HostedParameters:
             self._shares = {name: (at, len(names)) for at, name in enumerate(names)}
         return self._shares.get(worker)
 
-    def _finish(self, talk: _Talk) -> Frame:
+    def _finish(self, talk: _Talk, training: int) -> Frame:
+        worker = talk.worker
         with self._changed:
+            self._trainings = max(self._trainings, training)  # less where this task was started anew meanwhile
             trainings = self._trainings
-            self._leave(talk.worker, "")
+            if training < trainings:
+                return Frame(kinds.DONE)
+            if worker in self._state.members or worker in self._away:
+                self._leave(worker, "")
+            else:
+                # This task was started anew while others trained: a worker that has finished will not come.
+                self._event(NoneToCome())
             self._await(talk, lambda: self._trainings > trainings or not self._state.members, "the others to finish")
         return Frame(kinds.DONE)
 

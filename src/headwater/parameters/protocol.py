@@ -15,7 +15,7 @@ coming, WAIT frames say why. The tensors of each are its arrays::
     ROWS    ()                              row numbers, one array for each table; answered by DONE with the rows
     ASSIGN  ()                              values of all blocks; the optimizer's state, unless that stays as it is;
                                             answered by DONE
-    FINISH  ()                              answered by DONE once no worker takes part any more
+    FINISH  (number of the training,)       answered by DONE once no worker takes part any more, or that is over
     STOP    ()                              no worker gets another step; answered by DONE
     FOLLOW  (number of the training, epoch)   answered by DONE (whether training is over) once that epoch is over
     SUMS    (epoch, wait)                   answered by DONE with what workers have added to the sums of that epoch;

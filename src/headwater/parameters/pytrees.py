@@ -245,6 +245,7 @@ class ParameterServer:
         self._client.connect()
         self._client.agree(program)
         self._client.pull()
+        self._training = self._client.trainings
 
     @property
     def params(self) -> Any:
@@ -400,7 +401,8 @@ class ParameterServer:
 
     def finish(self) -> Any:
         """Takes part no more; waits until all workers have finished or are gone, and gives the parameters."""
-        self._client.finish()
+        self._client.finish(self._training)
+        self._training += 1
         if self._reporter is not None:
             self._reporter.close()
         return self.pull()

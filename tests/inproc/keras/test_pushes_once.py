@@ -116,7 +116,7 @@ def test_two_workers_and_cuts_anywhere(consistency: str, before: set[int], after
             number = 100 * worker + step + 1
             if client.push(numbered(number))[1]:
                 acknowledged[worker].add(number)
-        client.finish()
+        client.finish(0)
 
     threads = [threading.Thread(target=train, args=(worker, client)) for worker, client in enumerate(clients)]
     for thread in threads:

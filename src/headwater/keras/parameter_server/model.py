@@ -227,7 +227,8 @@ class ServedModel(ModelValues):
                         break
         finally:
             model._eval_epoch_iterator = None
-        client.finish()
+        if late or initial_epoch < epochs:
+            client.finish(self._training)
         self._training += 1
         self.sync(state=True)
         if epochs > 0:
