@@ -17,12 +17,13 @@ from typing import Any, Literal
 import numpy as np
 
 from headwater.compat import tf
+from headwater.training.consistency import ConsistentOptimizer, Synchronous
 from tests.simulation.account import LAUNCHER_S, NO_UNIT, UNITS, Account
 from tests.simulation.cluster import Cluster, Task
 from tests.simulation.faults import Fault, Faults
 from tests.simulation.scheduler import HistoryError, Simulation, running
 
-Mode = Literal["asynchronous", "synchronous", "k of n"]
+Mode = Literal["asynchronous", "synchronous", "k of n", "consistent"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +33,7 @@ class Setting:
     Attributes:
       servers: how many parameter servers.
       workers: how many workers.
-      mode: how gradients become updates.
+      mode: how gradients become updates; ``consistent``: by a `ConsistentOptimizer`, in rounds of all workers.
       steps: of the whole training.
       saves: whether there are checkpoints, every other step.
       faults: what happens to it.
@@ -57,7 +58,7 @@ class Setting:
         return Setting(
             servers=servers,
             workers=workers,
-            mode=chance.choice(("asynchronous", "synchronous", "k of n")),
+            mode=chance.choice(("asynchronous", "synchronous", "k of n", "consistent")),
             steps=chance.randint(3, 8),
             saves=chance.random() < 0.3,
             faults=Fault.draw_some(chance, tasks),
@@ -207,11 +208,27 @@ class GraphHistory:
     def _check(self) -> None:
         account = self.account
         lossless = sorted(account.acknowledged - account.void - {NO_UNIT})
+        if self.setting.mode == "consistent":
+            self._check_means()
+            return
         for server, values in self._values.items():
             for name in ("a", "b"):
                 # Where not all gradients are asked for, those that are too late are dropped.
                 expected = lossless if self.setting.mode != "k of n" else []
                 account.check(f"{name} of {server}", values[f"{name}_{server}"], expected)
+
+    def _check_means(self) -> None:
+        """An update is the mean of what different workers gave: all units of it together are one.
+
+        A worker that joins while others update may be too late with its first gradient, which is dropped.
+        """
+        totals = {
+            round(float(values[f"{name}_{server}"].sum()), 3)
+            for server, values in self._values.items()
+            for name in ("a", "b")
+        }
+        if len(totals) > 1:
+            raise HistoryError(f"parameter servers have seen different numbers of updates: {totals}")
 
 
 class _Begins(tf.train.SessionRunHook):
@@ -248,6 +265,13 @@ class _Model:
             loss = -tf.add_n(parts)
             if setting.mode == "asynchronous":
                 self.train = tf.train.GradientDescentOptimizer(1.0).minimize(loss, global_step=step)
+                return
+            if setting.mode == "consistent":
+                together = ConsistentOptimizer(
+                    tf.train.GradientDescentOptimizer(1.0), Synchronous(workers=setting.workers)
+                )
+                self.train = together.minimize(loss, global_step=step)
+                self.hooks.append(together.make_session_run_hook(index == 0))
                 return
             needed = setting.workers if setting.mode == "synchronous" else max(1, setting.workers - 1)
             opt = tf.train.SyncReplicasOptimizer(
