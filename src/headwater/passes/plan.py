@@ -196,7 +196,7 @@ def encode_plan(plan: TaskPlan) -> bytes:
             "feeds": plan.feeds,
             "fetches": plan.fetches,
             "block": plan.block,
-            "graph": graph.SerializeToString(),
+            "graph": graph.SerializeToString(deterministic=True),
         }
     )
 

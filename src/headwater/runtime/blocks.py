@@ -15,8 +15,8 @@ from headwater.passes.blocks import BlockPlan
 from headwater.passes.plan import Compute, Node
 from headwater.resources.containers import Resources
 from headwater.resources.readers import columns
-from headwater.runtime.compile import trace
 from headwater.runtime.devices import is_default, local_device
+from headwater.runtime.programs import trace
 from headwater.runtime.step import Step, TaskContext
 
 _jax: Any = jax

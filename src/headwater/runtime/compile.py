@@ -1,27 +1,25 @@
 """From a `Compute` instruction to one XLA executable.
 
-The operations' lowerings are traced in order, with the variables' values as an environment that reads look up and
-updates replace. Values of variables that the executable changes are donated to it, so that the update happens in
-place.
+Values of variables that the executable changes are donated to it, so that the update happens in place. It is traced and
+compiled (`headwater.runtime.programs`) before the lock of the variables is taken.
 """
 
 from __future__ import annotations
 
 import secrets
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
 import numpy as np
 
-from headwater.errors import FailedPreconditionError, InvalidArgumentError, OpError, UnimplementedError
-from headwater.ops.bodies import call
+from headwater.errors import FailedPreconditionError
 from headwater.passes.plan import Compute, Node, VariableInfo
-from headwater.registry import Kind, as_outputs
+from headwater.registry import Kind
 from headwater.resources.containers import Cell, Resources
 from headwater.runtime.devices import is_default, local_device
 from headwater.runtime.indices import IndexChecks
+from headwater.runtime.programs import Program, shared_program
 
 # Pyright finds the types of these functions of JAX in part only.
 _jax: Any = jax
@@ -37,9 +35,12 @@ class Executable:
       compute: what to run.
       variables: the plan's variables.
       resources: where their cells are.
+      shared: other sessions may ask for the same.
     """
 
-    def __init__(self, compute: Compute, variables: dict[str, VariableInfo], resources: Resources) -> None:
+    def __init__(
+        self, compute: Compute, variables: dict[str, VariableInfo], resources: Resources, shared: bool = False
+    ) -> None:
         self._compute = compute
         self._lock = resources.lock
         reads, writes = _variables_of(compute)
@@ -56,9 +57,10 @@ class Executable:
         self._seed = secrets.randbits(31)
         self._static = [compute.inputs.index(name) for name in compute.static]
         self._dynamic = [i for i in range(len(compute.inputs)) if i not in self._static]
-        self._by_static: dict[Any, Any] = {}
+        self._by_static: dict[Any, Program] = {}
         self._taken: set[Any] = set()
-        self._plain = self._build(()) if not self._static else None
+        self._shared = shared
+        self._plain = self._build({}) if not self._static else None
         self._device = None if is_default(compute.device) else local_device(compute.device)
         self._check_indices = IndexChecks(compute, self._cells) or None
         self.touches_state: bool = bool(self._cells)
@@ -101,13 +103,15 @@ class Executable:
         """
         if self._check_indices is not None:
             self._check_indices(inputs)
-        run = self._plain
-        if run is None:
-            key = tuple(_static_key(inputs[i]) for i in self._static)
-            run = self._by_static.get(key)
-            if run is None:
-                run = self._by_static[key] = self._build(tuple(np.asarray(inputs[i]) for i in self._static))
+        program, fixed = self._plain, None
+        if program is None:
+            fixed = tuple(_static_key(inputs[i]) for i in self._static)
+            program = self._by_static.get(fixed)
+            if program is None:
+                static = {self._compute.inputs[i]: np.asarray(inputs[i]) for i in self._static}
+                program = self._by_static[fixed] = self._build(static)
             inputs = [inputs[i] for i in self._dynamic]
+        run = program.run
         if self._device is not None:
             return self._run_elsewhere(run, inputs, step_number)
         counter = np.uint32(step_number & 0xFFFFFFFF) if self._random else None
@@ -115,18 +119,23 @@ class Executable:
             return run((), (), inputs, counter)[1], ()
         if self._stores is not None and self._store(inputs, self._stores, certain):
             return (), ()
+        key, taken = None, True
+        if certain is not None or self._shared:
+            key = fixed, tuple([(value.shape, value.dtype) for value in inputs])
+            taken = key in self._taken
+        if not taken and self._shared:
+            self._prepare(program, inputs, counter)
         with self._lock:
             donated = [cell_value(cell) for cell in self._donated_cells]
             kept = [cell_value(cell) for cell in self._kept_cells]
-            if certain is not None:
-                key = tuple((value.shape, value.dtype) for value in inputs)
-                if key in self._taken:
-                    certain()
-                self._taken.add(key)
+            if taken and certain is not None:
+                certain()
             changed, outputs = run(donated, kept, inputs, counter)
             for cell, value in zip(self._written_cells, changed, strict=True):
                 cell.value = value
                 cell.updates += 1
+        if not taken:
+            self._taken.add(key)
         return outputs, changed
 
     def _store(self, inputs: Sequence[Any], sources: Mapping[str, int], certain: Callable[[], None] | None) -> bool:
@@ -157,22 +166,18 @@ class Executable:
                 cell.updates += 1
         return outputs, changed
 
-    def _build(self, static: tuple[np.ndarray[Any, Any], ...]) -> Any:
-        compute = self._compute
-        dynamic_names = [compute.inputs[i] for i in self._dynamic]
-        static_values = dict(zip(compute.static, static, strict=True))
+    def _build(self, static: Mapping[str, np.ndarray[Any, Any]]) -> Program:
+        names = self._donated, self._kept, self._written
+        if self._shared and not self._random:
+            return shared_program(self._compute, static, *names)
+        return Program(self._compute, static, *names, self._seed)
 
-        def run(donated: Sequence[Any], kept: Sequence[Any], inputs: Sequence[Any], counter: Any) -> Any:
-            state: dict[str, Any] = dict(zip((*self._donated, *self._kept), (*donated, *kept), strict=True))
-            values: dict[str, Any] = {**static_values, **dict(zip(dynamic_names, inputs, strict=True))}
-            for node in compute.nodes:
-                with jax.named_scope(node.name):  # for profiles
-                    trace(node, values, state, self._seed, counter)
-            return [state[name] for name in self._written], [values[name] for name in compute.outputs]
-
-        # The name shows up in profiles.
-        run.__name__ = compute.nodes[-1].name.replace("/", "_") if compute.nodes else "empty"
-        return _jax.jit(run, donate_argnums=(0,) if self._donated else ())
+    def _prepare(self, program: Program, inputs: Sequence[Any], counter: Any) -> None:
+        """Traces and compiles a program before the lock is taken: until then no other step has to wait."""
+        with self._lock:
+            donated = [cell_value(cell) for cell in self._donated_cells]
+            kept = [cell_value(cell) for cell in self._kept_cells]
+        program.compile(donated, kept, inputs, counter)
 
 
 def cell_value(cell: Cell) -> Any:
@@ -226,54 +231,3 @@ def _variables_of(compute: Compute) -> tuple[dict[str, None], dict[str, None]]:
         for position in definition.updates:
             writes[node.refs[position]] = None
     return reads, writes
-
-
-def trace(node: Node, values: dict[str, Any], state: dict[str, Any], seed: int, counter: Any) -> None:
-    """Evaluates one operation in the environment."""
-    definition = node.definition
-    if node.type == "VariableV2":
-        values[f"{node.name}:0"] = state[node.name]
-        return
-    inputs = [
-        state.get(node.refs[index]) if index in node.refs else values[name] for index, name in enumerate(node.inputs)
-    ]
-    attrs = {key: value for key, value in node.attrs.items() if key in definition.attrs}
-    try:
-        if definition.kind is Kind.STATEFUL:
-            changed = definition.lower(*inputs, **attrs)
-            for position, value in zip(definition.updates, changed, strict=True):
-                state[node.refs[position]] = value
-            values[f"{node.name}:0"] = changed[0]
-            return
-        if definition.kind is Kind.RANDOM:
-            result = definition.lower(_key(attrs, seed, node.name, counter), *inputs, **attrs)
-        else:
-            result = call(definition, inputs, attrs)
-    except OpError:
-        raise
-    except NotImplementedError as error:
-        raise UnimplementedError(
-            None, None, f"{_first_line(error)} [in {node.type} operation {node.name!r}]"
-        ) from error
-    except (TypeError, ValueError, IndexError, KeyError, ZeroDivisionError) as error:
-        raise InvalidArgumentError(
-            None, None, f"{_first_line(error)} [in {node.type} operation {node.name!r}]"
-        ) from error
-    for index, value in enumerate(as_outputs(result)):
-        values[f"{node.name}:{index}"] = value
-
-
-def _key(attrs: dict[str, Any], seed: int, name: str, counter: Any) -> Any:
-    """A key for one random operation in one step: its seeds, then the step's number.
-
-    Without seeds the executable's own random one, and the operation's name to tell operations apart.
-    """
-    first, second = int(attrs.get("seed") or 0), int(attrs.get("seed2") or 0)
-    if first == 0 and second == 0:
-        first, second = seed, zlib.crc32(name.encode())
-    key = jax.random.fold_in(jax.random.key(first), second & 0xFFFFFFFF)
-    return jax.random.fold_in(key, counter)
-
-
-def _first_line(error: BaseException) -> str:
-    return str(error).partition("\n")[0]

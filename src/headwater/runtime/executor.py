@@ -47,6 +47,7 @@ class CompiledPlan:
         self.changes: bool = any(_changes(item, master) for item in plan.instructions)
         self.trains: bool = trains(plan)
         self._resources = resources
+        self._shared = bool(master)
         self._variables = dict(plan.variables)
         self._index: dict[str, int] = {}
         self._template: Slots = []
@@ -212,7 +213,7 @@ class CompiledPlan:
                 raise AssertionError(item)
 
     def _compute(self, item: Compute) -> Any:
-        executable = Executable(item, self._variables, self._resources)
+        executable = Executable(item, self._variables, self._resources, self._shared)
         sources = self._slots(item.inputs)
         targets = self._slots(item.outputs)
         if executable.only_reads:

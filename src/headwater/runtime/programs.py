@@ -1,0 +1,151 @@
+"""What XLA computes for a `Compute`: traced and compiled once for all sessions that ask for the same.
+
+A program knows no variable's place and no session. Plans of different sessions that compute the same, as those of the
+workers of one training do, share one, found by content.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+from weakref import WeakValueDictionary
+
+import jax
+import numpy as np
+
+from headwater.errors import InvalidArgumentError, OpError, UnimplementedError
+from headwater.ops.bodies import call
+from headwater.passes.plan import Compute, Node, TaskPlan, encode_plan
+from headwater.registry import Kind, as_outputs
+
+# Pyright finds the types of these functions of JAX in part only.
+_jax: Any = jax
+
+
+class Program:
+    """A function of variables' values and inputs, for XLA.
+
+    Args:
+      compute: the operations.
+      static: values of its static inputs, by name.
+      donated: variables whose values it may use up, since it changes them.
+      kept: other variables that it reads.
+      written: variables that it changes.
+      seed: of random numbers of operations without seeds.
+
+    Attributes:
+      run: takes the values of ``donated``, those of ``kept``, inputs, and the step's number for random numbers; gives
+        new values of ``written``, and outputs.
+    """
+
+    def __init__(
+        self,
+        compute: Compute,
+        static: Mapping[str, Any],
+        donated: Sequence[str],
+        kept: Sequence[str],
+        written: Sequence[str],
+        seed: int,
+    ) -> None:
+        dynamic = [name for name in compute.inputs if name not in compute.static]
+
+        def run(used: Sequence[Any], read: Sequence[Any], inputs: Sequence[Any], counter: Any) -> Any:
+            state: dict[str, Any] = dict(zip((*donated, *kept), (*used, *read), strict=True))
+            values: dict[str, Any] = {**static, **dict(zip(dynamic, inputs, strict=True))}
+            for node in compute.nodes:
+                with jax.named_scope(node.name):  # for profiles
+                    trace(node, values, state, seed, counter)
+            return [state[name] for name in written], [values[name] for name in compute.outputs]
+
+        # The name shows up in profiles.
+        run.__name__ = compute.nodes[-1].name.replace("/", "_") if compute.nodes else "empty"
+        self.run: Any = _jax.jit(run, donate_argnums=(0,) if donated else ())
+        self._compiling = threading.Lock()
+        self._compiled: set[Any] = set()
+
+    def compile(self, donated: Sequence[Any], kept: Sequence[Any], inputs: Sequence[Any], counter: Any) -> None:
+        """Traces and compiles it for arrays like these, unless that is done. `run` finds what came of it.
+
+        Raises:
+          OpError: it cannot compute with such arrays.
+        """
+        key = tuple([(value.shape, value.dtype) for value in (*donated, *kept, *inputs)])
+        with self._compiling:
+            if key not in self._compiled:
+                self.run.lower(donated, kept, inputs, counter).compile()
+                self._compiled.add(key)
+
+
+_programs: WeakValueDictionary[bytes, Program] = WeakValueDictionary()
+_lock = threading.Lock()
+
+
+def shared_program(
+    compute: Compute,
+    static: Mapping[str, np.ndarray[Any, Any]],
+    donated: Sequence[str],
+    kept: Sequence[str],
+    written: Sequence[str],
+) -> Program:
+    """The program of a compute without random numbers: that of another session, where it has one of equal content."""
+    content = hashlib.blake2b(encode_plan(TaskPlan(task="", instructions=(compute,), constants=static)))
+    with _lock:
+        found = _programs.get(content.digest())
+        if found is None:
+            found = _programs[content.digest()] = Program(compute, static, donated, kept, written, 0)
+    return found
+
+
+def trace(node: Node, values: dict[str, Any], state: dict[str, Any], seed: int, counter: Any) -> None:
+    """Evaluates one operation in an environment: reads look the variables' values up in ``state``, updates replace
+    them."""
+    definition = node.definition
+    if node.type == "VariableV2":
+        values[f"{node.name}:0"] = state[node.name]
+        return
+    inputs = [
+        state.get(node.refs[index]) if index in node.refs else values[name] for index, name in enumerate(node.inputs)
+    ]
+    attrs = {key: value for key, value in node.attrs.items() if key in definition.attrs}
+    try:
+        if definition.kind is Kind.STATEFUL:
+            changed = definition.lower(*inputs, **attrs)
+            for position, value in zip(definition.updates, changed, strict=True):
+                state[node.refs[position]] = value
+            values[f"{node.name}:0"] = changed[0]
+            return
+        if definition.kind is Kind.RANDOM:
+            result = definition.lower(_key(attrs, seed, node.name, counter), *inputs, **attrs)
+        else:
+            result = call(definition, inputs, attrs)
+    except OpError:
+        raise
+    except NotImplementedError as error:
+        raise UnimplementedError(
+            None, None, f"{_first_line(error)} [in {node.type} operation {node.name!r}]"
+        ) from error
+    except (TypeError, ValueError, IndexError, KeyError, ZeroDivisionError) as error:
+        raise InvalidArgumentError(
+            None, None, f"{_first_line(error)} [in {node.type} operation {node.name!r}]"
+        ) from error
+    for index, value in enumerate(as_outputs(result)):
+        values[f"{node.name}:{index}"] = value
+
+
+def _key(attrs: dict[str, Any], seed: int, name: str, counter: Any) -> Any:
+    """A key for one random operation in one step: its seeds, then the step's number.
+
+    Without seeds the executable's own random one, and the operation's name to tell operations apart.
+    """
+    first, second = int(attrs.get("seed") or 0), int(attrs.get("seed2") or 0)
+    if first == 0 and second == 0:
+        first, second = seed, zlib.crc32(name.encode())
+    key = jax.random.fold_in(jax.random.key(first), second & 0xFFFFFFFF)
+    return jax.random.fold_in(key, counter)
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).partition("\n")[0]
