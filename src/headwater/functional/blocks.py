@@ -114,6 +114,18 @@ def extract_image_patches(
     )
 
 
+def extract_patches(
+    images: Any,
+    sizes: Sequence[int],
+    strides: Sequence[int],
+    rates: Sequence[int],
+    padding: str,
+    name: str | None = None,
+) -> Tensor:
+    """`extract_image_patches`."""
+    return extract_image_patches(images, sizes, strides, rates, padding, name)
+
+
 # Of any rank ------------------------------------------------------------------------------------------------------
 
 

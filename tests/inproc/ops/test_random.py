@@ -226,3 +226,41 @@ class TestCandidates:
                 for _ in range(60):
                     session.run(train)
                 assert (session.run(tf.argmax(whole, 1)) == labels).all()
+
+
+class TestDistortedBoundingBox:
+    def test_parts_keep_to_what_is_asked(self) -> None:
+        box = [0.25, 0.25, 0.75, 0.75]
+        part = tf.image.sample_distorted_bounding_box(
+            [40, 60, 3], [[box]], min_object_covered=0.5, aspect_ratio_range=(0.5, 2.0), area_range=(0.3, 0.6)
+        )
+        image = tf.slice(np.arange(40 * 60 * 3).reshape(40, 60, 3), part.begin, part.size)
+        seen = set()
+        with tf.Session() as session:
+            for _ in range(200):
+                begin, size, bounds, cut = session.run([*part, image])
+                height, width = size[:2]
+                assert cut.shape == (height, width, 3)
+                assert begin[2] == 0
+                assert size[2] == -1
+                top, left, bottom, right = bounds[0, 0] * [40, 60, 40, 60]
+                np.testing.assert_allclose([top, left, bottom, right], [*begin[:2], *(begin + size)[:2]], atol=1e-3)
+                assert 0.3 <= height * width / 2400 <= 0.6
+                assert 0.45 <= width / height <= 2.1
+                shared = max(min(bottom, 30) - max(top, 10), 0) * max(min(right, 45) - max(left, 15), 0)
+                assert shared >= 0.5 * 20 * 30 - 1e-3
+                seen.add((*begin.tolist(), height, width))
+        assert len(seen) > 150
+
+    def test_the_whole_image_where_no_part_fits(self) -> None:
+        part = tf.image.sample_distorted_bounding_box(
+            [10, 10, 3], [[[0.0, 0.0, 1.0, 1.0]]], min_object_covered=1.0, area_range=(0.1, 0.2), max_attempts=5
+        )
+        begin, size, bounds = run(*part)
+        assert (begin.tolist(), size.tolist(), bounds.tolist()) == ([0, 0, 0], [10, 10, -1], [[[0, 0, 1, 1]]])
+
+    def test_without_boxes(self) -> None:
+        part = tf.image.sample_distorted_bounding_box(
+            [10, 10, 3], np.zeros([1, 0, 4], np.float32), use_image_if_no_bounding_boxes=True, seed=1
+        )
+        assert run(part.size)[0] <= 10

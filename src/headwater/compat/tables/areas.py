@@ -235,6 +235,14 @@ AREAS: Final[Mapping[str, Area]] = {
             "headwater.functional.resizing": """
                 ResizeMethod resize=resize_images resize_area resize_bicubic resize_bilinear resize_images
                 resize_nearest_neighbor""",
+            "headwater.functional.boxes": """
+                crop_and_resize draw_bounding_boxes non_max_suppression non_max_suppression_overlaps
+                non_max_suppression_padded non_max_suppression_with_scores sample_distorted_bounding_box""",
+            "headwater.functional.image_quality": """
+                adjust_gamma image_gradients psnr resize_image_with_pad rgb_to_yiq rgb_to_yuv sobel_edges ssim
+                ssim_multiscale total_variation yiq_to_rgb yuv_to_rgb""",
+            "headwater.functional.blocks": "extract_image_patches extract_patches",
+            "headwater.functional.random": "random_crop",
             "headwater.functional.image_files": """
                 decode_and_crop_jpeg decode_bmp decode_gif decode_image decode_jpeg decode_png encode_jpeg encode_png
                 extract_jpeg_shape is_jpeg""",
@@ -394,6 +402,9 @@ AREAS: Final[Mapping[str, Area]] = {
                 depthwise_conv2d_backprop_input=depthwise_conv2d_native_backprop_input
                 depthwise_conv2d_native_backprop_filter depthwise_conv2d_native_backprop_input dilation2d erosion2d
                 max_pool_with_argmax""",
+            "headwater.functional.ctc": """
+                collapse_repeated ctc_beam_search_decoder ctc_beam_search_decoder_v2 ctc_greedy_decoder ctc_loss
+                ctc_loss_v2""",
             "headwater.functional.candidates": """
                 all_candidate_sampler compute_accidental_hits fixed_unigram_candidate_sampler
                 log_uniform_candidate_sampler uniform_candidate_sampler""",
@@ -489,6 +500,14 @@ AREAS: Final[Mapping[str, Area]] = {
                 convert_variables_to_constants extract_sub_graph remove_training_nodes
                 tensor_shape_from_node_def_name""",
             "headwater.graph.importer": "import_graph_def",
+        },
+    ),
+    "tf.sets": Area(
+        "``tf.sets``: sets in the rows of tensors.",
+        names={
+            "headwater.functional.sets": """
+                difference=set_difference intersection=set_intersection set_difference set_intersection set_size
+                set_union size=set_size union=set_union""",
         },
     ),
     "tf.sparse": Area(

@@ -148,6 +148,7 @@ CORE: Final = Area(
             sparse_reduce_sum_sparse sparse_reorder sparse_reshape sparse_retain sparse_to_indicator
             sparse_transpose""",
         "headwater.functional.sparse_parts": "sparse_mask sparse_slice",
+        "headwater.functional.sets": "edit_distance",
         "headwater.functional.tables": "string_to_hash_bucket string_to_hash_bucket_fast string_to_hash_bucket_strong",
         "headwater.functional.strings": """
             as_string decode_base64 decode_raw encode_base64 reduce_join regex_replace string_join string_split
@@ -191,6 +192,7 @@ CORE: Final = Area(
         "queue": "headwater.compat.tf.queue",
         "random": "headwater.compat.tf.random",
         "saved_model": "headwater.compat.tf.saved_model",
+        "sets": "headwater.compat.tf.sets",
         "signal": "headwater.compat.tf.signal",
         "sparse": "headwater.compat.tf.sparse",
         "spectral": "headwater.compat.tf.spectral",

@@ -60,6 +60,7 @@ from headwater.compat.tf import python_io as python_io
 from headwater.compat.tf import queue as queue
 from headwater.compat.tf import random as random
 from headwater.compat.tf import saved_model as saved_model
+from headwater.compat.tf import sets as sets
 from headwater.compat.tf import signal as signal
 from headwater.compat.tf import sparse as sparse
 from headwater.compat.tf import spectral as spectral
@@ -419,6 +420,7 @@ from headwater.functional.searching import sort as sort
 from headwater.functional.searching import unique as unique
 from headwater.functional.searching import unique_with_counts as unique_with_counts
 from headwater.functional.searching import unravel_index as unravel_index
+from headwater.functional.sets import edit_distance as edit_distance
 from headwater.functional.sparse import SparseTensor as SparseTensor
 from headwater.functional.sparse import SparseTensorValue as SparseTensorValue
 from headwater.functional.sparse import convert_to_tensor_or_sparse_tensor as convert_to_tensor_or_sparse_tensor
@@ -797,6 +799,7 @@ __all__ = [
     "dtypes",
     "dynamic_partition",
     "dynamic_stitch",
+    "edit_distance",
     "einsum",
     "encode_base64",
     "ensure_shape",
@@ -1047,6 +1050,7 @@ __all__ = [
     "serialize_tensor",
     "set_random_seed",
     "setdiff1d",
+    "sets",
     "shape",
     "shape_n",
     "sigmoid",

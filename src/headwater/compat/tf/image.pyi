@@ -1,6 +1,15 @@
 # Written by tools/stubs.py from headwater.compat.tables: change those, then `make stubs`.
 # The messages that TensorBoard carries have no types.
 # pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
+from headwater.functional.blocks import extract_image_patches as extract_image_patches
+from headwater.functional.blocks import extract_patches as extract_patches
+from headwater.functional.boxes import crop_and_resize as crop_and_resize
+from headwater.functional.boxes import draw_bounding_boxes as draw_bounding_boxes
+from headwater.functional.boxes import non_max_suppression as non_max_suppression
+from headwater.functional.boxes import non_max_suppression_overlaps as non_max_suppression_overlaps
+from headwater.functional.boxes import non_max_suppression_padded as non_max_suppression_padded
+from headwater.functional.boxes import non_max_suppression_with_scores as non_max_suppression_with_scores
+from headwater.functional.boxes import sample_distorted_bounding_box as sample_distorted_bounding_box
 from headwater.functional.image_files import decode_and_crop_jpeg as decode_and_crop_jpeg
 from headwater.functional.image_files import decode_bmp as decode_bmp
 from headwater.functional.image_files import decode_gif as decode_gif
@@ -11,6 +20,18 @@ from headwater.functional.image_files import encode_jpeg as encode_jpeg
 from headwater.functional.image_files import encode_png as encode_png
 from headwater.functional.image_files import extract_jpeg_shape as extract_jpeg_shape
 from headwater.functional.image_files import is_jpeg as is_jpeg
+from headwater.functional.image_quality import adjust_gamma as adjust_gamma
+from headwater.functional.image_quality import image_gradients as image_gradients
+from headwater.functional.image_quality import psnr as psnr
+from headwater.functional.image_quality import resize_image_with_pad as resize_image_with_pad
+from headwater.functional.image_quality import rgb_to_yiq as rgb_to_yiq
+from headwater.functional.image_quality import rgb_to_yuv as rgb_to_yuv
+from headwater.functional.image_quality import sobel_edges as sobel_edges
+from headwater.functional.image_quality import ssim as ssim
+from headwater.functional.image_quality import ssim_multiscale as ssim_multiscale
+from headwater.functional.image_quality import total_variation as total_variation
+from headwater.functional.image_quality import yiq_to_rgb as yiq_to_rgb
+from headwater.functional.image_quality import yuv_to_rgb as yuv_to_rgb
 from headwater.functional.images import adjust_brightness as adjust_brightness
 from headwater.functional.images import adjust_contrast as adjust_contrast
 from headwater.functional.images import adjust_hue as adjust_hue
@@ -38,6 +59,7 @@ from headwater.functional.images import rgb_to_hsv as rgb_to_hsv
 from headwater.functional.images import rot90 as rot90
 from headwater.functional.images import transpose_image as transpose
 from headwater.functional.images import transpose_image as transpose_image
+from headwater.functional.random import random_crop as random_crop
 from headwater.functional.resizing import ResizeMethod as ResizeMethod
 from headwater.functional.resizing import resize_area as resize_area
 from headwater.functional.resizing import resize_bicubic as resize_bicubic
@@ -50,10 +72,12 @@ __all__ = [
     "ResizeMethod",
     "adjust_brightness",
     "adjust_contrast",
+    "adjust_gamma",
     "adjust_hue",
     "adjust_saturation",
     "central_crop",
     "convert_image_dtype",
+    "crop_and_resize",
     "crop_to_bounding_box",
     "decode_and_crop_jpeg",
     "decode_bmp",
@@ -61,19 +85,29 @@ __all__ = [
     "decode_image",
     "decode_jpeg",
     "decode_png",
+    "draw_bounding_boxes",
     "encode_jpeg",
     "encode_png",
+    "extract_image_patches",
     "extract_jpeg_shape",
+    "extract_patches",
     "flip_left_right",
     "flip_up_down",
     "grayscale_to_rgb",
     "hsv_to_rgb",
+    "image_gradients",
     "is_jpeg",
+    "non_max_suppression",
+    "non_max_suppression_overlaps",
+    "non_max_suppression_padded",
+    "non_max_suppression_with_scores",
     "pad_to_bounding_box",
     "per_image_standardization",
     "per_image_whitening",
+    "psnr",
     "random_brightness",
     "random_contrast",
+    "random_crop",
     "random_flip_left_right",
     "random_flip_up_down",
     "random_hue",
@@ -83,12 +117,22 @@ __all__ = [
     "resize_bicubic",
     "resize_bilinear",
     "resize_image_with_crop_or_pad",
+    "resize_image_with_pad",
     "resize_images",
     "resize_nearest_neighbor",
     "resize_with_crop_or_pad",
     "rgb_to_grayscale",
     "rgb_to_hsv",
+    "rgb_to_yiq",
+    "rgb_to_yuv",
     "rot90",
+    "sample_distorted_bounding_box",
+    "sobel_edges",
+    "ssim",
+    "ssim_multiscale",
+    "total_variation",
     "transpose",
     "transpose_image",
+    "yiq_to_rgb",
+    "yuv_to_rgb",
 ]

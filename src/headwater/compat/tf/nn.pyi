@@ -36,6 +36,12 @@ from headwater.functional.convolution import max_pool2d as max_pool2d
 from headwater.functional.convolution import max_pool3d as max_pool3d
 from headwater.functional.convolution import max_pool_v2 as max_pool_v2
 from headwater.functional.convolution import separable_conv2d as separable_conv2d
+from headwater.functional.ctc import collapse_repeated as collapse_repeated
+from headwater.functional.ctc import ctc_beam_search_decoder as ctc_beam_search_decoder
+from headwater.functional.ctc import ctc_beam_search_decoder_v2 as ctc_beam_search_decoder_v2
+from headwater.functional.ctc import ctc_greedy_decoder as ctc_greedy_decoder
+from headwater.functional.ctc import ctc_loss as ctc_loss
+from headwater.functional.ctc import ctc_loss_v2 as ctc_loss_v2
 from headwater.functional.losses import log_poisson_loss as log_poisson_loss
 from headwater.functional.losses import softmax_cross_entropy_with_logits_v2 as softmax_cross_entropy_with_logits_v2
 from headwater.functional.losses import weighted_cross_entropy_with_logits as weighted_cross_entropy_with_logits
@@ -107,6 +113,7 @@ __all__ = [
     "bias_add",
     "bidirectional_dynamic_rnn",
     "bidirectional_rnn",
+    "collapse_repeated",
     "compute_accidental_hits",
     "conv1d",
     "conv1d_transpose",
@@ -119,6 +126,11 @@ __all__ = [
     "conv_transpose",
     "convolution",
     "crelu",
+    "ctc_beam_search_decoder",
+    "ctc_beam_search_decoder_v2",
+    "ctc_greedy_decoder",
+    "ctc_loss",
+    "ctc_loss_v2",
     "depth_to_space",
     "depthwise_conv2d",
     "depthwise_conv2d_backprop_filter",
