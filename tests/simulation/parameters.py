@@ -72,6 +72,7 @@ class CountingUpdater:
     """Counts how often each unit has come, in the place of an optimizer."""
 
     optimizer = "counts"
+    tables = ()
 
     def __init__(self, rows: int) -> None:
         self._rows = rows

@@ -39,22 +39,21 @@ class BlockValues:
         self.others_at: list[int] = [at for at, spec in enumerate(self.specs) if not spec.optimized and not spec.table]
         self.optimized: list[Any] = []
         self.others: list[Any] = []
-        #: NumPy arrays, whose rows are read and written in place.
-        self.tables: list[Array] = []
 
     def set(self, values: Sequence[Array]) -> None:
-        """Takes values of all blocks, in order.
+        """Takes values of all blocks but tables, in order.
 
         Raises:
           InvalidArgumentError: a shape or dtype is another.
         """
-        if len(values) != len(self.blocks):
-            raise InvalidArgumentError(None, None, f"{len(values)} values came for {len(self.blocks)} blocks")
-        for spec, shape, value in zip(self.specs, self.shapes, values, strict=True):
-            check(spec.name, value, shape, np.dtype(spec.dtype))
-        self.optimized = [jnp.array(values[at]) for at in self.optimized_at]
-        self.others = [jnp.array(values[at]) for at in self.others_at]
-        self.tables = [np.array(values[at]) for at in self.tables_at]
+        places = sorted([*self.optimized_at, *self.others_at])
+        if len(values) != len(places):
+            raise InvalidArgumentError(None, None, f"{len(values)} values came for {len(places)} blocks")
+        given = dict(zip(places, values, strict=True))
+        for at, value in given.items():
+            check(self.specs[at].name, value, self.shapes[at], np.dtype(self.specs[at].dtype))
+        self.optimized = [jnp.array(given[at]) for at in self.optimized_at]
+        self.others = [jnp.array(given[at]) for at in self.others_at]
 
     def get(self, extras: Sequence[int] | None) -> list[Array]:
         """See `headwater.parameters.updater.Updater.values`."""
@@ -63,8 +62,7 @@ class BlockValues:
             return [*optimized, *(np.asarray(self.others[number]) for number in extras)]
         found = dict(zip(self.optimized_at, optimized, strict=True))
         found |= {at: np.asarray(value) for at, value in zip(self.others_at, self.others, strict=True)}
-        found |= {at: table.copy() for at, table in zip(self.tables_at, self.tables, strict=True)}
-        return [found[at] for at in range(len(self.blocks))]
+        return [found[at] for at in sorted(found)]
 
     def check_gradients(self, gradients: Sequence[Array]) -> None:
         """Raises InvalidArgumentError for gradients that do not fit the optimized blocks."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -13,7 +13,8 @@ import numpy as np
 from headwater.consistency import Consistency, without_count
 from headwater.errors import AbortedError, DeadlineExceededError, OpError, UnavailableError
 from headwater.parameters import protocol
-from headwater.parameters.layout import Block, Layout, VariableSpec, joined
+from headwater.parameters.layout import Block, Layout, VariableSpec, block_shape, joined
+from headwater.parameters.table_copies import AT_ONCE_BYTES, TableCopy, row_bytes, rows_of
 from headwater.parameters.updater import Array
 from headwater.parameters.waiting import SILENCE_S, SPEAK_S
 from headwater.task import kinds
@@ -79,13 +80,15 @@ class ParameterSnapshot:
 
     Attributes:
       versions: by ``ps`` the number of updates.
-      blocks: by ``ps`` the values of its blocks.
+      blocks: by ``ps`` the values of its blocks but tables.
       states: by ``ps`` the optimizer's state by name.
+      tables: the rows of tables with their state, in a file; None without tables, and on others than the chief.
     """
 
     versions: tuple[int, ...]
     blocks: tuple[tuple[Array, ...], ...]
     states: tuple[Mapping[str, Array], ...]
+    tables: TableCopy | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -105,6 +108,10 @@ class Traffic:
     rows: int = 0
 
 
+#: Gives by table (its variable) all rows and, unless that begins, their state; None for a table that begins.
+TableRows = Callable[[int], Sequence[Any] | None]
+
+
 class ParameterClient:
     """One worker's access to a set of parameters. Used by one thread at a time.
 
@@ -117,7 +124,8 @@ class ParameterClient:
       layout: what every ``ps`` has.
       choice: how closely workers keep together.
       links: to every ``ps``, with its name.
-      initial: the variables' values, to bring where no task has any; read when needed.
+      initial: the variables' values, to bring where no task has any; read when needed. None in the place of a table:
+        its rows begin on the ``ps``.
     """
 
     def __init__(
@@ -152,6 +160,7 @@ class ParameterClient:
         self._parts = self._places_of_parts()
         self._initial = initial
         self._initial_state: Callable[[int], Sequence[Array]] | None = None
+        self._initial_rows: TableRows | None = None
         self._snapshot: ParameterSnapshot | None = None
         self._extras: list[list[int]] = [[] for _ in links]
         self._traffic = [0, 0, 0, 0]
@@ -224,28 +233,46 @@ class ParameterClient:
         self.joined_late = self.joined_late and bool(filled)
         session.version, session.filled = version, filled
         if not filled:
-            answer = self._ask(session, self._fill_frame(index) if self._chief else Frame(kinds.READY))
+            frame = self._fill_frame(index, self._write_tables(index)) if self._chief else Frame(kinds.READY)
+            answer = self._ask(session, frame)
             match answer.header:
                 case (int(filled),):
                     session.filled = filled
                 case _:
                     raise bad_header(answer, session.task)
 
-    def _fill_frame(self, index: int) -> Frame:
-        snapshot = self._snapshot
+    def _fill_frame(self, index: int, written: Sequence[int]) -> Frame:
+        snapshot, session = self._snapshot, self._sessions[index]
         if snapshot is not None:
             arrays = [*snapshot.blocks[index], *snapshot.states[index].values()]
             version = snapshot.versions[index]
-            _log.warning("%s brings %s the values of version %d", self._worker, self._sessions[index].task, version)
-            return Frame(kinds.FILL, (version,), arrays)
-        if self._sessions[index].pieces:
-            return Frame(kinds.FILL, (self._sessions[index].version,), self._sessions[index].pieces)
-        pieces = [np.asarray(piece) for piece in self._layout.split(self._initial, index)]
-        return Frame(kinds.FILL, (0,), [*pieces, *(self._initial_state(index) if self._initial_state else ())])
+            _log.warning("%s brings %s the values of version %d", self._worker, session.task, version)
+            return Frame(kinds.FILL, (version, written), arrays)
+        if session.pieces:
+            if session.tables:
+                _log.warning(
+                    "%s has no copy of the tables that %s has lost: they begin anew", self._worker, session.task
+                )
+            return Frame(kinds.FILL, (session.version, written), self._without_tables(index, session.pieces))
+        pieces = [np.asarray(block.of(self._initial[block.variable])) for block in self._whole_blocks(index)]
+        state = self._initial_state(index) if self._initial_state else ()
+        return Frame(kinds.FILL, (0, written), [*pieces, *state])
+
+    def _whole_blocks(self, index: int) -> list[Block]:
+        """The blocks of a ``ps`` that are no tables."""
+        return [block for block in self._layout.blocks[index] if not self._layout.variables[block.variable].table]
+
+    def _without_tables(self, index: int, pieces: Sequence[Array]) -> list[Array]:
+        tables = {at for at, _ in self._sessions[index].tables}
+        return [piece for at, piece in enumerate(pieces) if at not in tables]
 
     def set_initial_state(self, state: Callable[[int], Sequence[Array]]) -> None:
         """Says what the optimizer's state of each ``ps`` is to be at the beginning, by its number."""
         self._initial_state = state
+
+    def set_initial_rows(self, rows: TableRows) -> None:
+        """Says what rows of a table, by variable, are to be at the beginning, and their state."""
+        self._initial_rows = rows
 
     def agree(self, program: Said, data: Said | None = None) -> None:
         """Sees to it that this worker runs the program of every ``ps`` and of the other workers.
@@ -280,15 +307,12 @@ class ParameterClient:
             [position for position, variable in enumerate(others) if variable in variables] for others in self._others
         ]
 
-    def values(self, *, tables: bool = False) -> list[Array]:
-        """The variables' values as they were read last; of tables nothing unless ``tables`` says so.
-
-        Tables are read with `snapshot` only.
-        """
+    def values(self) -> list[Array]:
+        """The variables' values as they were read last; of tables nothing."""
         sessions = self._sessions
         found: list[Array] = []
         for variable, places in enumerate(self._parts):
-            if self._layout.variables[variable].table and not tables:
+            if self._layout.variables[variable].table:
                 found.append(_NOTHING)
             elif len(places) == 1:
                 ((index, at, _),) = places
@@ -401,15 +425,108 @@ class ParameterClient:
         ]
 
     def assign(self, values: Sequence[Any], state: Callable[[int], Sequence[Array]] | None = None) -> None:
-        """Replaces the values of all variables, and the optimizer's state if ``state`` gives it, by ``ps``."""
-        arrays = [np.asarray(value) for value in values]
+        """Replaces the values of all variables, and the optimizer's state if ``state`` gives it, by ``ps``.
+
+        Tables whose rows `set_initial_rows` gives are replaced, too, others stay as they are; ``values`` has None for
+        them.
+        """
+        for index, session in enumerate(self._sessions):
+            for number in range(len(session.tables)):
+                self._write_table(index, number, self._given_rows(index, number), retries=True)
         self._exchange(
             [
-                Frame(kinds.ASSIGN, (), [*self._layout.split(arrays, index), *(state(index) if state else ())])
+                Frame(
+                    kinds.ASSIGN,
+                    (),
+                    [
+                        *(np.asarray(block.of(values[block.variable])) for block in self._whole_blocks(index)),
+                        *(state(index) if state else ()),
+                    ],
+                )
                 for index in range(len(self._sessions))
             ]
         )
         self.pull()
+
+    def _given_rows(self, index: int, number: int) -> Iterator[tuple[int, list[Array]]] | None:
+        """The rows of a table of a ``ps`` that the program gives, see `TableCopy.rows`."""
+        _, block = self._sessions[index].tables[number]
+        initial = self._initial[block.variable]
+        whole = self._initial_rows(block.variable) if self._initial_rows is not None else None
+        if whole is None and initial is not None:
+            whole = [initial]
+        if whole is None:
+            return None
+        return rows_of([block.of(array) for array in whole])
+
+    def _write_tables(self, index: int) -> list[int]:
+        """Brings a ``ps`` that has no values the rows of its tables; the numbers of those that do not begin there."""
+        session, snapshot = self._sessions[index], self._snapshot
+        written: list[int] = []
+        for number in range(len(session.tables)):
+            if snapshot is not None:
+                rows = snapshot.tables.rows(index, number) if snapshot.tables is not None else None
+            else:
+                rows = None if session.pieces else self._given_rows(index, number)
+            if self._write_table(index, number, rows):
+                written.append(number)
+        return written
+
+    def _write_table(
+        self, index: int, number: int, rows: Iterator[tuple[int, list[Array]]] | None, *, retries: bool = False
+    ) -> bool:
+        for start, arrays in rows or ():
+            frame = Frame(kinds.WRITE_ROWS, (number, start), arrays)
+            _ = self._ask_until(index, frame) if retries else self._ask(self._sessions[index], frame)
+        return rows is not None
+
+    def _read_table(self, index: int, number: int, parts: Sequence[int]) -> Iterator[tuple[int, list[Array]]]:
+        """All rows of a table of a ``ps``, some at a time, each with the number of the first.
+
+        Args:
+          index: the number of the ``ps``.
+          number: of the table there.
+          parts: which parts, see `headwater.parameters.updater.HostedTable`; none named, all.
+        """
+        _, block = self._sessions[index].tables[number]
+        spec = self._layout.variables[block.variable]
+        count = block_shape(spec, block)[0]
+        step = max(1, AT_ONCE_BYTES // row_bytes(spec))
+        for start in range(0, count, step):
+            frame = Frame(kinds.READ_ROWS, (number, start, min(start + step, count), list(parts)))
+            yield start, list(self._ask_until(index, frame).tensors)
+
+    def read_table(self, variable: int, part: int = 0) -> Array:
+        """All of a table as the ``ps`` have it now.
+
+        Args:
+          variable: the table's.
+          part: 0 for its values; from 1 on what the optimizer keeps of each row.
+        """
+        found: Array | None = None
+        rows = self._layout.variables[variable].shape[0]
+        for index, session in enumerate(self._sessions):
+            for number, (_, block) in enumerate(session.tables):
+                if block.variable != variable:
+                    continue
+                for start, (array,) in self._read_table(index, number, (part,)):
+                    if found is None:
+                        found = np.empty((rows, *array.shape[1:]), array.dtype)
+                    first = max(0, block.start) + start
+                    found[first : first + len(array)] = array
+        assert found is not None
+        return found
+
+    def _copy_tables(self) -> TableCopy | None:
+        """A copy of all tables with what the optimizer keeps of them."""
+        if not self._chief or not any(session.tables for session in self._sessions):
+            return None
+        copy = TableCopy()
+        for index, session in enumerate(self._sessions):
+            for number in range(len(session.tables)):
+                for start, arrays in self._read_table(index, number, ()):
+                    copy.add(index, number, start, arrays)
+        return copy
 
     def snapshot(self) -> ParameterSnapshot:
         """Reads everything. The chief keeps it, to fill a ``ps`` that is started anew."""
@@ -424,12 +541,17 @@ class ParameterClient:
         for session, answer, held in zip(self._sessions, found, self._layout.blocks, strict=True):
             version, _, _, _, names = _values_header(answer, session.task)
             session.version = version
-            session.pieces = list(answer.tensors[: len(held)])
+            count = len(held) - len(session.tables)
+            whole = iter(answer.tensors[:count])
+            tables = {at for at, _ in session.tables}
+            session.pieces = [_NOTHING if at in tables else next(whole) for at in range(len(held))]
             versions.append(version)
-            blocks.append(tuple(session.pieces))
-            states.append(dict(zip(names, answer.tensors[len(held) :], strict=True)))
+            blocks.append(tuple(answer.tensors[:count]))
+            states.append(dict(zip(names, answer.tensors[count:], strict=True)))
         self.version = versions[0]
-        made = ParameterSnapshot(versions=tuple(versions), blocks=tuple(blocks), states=tuple(states))
+        made = ParameterSnapshot(
+            versions=tuple(versions), blocks=tuple(blocks), states=tuple(states), tables=self._copy_tables()
+        )
         if self._chief:
             self._snapshot = made
         return made

@@ -317,8 +317,16 @@ class HostedParameters:
                 return self._pull(talk, everything, extras, wish, number)
             case kinds.ROWS, ():
                 return self._rows(talk, frame.tensors)
-            case kinds.FILL, (int(version),):
-                return self._fill(version, frame.tensors)
+            case kinds.FILL, (int(version), [*tables]):
+                return self._fill(version, tables, frame.tensors)
+            case kinds.READ_ROWS, (int(table), int(start), int(stop), [*parts]) if 0 <= table < self._tables:
+                with self._changed:
+                    self._await(talk, lambda: bool(self._filled), "the chief to bring values")
+                    return Frame(kinds.DONE, (), self._updater.tables[table].read(start, stop, parts))
+            case kinds.WRITE_ROWS, (int(table), int(start)) if 0 <= table < self._tables:
+                with self._changed:
+                    self._updater.tables[table].write(start, frame.tensors)
+                return Frame(kinds.DONE)
             case kinds.READY, ():
                 with self._changed:
                     self._await(talk, lambda: bool(self._filled), "the chief to bring values")
@@ -326,9 +334,10 @@ class HostedParameters:
             case kinds.ASSIGN, ():
                 with self._changed:
                     self._require_filled()
-                    blocks = frame.tensors[: self._blocks]
-                    if len(frame.tensors) > self._blocks:
-                        self._updater.fill(blocks, frame.tensors[self._blocks :])
+                    count = self._blocks - self._tables
+                    blocks = frame.tensors[:count]
+                    if len(frame.tensors) > count:
+                        self._updater.fill(blocks, frame.tensors[count:])
                     else:
                         self._updater.assign(blocks)
                 return Frame(kinds.DONE)
@@ -356,12 +365,15 @@ class HostedParameters:
 
     # What workers ask for ---------------------------------------------------------------------------------------------
 
-    def _fill(self, version: int, tensors: Sequence[Array]) -> Frame:
-        blocks = self._blocks
+    def _fill(self, version: int, written: Sequence[Any], tensors: Sequence[Array]) -> Frame:
+        blocks = self._blocks - self._tables
         with self._changed:
             # The second worker has nothing to add: the values are there.
             if not self._filled:
                 self._updater.fill(tensors[:blocks], tensors[blocks:] or None)
+                for number, table in enumerate(self._updater.tables):
+                    if number not in written:
+                        table.begin()
                 self._filled = new_generation()
                 self._perform(decide(self._state, Restarted(version), self._clock()))
                 _log.info("%s has values, of version %d", self._task, version)

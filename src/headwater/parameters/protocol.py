@@ -6,15 +6,20 @@ coming, WAIT frames say why. The tensors of each are its arrays::
     HELLO   (set, worker, signature, consistency, when it was started, in seconds since 1970, life)   answered by
                                             WELCOME (generation of the values or 0, version, trainings that are over,
                                             epoch, seed)
-    FILL    (version,)                      all values: blocks, then the optimizer's state; answered by DONE
-                                            (generation of the values)
+    FILL    (version, tables)               all values but those of tables: blocks, then the optimizer's state; the rows
+                                            of ``tables`` have been written, others begin; answered by DONE (generation
+                                            of the values)
     READY   ()                              likewise, once there are values
     PULL    (everything, extras, wish, number)   answered by VALUES
     PUSH    (version, weight, extras, wish, knobs, number)   gradients of the optimized blocks, changes of the others
                                             that ``extras`` numbers, rows of tables; answered by VALUES
     ROWS    ()                              row numbers, one array for each table; answered by DONE with the rows
-    ASSIGN  ()                              values of all blocks; the optimizer's state, unless that stays as it is;
-                                            answered by DONE
+    READ_ROWS   (table, start, stop, parts)   answered by DONE with these rows of a table: the values (part 0), or what
+                                            the optimizer keeps of them (from part 1 on); no ``parts``: all
+    WRITE_ROWS  (table, start)              values of rows from ``start`` on, then what the optimizer keeps of them,
+                                            unless that begins; answered by DONE
+    ASSIGN  ()                              values of all blocks but tables; the optimizer's state, unless that stays as
+                                            it is; answered by DONE
     FINISH  (number of the training,)       answered by DONE once no worker takes part any more, or that is over
     STOP    ()                              no worker gets another step; answered by DONE
     FOLLOW  (number of the training, epoch)   answered by DONE (whether training is over) once that epoch is over
@@ -24,7 +29,7 @@ coming, WAIT frames say why. The tensors of each are its arrays::
                                             DONE (how its data differ from those of other workers, or an empty text), or
                                             by ERROR where its program is another one
     VALUES  (version, applied, ticket, share, names)   the blocks' values; where everything was asked for, the
-                                            optimizer's state too, whose names these are
+                                            optimizer's state too, whose names these are; nothing of tables
     DONE    (…)
     WAIT    (reason,)
     ERROR   (0, code, message)              as in `headwater.task.answers`

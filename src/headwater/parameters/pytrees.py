@@ -31,7 +31,7 @@ from headwater.parameters.global_norms import SumsError, find_sums, norms_from, 
 from headwater.parameters.layout import DEFAULT_PARTITIONER, Layout, Partitioner, VariableSpec, make_layout
 from headwater.parameters.local_servers import LocalServers
 from headwater.parameters.process import ParameterTask, process_task
-from headwater.parameters.updater import Array
+from headwater.parameters.updater import Array, HostedTable
 from headwater.task.agreement import said
 from headwater.task.members import find_members
 from headwater.telemetry.progress import ProgressReporter
@@ -137,6 +137,10 @@ class OptaxUpdater:
 
     def rows(self, numbers: Sequence[Array]) -> list[Array]:
         return []
+
+    @property
+    def tables(self) -> Sequence[HostedTable]:
+        return ()
 
 
 def _parts(state: Any) -> Iterator[Any]:

@@ -10,15 +10,41 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 
+class HostedTable(Protocol):
+    """The rows of a table that a task has, with what the optimizer keeps of each row."""
+
+    def begin(self) -> None:
+        """All rows have the values that they have at the beginning."""
+        ...
+
+    def read(self, start: int, stop: int, parts: Sequence[int]) -> list[Array]:
+        """Parts of rows: their values are part 0, from 1 on is what the optimizer keeps of them. All, where none
+        is named."""
+        ...
+
+    def write(self, start: int, arrays: Sequence[Array]) -> None:
+        """Takes the values of rows from ``start`` on, then what the optimizer keeps of them, or nothing: it begins.
+
+        Raises:
+          InvalidArgumentError: there are no such rows, or a shape is another.
+        """
+        ...
+
+
 class Updater(Protocol):
     """The values of a task's blocks, and the optimizer that updates them. The host calls one method at a time.
 
     Blocks are those of the task in its layout's order; *optimized* ones take gradients, others (*extras*) take changes
-    by addition.
+    by addition. Rows of tables are read and written by themselves.
     """
 
+    @property
+    def tables(self) -> Sequence[HostedTable]:
+        """Those of its blocks that are tables, in the layout's order."""
+        ...
+
     def fill(self, values: Sequence[Array], state: Sequence[Array] | None) -> None:
-        """Takes values of all blocks, and of the optimizer's state; None begins that anew.
+        """Takes values of all blocks but tables, and of the optimizer's state; None begins that anew.
 
         Raises:
           InvalidArgumentError: number, shape or dtype of the arrays are not those of this updater.
@@ -26,12 +52,12 @@ class Updater(Protocol):
         ...
 
     def assign(self, values: Sequence[Array]) -> None:
-        """Takes values of all blocks; the optimizer's state stays."""
+        """Takes values of all blocks but tables; the optimizer's state stays."""
         ...
 
     def values(self, extras: Sequence[int] | None) -> list[Array]:
         """The optimized blocks' values, then those of ``extras`` (positions among the others); None: all blocks' values
-        in the layout's order. They are read-only, and stay as they are while updates go on."""
+        but those of tables, in the layout's order. They are read-only, and stay as they are while updates go on."""
         ...
 
     @property
@@ -45,7 +71,7 @@ class Updater(Protocol):
         ...
 
     def state(self) -> dict[str, Array]:
-        """The optimizer's state by name, in the order that `fill` takes."""
+        """The optimizer's state by name, in the order that `fill` takes, but what it keeps of rows of tables."""
         ...
 
     def apply(

@@ -50,6 +50,8 @@ WAIT: Final = 75
 FOLLOW: Final = 76
 AGREE: Final = 77
 SUMS: Final = 78
+READ_ROWS: Final = 79
+WRITE_ROWS: Final = 80
 
 # Calls of a coordinator: `headwater.coordinator.calls`
 OPEN_CALLS: Final = 96

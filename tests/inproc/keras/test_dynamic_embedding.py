@@ -225,3 +225,30 @@ def test_a_model_that_reads_a_tables_weights_itself_is_refused_or_has_all_of_it(
     losses = whole.fit(ids, ids[:, 0], epochs=8, verbose=0).history["loss"]
     assert losses[-1] < losses[0] - 0.3
     closed(strategy)
+
+
+@pytest.mark.parametrize("place", ["layer", "loss", "metric"])
+def test_weights_of_a_table_that_are_read_through_a_closure_are_refused_with_the_layers_name(place: str) -> None:
+    table = keras.layers.Embedding(50, 4, name="words")
+
+    def logits(vectors: Any) -> Any:
+        return keras.ops.matmul(vectors, keras.ops.transpose(table.embeddings))
+
+    def penalised(y: Any, predicted: Any) -> Any:
+        return keras.losses.mean_squared_error(y, predicted) + keras.ops.sum(keras.ops.square(table.embeddings))
+
+    strategy = ParameterServerStrategy(table_bytes=0)
+    with strategy.scope():
+        inputs = keras.Input((3,), dtype="int32")
+        found = keras.layers.Flatten()(table(inputs))
+        if place == "layer":
+            found = keras.layers.Lambda(logits, output_shape=(50,))(keras.layers.Dense(4)(found))
+        model = keras.Model(inputs, keras.layers.Dense(1)(found))
+        told: dict[str, Any] = {"loss": penalised if place == "loss" else "mse"}
+        if place == "metric":
+            told["metrics"] = [penalised]
+        model.compile("sgd", **told)
+    ids = RNG.integers(0, 50, (64, 3))
+    with pytest.raises(ValueError, match="reads the weights of layer 'words' itself"):
+        model.fit(ids, np.zeros((64, 1)), verbose=0)
+    closed(strategy)

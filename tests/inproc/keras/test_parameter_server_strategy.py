@@ -482,6 +482,21 @@ def test_training_goes_on_when_a_ps_is_lost_and_started_anew() -> None:
     cluster.stop()
 
 
+def test_the_rows_of_tables_and_their_state_are_there_when_a_ps_is_started_anew() -> None:
+    def make() -> Any:
+        return embedding(lambda: keras.optimizers.Adam(0.05))
+
+    settings: dict[str, Any] = {"batch_size": 16, "epochs": 3, "shuffle": False}
+    cluster, undisturbed = Cluster(make, table_bytes=0), Cluster(make, table_bytes=0)
+    lost = keras.callbacks.LambdaCallback(on_epoch_begin=lambda epoch, _: epoch != 1 or cluster.local.restart(1))
+    cluster.fit(NUMBERS, Y, callbacks=lambda: [lost], **settings)
+    undisturbed.fit(NUMBERS, Y, **settings)
+    # The values that were read at the end of an epoch are those that it was started anew with.
+    assert_same(cluster.models[0], undisturbed.models[0])
+    cluster.stop()
+    undisturbed.stop()
+
+
 def test_what_cannot_work_is_said() -> None:
     with pytest.raises(ValueError, match="global_clipnorm needs the gradients"):
         Cluster(lambda: dense(lambda: keras.optimizers.SGD(0.1, global_clipnorm=1.0)), consistency="sync")

@@ -70,13 +70,11 @@ class Plan:
       coded: numbers of the inputs that codes stand for.
       layers: by embedding layer whether it is given codes.
       fixed: whether the codes that layers are given depend on shapes only.
-      read: which of the tables' variables the model reads besides by these layers, by number.
     """
 
     coded: frozenset[int]
     layers: tuple[bool, ...]
     fixed: bool
-    read: frozenset[int]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -109,7 +107,7 @@ class IdFinder:
     Args:
       model: of Keras, built.
       layers: its embedding layers, which heed `headwater.keras.embeddings.calls.noting`.
-      tables: variables of which the model should read nothing but by ``layers``.
+      tables: variables of which the model reads nothing but by ``layers``.
     """
 
     def __init__(self, model: Any, layers: Sequence[Any], tables: Sequence[Any] = ()) -> None:
@@ -223,8 +221,6 @@ class IdFinder:
         jaxpr, used = _partial.dce_jaxpr(closed.jaxpr, [True] * len(closed.jaxpr.outvars))
         kept = iter(jaxpr.invars)
         variables = [next(kept) if uses else None for uses in used]
-        places = [id(variable) for variable in model.trainable_variables]
-        read = frozenset(n for n, table in enumerate(self._tables) if used[places.index(table)])
         first = len(variables) - len(at_leaf)
         inputs = {at: variables[first + n] for n, at in enumerate(at_leaf)}
         candidates = {at for at in at_leaf if _of_ids(leaves[at])}
@@ -254,7 +250,7 @@ class IdFinder:
                     "two layers"
                 )
             layers.append(bool(coded) and coded[0])
-        return Plan(coded=frozenset(candidates), layers=tuple(layers), fixed=all(layers) and not flow.picked, read=read)
+        return Plan(coded=frozenset(candidates), layers=tuple(layers), fixed=all(layers) and not flow.picked)
 
 
 class _Flow:

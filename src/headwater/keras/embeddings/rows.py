@@ -60,24 +60,14 @@ class ModelEmbeddings:
         take_over([*self.tables, *self._whole])
         variables = [layer.embeddings for layer in self.tables]
         self._finder = IdFinder(model, self.layers, variables)
-        self._name = model.name
 
     def code(self, x: Any) -> Any:
         """A batch's inputs as a step gets them."""
-        return self._code(x).x if self.layers else x
+        return self._finder.code(x).x if self.layers else x
 
     def trainable(self, dense: Sequence[Any]) -> list[Any]:
         """See `IdFinder.trainable`."""
         return self._finder.trainable(dense)
-
-    def _code(self, x: Any) -> Coded:
-        coded = self._finder.code(x)
-        for at in coded.plan.read:
-            raise ValueError(
-                f"the model {self._name!r} reads the weights of layer {self.tables[at].name!r} itself, and only rows "
-                "of them are here: call the layer, or have it kept whole, with table_bytes= of the strategy"
-            )
-        return coded
 
     def find(self, values: Values, x: Any, *, training: bool, read: ReadRows | None) -> Found:
         """Reads the rows that a batch uses.
@@ -93,7 +83,7 @@ class ModelEmbeddings:
         """
         if not self.layers:
             return Found(x=x, where=[], rows=[], coded=(), keys=[])
-        coded = self._code(x)
+        coded = self._finder.code(x)
         ids = self._finder.find(values, coded)
         where: list[Any] = []
         keys: list[Any] = []

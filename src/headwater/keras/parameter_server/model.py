@@ -177,6 +177,7 @@ class ServedModel(ModelValues):
             if self._dynamic is not None:
                 self._dynamic.connect(self.servers)
             self._client.connect()
+            self._reach_tables()
             late = self._client.joined_late
         else:
             late = False
@@ -333,13 +334,9 @@ class ServedModel(ModelValues):
     def read_rows(self, numbers: Sequence[Array]) -> list[Array]:
         """Rows of the tables of Keras's own embeddings."""
         assert self._client is not None
-        tables = self._table_numbers()
+        tables = self.table_numbers()
         read = self._client.rows(dict(zip(tables, numbers, strict=True)))
         return [read[table] for table in tables]
-
-    def _table_numbers(self) -> range:
-        count = len(self.variables)
-        return range(count - len(self.tables), count)
 
     def _one_step(
         self,
@@ -353,7 +350,7 @@ class ServedModel(ModelValues):
     ) -> int:
         """Computes and brings gradients of ``rows`` examples, ``part`` of a batch; the ticket for the next step."""
         variables = client.values()
-        tables = self._table_numbers()
+        tables = self.table_numbers()
         dense = variables[: tables.start]
         batch = _utils.unpack_x_y_sample_weight(data)
         found = self.embeddings.find(lambda: step.trained(dense), batch[0], training=True, read=self.read_rows)

@@ -6,7 +6,7 @@ compiled once, with gradients, values and state in one executable that changes i
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -14,6 +14,7 @@ import keras
 import numpy as np
 
 from headwater.errors import InvalidArgumentError
+from headwater.keras.embeddings.variables import TableVariable, as_table
 from headwater.keras.parameter_server.table_updates import TableUpdates
 from headwater.parameters.block_values import BlockValues, fill_state, scaled_steps
 from headwater.parameters.layout import Layout
@@ -104,7 +105,7 @@ class KerasUpdater:
         rate = getattr(self._optimizer, "_learning_rate", None)
         self._rate_at = next((at for at, made in enumerate(self._optimizer.variables) if made is rate), None)
         self._update: Any = _jax.jit(self._step, donate_argnums=(0, 1))
-        self._tables = [self._table(at, exact) for at in self._blocks.tables_at]
+        self.tables = [self._table(at, exact) for at in self._blocks.tables_at]
 
     def _build(self, variables: Sequence[Any], shapes: Sequence[Sequence[int]]) -> Any:
         """An optimizer like the model's for parts of these shapes."""
@@ -119,9 +120,20 @@ class KerasUpdater:
         return optimizer
 
     def _table(self, at: int, exact: bool) -> TableUpdates:
-        variable, shape = self._variables[at], self._blocks.shapes[at]
+        variable, shape = as_table(self._variables[at]), self._blocks.shapes[at]
+        first = max(0, self._blocks.blocks[at].start)
+
+        def initial() -> Callable[[int, int], Array]:
+            rows = variable.initial()
+            return lambda start, stop: rows(first + start, first + stop)
+
         return TableUpdates(
-            shape, lambda rows: self._build([variable], [(rows, *shape[1:])]), names_of=state_names, exact=exact
+            shape,
+            self._blocks.specs[at].dtype,
+            lambda rows: self._build([variable], [(rows, *shape[1:])]),
+            initial=initial,
+            names_of=state_names,
+            exact=exact,
         )
 
     def _step(
@@ -138,12 +150,9 @@ class KerasUpdater:
         found = [
             (name, tuple(value.shape), str(value.dtype)) for name, value in zip(self._names, self._fresh, strict=True)
         ]
-        for at, table in zip(self._blocks.tables_at, self._tables, strict=True):
+        for at, table in zip(self._blocks.tables_at, self.tables, strict=True):
             path = self._variables[at].path
-            found += [
-                (f"{path}: {name}", tuple(value.shape), str(value.dtype))
-                for name, value in zip(table.names, table.state, strict=True)
-            ]
+            found += [(f"{path}: {name}", shape, dtype) for name, shape, dtype in table.sizes()]
         return found
 
     def fill(self, values: Sequence[Array], state: Sequence[Array] | None) -> None:
@@ -151,12 +160,10 @@ class KerasUpdater:
         like = dict(zip(self._names, self._fresh, strict=True))
         own = len(self._names)
         self._state = fill_state(like, self._fresh if state is None else state[:own])
-        for table in self._tables:
-            if state is None:
-                table.reset()
-            else:
-                table.fill(state[own : own + len(table.names)])
-                own += len(table.names)
+        for table in self.tables:
+            count = len(table.shared_names)
+            table.fill(None if state is None else state[own : own + count])
+            own += count
 
     def assign(self, values: Sequence[Array]) -> None:
         self._blocks.set(values)
@@ -166,11 +173,10 @@ class KerasUpdater:
 
     def state(self) -> dict[str, Array]:
         found = {name: np.asarray(value) for name, value in zip(self._names, self._state, strict=True)}
-        for at, table in zip(self._blocks.tables_at, self._tables, strict=True):
-            for name, value in zip(table.names, table.state, strict=True):
-                # What is not by row, such as the number of updates, each table has for itself.
-                shared = name in self._names
-                found[f"{self._variables[at].path}: {name}" if shared else name] = value.copy()
+        for at, table in zip(self._blocks.tables_at, self.tables, strict=True):
+            # The number of updates and the like each table has for itself.
+            path = self._variables[at].path
+            found |= {f"{path}: {n}": value for n, value in zip(table.shared_names, table.shared_state(), strict=True)}
         return found
 
     def apply(
@@ -189,9 +195,10 @@ class KerasUpdater:
             self._blocks.optimized, self._state = self._update(
                 self._blocks.optimized, self._state, list(gradients), None if scale == 1 else np.float32(scale)
             )
-        for updates, table, (numbers, rows) in zip(self._tables, self._blocks.tables, tables, strict=True):
+        for updates, (numbers, rows) in zip(self.tables, tables, strict=True):
+            table = updates.values
             before = table.copy() if scale != 1 and self._exact else table[numbers] if scale != 1 else None
-            updates.apply(table, numbers, rows)
+            updates.apply(numbers, rows)
             if before is not None:
                 changed = slice(None) if self._exact else numbers
                 table[changed] = before + scale * (table[changed] - before)
@@ -200,12 +207,12 @@ class KerasUpdater:
         if self._rate_at is not None:
             dtype = self._fresh[self._rate_at].dtype
             self._state[self._rate_at] = _jax.numpy.asarray(np.asarray(rate, dtype))
-        for table in self._tables:
+        for table in self.tables:
             table.set_rate(rate)
 
     def rows(self, numbers: Sequence[Array]) -> list[Array]:
         found: list[Array] = []
-        for table, wanted in zip(self._blocks.tables, numbers, strict=True):
+        for table, wanted in zip([updates.values for updates in self.tables], numbers, strict=True):
             if len(wanted) and not 0 <= int(wanted.min()) <= int(wanted.max()) < len(table):
                 raise InvalidArgumentError(
                     None, None, f"rows {wanted.min()} to {wanted.max()} were asked for, of a table of {len(table)}"
@@ -227,6 +234,8 @@ def join_state(optimizer: Any, layout: Layout, variables: Sequence[Any], states:
       InvalidArgumentError: a part of the state is missing.
     """
     for slot, name in zip(optimizer.variables, state_names(optimizer), strict=True):
+        if isinstance(slot, TableVariable):
+            continue
         parts = [(task, state[name]) for task, state in enumerate(states) if name in state]
         if not parts:
             continue  # of variables that no ps has

@@ -14,6 +14,7 @@ from keras.src.trainers.data_adapters import data_adapter_utils
 
 from headwater.keras.embeddings.calls import noting, reading
 from headwater.keras.embeddings.rows import Found, ModelEmbeddings
+from headwater.keras.embeddings.variables import TableVariable
 from headwater.keras.mirrored.steps import loss_totals, sums_its_loss
 from headwater.keras.recording import gradients_of, recorded
 from headwater.parameters.updater import Array
@@ -70,7 +71,7 @@ class GradientStep:
             found.extend(at for at, number in enumerate(split.floats) if after[number] is not others[number])
             return outputs
 
-        trainable = [variable.value for variable in model.trainable_variables]
+        trainable = [_jax.ShapeDtypeStruct(tuple(v.shape), v.dtype) for v in model.trainable_variables]
         others = [variable.value for variable in model.non_trainable_variables]
         _jax.eval_shape(trace, trainable, others, self._embeddings.code(batch[0]))
         self._changing = found
@@ -167,7 +168,12 @@ class GradientStep:
         model, split = self._model, self._split
         fresh = [_jax.numpy.asarray(value) for value in self._fresh]
         mapping = {id(variable): value for variable, value in zip(self._scaled, scaling, strict=True)}
-        state = [mapping.get(id(variable), variable.value) for variable in model.optimizer.variables]
+        state = [
+            _jax.numpy.zeros(variable.shape, variable.dtype)  # nothing reads what is kept of tables
+            if isinstance(variable, TableVariable)
+            else mapping.get(id(variable), variable.value)
+            for variable in model.optimizer.variables
+        ]
         others = split.others(floats, own)
         step = self._keras_step if keeps_train_step(model) else self._own_step
         found, after, counted, logs = step(dense, others, state, fresh, (*read, coded), data)
@@ -208,7 +214,8 @@ class GradientStep:
         gradient: Any = _jax.value_and_grad(loss_of, has_aux=True)
         (_, aux), (gradients, of_rows) = gradient((dense, read[1]))
         loss, y_pred, after, counted = aux
-        logs, counted = model._update_metrics_variables(counted, loss, x, y, y_pred, sample_weight)
+        with reading(self._embeddings.reads(*read)):
+            logs, counted = model._update_metrics_variables(counted, loss, x, y, y_pred, sample_weight)
         return [*gradients, *of_rows], after, counted, logs
 
     def _own_step(self, dense: Any, others: Any, state: Any, metrics: Any, read: Any, data: Any) -> Any:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import Any
 
 from headwater.consistency import Consistency, from_text
+from headwater.keras.embeddings.variables import watch_tables
 from headwater.keras.parameter_server.model import ServedModel, serve_model, served_model
-from headwater.keras.strategy import Strategy
+from headwater.keras.strategy import Strategy, active_strategy
 from headwater.parameters.client import Traffic
 from headwater.parameters.layout import Partitioner
 from headwater.parameters.process import ParameterTask, process_task
@@ -66,6 +68,10 @@ class ParameterServerStrategy(Strategy):
         if members:
             self._expect_models()
 
+    def placement(self) -> AbstractContextManager[Any]:
+        watch_tables(_active_with_servers)
+        return super().placement()
+
     @property
     def is_chief(self) -> bool:
         """Whether this process writes files, and brings values where there are none."""
@@ -104,3 +110,8 @@ class ParameterServerStrategy(Strategy):
         """On a ``ps``: has every model serve that was made and compiled in the scope so far."""
         for served in self._served():
             served.host()
+
+
+def _active_with_servers() -> ParameterServerStrategy | None:
+    strategy = active_strategy()
+    return strategy if isinstance(strategy, ParameterServerStrategy) else None

@@ -22,6 +22,9 @@ from headwater.parameters.updater import Array
 
 _jax: Any = jax
 
+#: Rows whose initial values are computed at once.
+_AT_ONCE = 1 << 14
+
 #: Rows that one executable takes at least. Numbers of rows are rounded up to powers of two, so that few are compiled.
 SMALLEST = 64
 
@@ -32,62 +35,144 @@ def rounded_up(count: int) -> int:
 
 
 class TableUpdates:
-    """The optimizer of one table.
+    """The rows of one table that a ``ps`` has, and their optimizer; see `headwater.parameters.updater.HostedTable`.
 
     Args:
-      shape: of the table.
+      shape: of these rows.
+      dtype: of their elements.
+      initial: makes a function that gives the initial values of some of them, by the first number and the one after
+        the last.
       make: gives the optimizer, built for a variable of a number of rows.
       names_of: names an optimizer's variables.
       exact: see above.
 
     Attributes:
-      names: of the parts of its state.
+      values: all rows; none before there are any.
+      row_names: of the parts of its state that rows have each.
+      shared_names: of the others.
     """
 
     def __init__(
-        self, shape: Sequence[int], make: Callable[[int], Any], *, names_of: Callable[[Any], list[str]], exact: bool
+        self,
+        shape: Sequence[int],
+        dtype: str,
+        make: Callable[[int], Any],
+        *,
+        initial: Callable[[], Callable[[int, int], Array]],
+        names_of: Callable[[Any], list[str]],
+        exact: bool,
     ) -> None:
         self._shape = tuple(shape)
+        self._dtype = np.dtype(dtype)
+        self._initial = initial
         self._make = make
         self._exact = exact
         few, more = make(3), make(5)
-        self.names: list[str] = names_of(few)
         self._by_row = [
             tuple(one.shape) != tuple(other.shape) for one, other in zip(few.variables, more.variables, strict=True)
         ]
         for variable, by_row in zip(few.variables, self._by_row, strict=True):
             if by_row and variable.shape[0] != 3:
                 raise ValueError(f"{variable.path} depends on the number of rows in a way that rows do not show")
+        names = list(zip(names_of(few), self._by_row, strict=True))
+        self.row_names = [name for name, by_row in names if by_row]
+        self.shared_names = [name for name, by_row in names if not by_row]
         self._first = [np.asarray(variable.value) for variable in few.variables]
         rate = getattr(few, "_learning_rate", None)
         self._rate_at = next((at for at, variable in enumerate(few.variables) if variable is rate), None)
-        self.state: list[Any] = []
+        self.values: Array = np.empty((0, *self._shape[1:]), self._dtype)
+        #: Parts of the optimizer's state; those that rows have each are empty before there are rows.
+        self._state: list[Array] = [
+            first[:0] if by_row else first for first, by_row in zip(self._first, self._by_row, strict=True)
+        ]
         self._compiled: dict[int, Any] = {}
-        self.reset()
 
-    def reset(self) -> None:
-        """Begins anew."""
-        self.state = [
-            np.repeat(first[:1], self._shape[0], axis=0) if by_row else first.copy()
-            for first, by_row in zip(self._first, self._by_row, strict=True)
+    def _make_room(self) -> None:
+        if len(self.values) < self._shape[0]:
+            self.values = np.empty(self._shape, self._dtype)
+            self._begin_rows(slice(None))
+
+    def _begin_rows(self, rows: slice) -> None:
+        for at, (first, by_row) in enumerate(zip(self._first, self._by_row, strict=True)):
+            if by_row and len(self._state[at]) < self._shape[0]:
+                # Zeros take no memory before they are written.
+                self._state[at] = np.zeros((self._shape[0], *first.shape[1:]), first.dtype)
+                if first.any():
+                    self._state[at][:] = first[:1]
+            elif by_row:
+                self._state[at][rows] = first[:1]
+
+    def begin(self) -> None:
+        fresh = not len(self.values)
+        self._make_room()
+        if not fresh:
+            self._begin_rows(slice(None))
+        rows = self._initial()
+        for start in range(0, self._shape[0], _AT_ONCE):
+            stop = min(start + _AT_ONCE, self._shape[0])
+            self.values[start:stop] = rows(start, stop)
+
+    def _parts(self) -> list[Array]:
+        return [
+            self.values,
+            *(array for array, by_row in zip(self._state, self._by_row, strict=True) if by_row),
         ]
 
-    def fill(self, state: Sequence[Array]) -> None:
-        """Takes a state."""
-        if [array.shape for array in state] != [array.shape for array in self.state]:
+    def read(self, start: int, stop: int, parts: Sequence[int]) -> list[Array]:
+        self._check(start, stop)
+        every = self._parts()
+        if any(not 0 <= part < len(every) for part in parts):
+            raise InvalidArgumentError(None, None, f"parts {list(parts)} of a table that has {len(every)}")
+        return [every[part][start:stop].copy() for part in parts or range(len(every))]
+
+    def write(self, start: int, arrays: Sequence[Array]) -> None:
+        self._make_room()
+        every = self._parts()
+        count = len(arrays[0]) if len(arrays) in (1, len(every)) else -1
+        if [array.shape for array in arrays] != [(count, *part.shape[1:]) for part in every[: len(arrays)]]:
+            raise InvalidArgumentError(
+                None, None, f"rows of shapes {[array.shape for array in arrays]} for a table of shape {self._shape}"
+            )
+        self._check(start, start + count)
+        for part, array in zip(every, arrays, strict=False):
+            part[start : start + count] = array
+        if len(arrays) == 1:
+            self._begin_rows(slice(start, start + count))
+
+    def _check(self, start: int, stop: int) -> None:
+        if not 0 <= start <= stop <= self._shape[0]:
+            raise InvalidArgumentError(None, None, f"rows {start} to {stop} of a table of {self._shape[0]}")
+
+    def shared_state(self) -> list[Array]:
+        """The parts of the state that `shared_names` names."""
+        return [array.copy() for array, by_row in zip(self._state, self._by_row, strict=True) if not by_row]
+
+    def fill(self, shared: Sequence[Array] | None) -> None:
+        """Takes the parts of the state that `shared_names` names; None begins them anew."""
+        places = [at for at, by_row in enumerate(self._by_row) if not by_row]
+        given = [self._first[at] for at in places] if shared is None else shared
+        if [array.shape for array in given] != [self._first[at].shape for at in places]:
             raise InvalidArgumentError(None, None, "the state of a table's optimizer has another shape")
-        self.state = [np.array(array) for array in state]
+        for at, array in zip(places, given, strict=True):
+            self._state[at] = np.array(array)
+
+    def sizes(self) -> list[tuple[str, tuple[int, ...], str]]:
+        """Name, shape and dtype of each part of the state."""
+        names = iter(self.row_names), iter(self.shared_names)
+        return [
+            (next(names[0] if by_row else names[1]), tuple(array.shape), str(array.dtype))
+            for array, by_row in zip(self._state, self._by_row, strict=True)
+        ]
 
     def set_rate(self, rate: float) -> None:
         """Sets the learning rate, where that is a number."""
         if self._rate_at is not None:
-            self.state[self._rate_at] = np.asarray(rate, self._first[self._rate_at].dtype)
+            self._state[self._rate_at] = np.asarray(rate, self._first[self._rate_at].dtype)
 
-    def apply(self, table: Array, numbers: Array, gradients: Array) -> None:
-        """Updates rows of ``table`` in place.
+    def apply(self, numbers: Array, gradients: Array) -> None:
+        """Updates rows in place.
 
         Args:
-          table: all of it.
           numbers: of rows, ascending.
           gradients: of these.
 
@@ -107,15 +192,15 @@ class TableUpdates:
             size = rounded_up(len(numbers))
         parts = [
             _padded(array[numbers], size) if by_row else array
-            for array, by_row in zip(self.state, self._by_row, strict=True)
+            for array, by_row in zip(self._state, self._by_row, strict=True)
         ]
-        new_rows, state = self._step(size)(_padded(table[numbers], size), parts, _padded(gradients, size))
-        table[numbers] = np.asarray(new_rows)[: len(numbers)]
+        new_rows, state = self._step(size)(_padded(self.values[numbers], size), parts, _padded(gradients, size))
+        self.values[numbers] = np.asarray(new_rows)[: len(numbers)]
         for at, by_row in enumerate(self._by_row):
             if by_row:
-                self.state[at][numbers] = np.asarray(state[at])[: len(numbers)]
+                self._state[at][numbers] = np.asarray(state[at])[: len(numbers)]
             else:
-                self.state[at] = np.asarray(state[at])
+                self._state[at] = np.asarray(state[at])
 
     def _step(self, size: int) -> Any:
         if size not in self._compiled:

@@ -14,7 +14,8 @@ import numpy as np
 from headwater.consistency import KOfN, Synchronous
 from headwater.keras.embeddings.calls import find_tables
 from headwater.keras.embeddings.inference import dynamic_layers
-from headwater.keras.parameter_server.optimizers import KerasUpdater, join_state, split_state
+from headwater.keras.embeddings.variables import TableVariable, as_table, make_whole
+from headwater.keras.parameter_server.optimizers import KerasUpdater, join_state, split_state, state_names
 from headwater.keras.parameter_server.place import Place
 from headwater.keras.parameter_server.steps import Split, inner_optimizer, keeps_train_step
 from headwater.keras.programs import optimizer_topics, updates_made
@@ -51,6 +52,7 @@ class ModelValues:
         self._tables: list[Any] | None = None
         self._sent_rate: float | None = None
         self._known: list[Any] = []
+        self._kept: dict[int, list[TableVariable]] | None = None
         self._dynamic_tables: DynamicTables | None = None
 
     @property
@@ -79,6 +81,9 @@ class ModelValues:
             # A train_step of the model's own computes gradients of whole variables.
             whole = norms or not keeps_train_step(self.model)
             self._tables = [] if whole else find_tables(self.model, self.place.table_bytes)
+            for layer in self._tables:
+                as_table(layer.embeddings, layer=layer)
+            make_whole([*self.model.variables, *optimizer.variables], [layer.embeddings for layer in self._tables])
         return self._tables
 
     @property
@@ -140,14 +145,19 @@ class ModelValues:
 
     def _make_client(self) -> ParameterClient:
         if self._given is not None:
+            self._given.set_initial_rows(self._held_rows)
             return self._given
         layout, place = self.layout(), self.place
-        initial = [np.asarray(variable.value) for variable in self.variables]
+        initial = [
+            None if spec.table else np.asarray(variable.value)
+            for spec, variable in zip(layout.variables, self.variables, strict=True)
+        ]
         make_updater: Callable[[int], KerasUpdater] = functools.partial(self._updater, layout)
         if place.task is None:
             client = LocalServers(self.model.name, layout, make_updater, place.choice).client(initial)
         else:
             client = place.task.client(self.model.name, layout, place.choice, initial)
+        client.set_initial_rows(self._held_rows)
         if place.is_chief and place.workers > 1 and not place.staleness_aware:
             self._warn_of_momentum()
         if place.is_chief and updates_made(self.optimizer):
@@ -186,6 +196,47 @@ class ModelValues:
             said(optimizer_topics(self.optimizer)),
             staleness_aware=self.place.staleness_aware,
         )
+        for kept in self._kept_of_tables().values():
+            for variable in kept:
+                variable.forget()
+
+    # Tables -----------------------------------------------------------------------------------------------------------
+
+    def table_numbers(self) -> range:
+        """Which of `variables` are tables."""
+        count = len(self.variables)
+        return range(count - len(self.tables), count)
+
+    def _kept_of_tables(self) -> dict[int, list[TableVariable]]:
+        """By table its variable, and those of the model's optimizer that have a row for each of its rows."""
+        if self._kept is None:
+            layout = self.layout()
+            slots = dict(zip(state_names(self.optimizer), self.optimizer.variables, strict=True))
+            self._kept = {}
+            for index in range(len(layout.blocks) if self.tables else 0):
+                blocks = [block for block in layout.blocks[index] if layout.variables[block.variable].table]
+                for block, table in zip(blocks, self._updater(layout, index).tables, strict=True):
+                    variable = as_table(self.variables[block.variable])
+                    kept = [as_table(slots[name], of=variable) for name in table.row_names]
+                    self._kept[block.variable] = [variable, *kept]
+        return self._kept
+
+    def _held_rows(self, number: int) -> list[Any] | None:
+        """All rows of a table as the program has made them, and what the optimizer keeps of them; None where it has
+        made none. See `headwater.parameters.client.TableRows`."""
+        variable, *kept = self._kept_of_tables()[number]
+        if variable.held is None and all(one.held is None for one in kept):
+            return None
+        every = [variable] if all(one.held is None for one in kept) else [variable, *kept]
+        return [np.asarray(one.value) for one in every]
+
+    def _reach_tables(self) -> None:
+        """From now on, whoever reads a table in this process reads what the ``ps`` have."""
+        client = self._client
+        assert client is not None
+        for number, kept in self._kept_of_tables().items():
+            for part, variable in enumerate(kept):
+                variable.is_at(functools.partial(client.read_table, number, part))
 
     # Values -----------------------------------------------------------------------------------------------------------
 
@@ -196,14 +247,14 @@ class ModelValues:
             return
         if state:
             snapshot = client.snapshot()
+            self._reach_tables()
             join_state(self.optimizer, self.layout(), self.variables, snapshot.states)
             rate = self._rate()
             self._sent_rate = rate
         else:
             client.pull()
         variables = self.variables
-        dense = len(variables) if state else len(variables) - len(self.tables)
-        for variable, value in zip(variables[:dense], client.values(tables=state), strict=False):
+        for variable, value in zip(variables[: self.table_numbers().start], client.values(), strict=False):
             variable.assign(value)
         self._known = [variable._value for variable in (*variables, *self.optimizer.variables)]
 
@@ -218,7 +269,9 @@ class ModelValues:
             return
         pairs = list(zip(values, self._known, strict=True))[len(variables) :]
         state = self._split_state if any(value is not old for value, old in pairs) else None
-        self._client.assign([np.asarray(variable.value) for variable in variables], state)
+        dense = self.table_numbers().start
+        self._client.assign([np.asarray(v.value) if at < dense else None for at, v in enumerate(variables)], state)
+        self._reach_tables()
 
     def _split_state(self, index: int) -> list[Any]:
         layout = self.layout()
@@ -248,6 +301,7 @@ class ModelValues:
             if self._dynamic is not None:
                 self._dynamic.connect(self.servers)
             self._client.connect()
+            self._reach_tables()
             self._client.agree(said(optimizer_topics(self.optimizer)))
             self._client.pull()
         return self._client

@@ -1,0 +1,163 @@
+"""The values that an initializer gives to some rows of a table, without those of the others.
+
+An initializer of Keras's is traced for the whole table, and what it computes is then computed for a range of rows: what
+goes element by element needs no other rows, and each number of JAX's generator depends on the seed and its own place
+only (Salmon, Moraes, Dror and Shaw, *Parallel Random Numbers: As Easy as 1, 2, 3*, SC 2011). So the rows are the same
+numbers as in the whole table. An initializer that needs all rows for each, such as an orthogonal one, makes all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import jax
+import numpy as np
+from jax.extend.random import threefry2x32_p
+
+from headwater.parameters.updater import Array
+
+_jax: Any = jax
+_jnp: Any = _jax.numpy
+_threefry: Any = threefry2x32_p
+
+#: Operations of which each element depends on the elements at the same place only.
+_BY_ELEMENT: Final = frozenset(
+    (
+        *("abs", "add", "and", "bitcast_convert_type", "clamp", "convert_element_type", "copy", "cos", "div", "eq"),
+        *("erf", "erf_inv", "exp", "floor", "ge", "gt", "integer_pow", "is_finite", "le", "log", "log1p", "lt", "max"),
+        *("min", "mul", "ne", "neg", "nextafter", "not", "or", "pow", "rem", "round", "rsqrt", "select_n"),
+        *("shift_left", "shift_right_arithmetic", "shift_right_logical", "sign", "sin", "sqrt", "square"),
+        *("stop_gradient", "sub", "tanh", "xor"),
+    )
+)
+_CALLS: Final = frozenset({"jit", "pjit", "closed_call", "core_call", "custom_jvp_call"})
+
+
+class _NeedsAllRowsError(Exception):
+    """An initializer computes a row from others."""
+
+
+def initial_rows(initializer: Callable[..., Any], shape: Sequence[int], dtype: str) -> Callable[[int, int], Array]:
+    """A function that gives rows ``start`` to ``stop`` of what ``initializer(shape, dtype=dtype)`` gives.
+
+    Args:
+      initializer: of Keras, or a function like one.
+      shape: of the whole table.
+      dtype: of its elements.
+    """
+
+    def make() -> Any:
+        return initializer(tuple(shape), dtype=dtype)
+
+    whole: list[Array] = []
+
+    def sliced(start: int, stop: int) -> Array:
+        if not whole:
+            whole.append(np.asarray(make()))
+        return whole[0][start:stop]
+
+    closed = _jax.make_jaxpr(make)()
+    rows = _Rows(int(shape[0]))
+
+    def some(start: int, stop: int) -> Array:
+        return np.asarray(rows.of(closed, np.uint32(start), stop - start))
+
+    try:
+        _jax.eval_shape(lambda first: rows.of(closed, first, 1), np.uint32(0))
+    except _NeedsAllRowsError:
+        return sliced
+    return some
+
+
+class _Rows:
+    """Computes some rows of what a traced function computes.
+
+    What is compiled as one there is compiled as one here, so that sums and products are rounded alike.
+
+    Args:
+      total: how many rows there are in all.
+    """
+
+    def __init__(self, total: int) -> None:
+        self._total = total
+        self._compiled: dict[tuple[int, int], Any] = {}
+
+    def of(self, closed: Any, first: Any, count: int) -> Any:
+        """Rows from ``first`` on of the one result of ``closed``."""
+        jaxpr = closed.jaxpr
+        env = dict(zip(jaxpr.constvars, ((const, False) for const in closed.consts), strict=True))
+        ((value, by_row),) = self._follow(jaxpr, env, first, count, outermost=True)
+        if not by_row:
+            raise _NeedsAllRowsError
+        return value
+
+    def _follow(
+        self, jaxpr: Any, env: Mapping[Any, Any], first: Any, count: int, *, outermost: bool = False
+    ) -> list[tuple[Any, bool]]:
+        """The values of the results, each with whether these are some of the rows only."""
+        known: dict[Any, tuple[Any, bool]] = dict(env)
+
+        def read(atom: Any) -> tuple[Any, bool]:
+            return (atom.val, False) if hasattr(atom, "val") else known[atom]
+
+        for eqn in jaxpr.eqns:
+            given = [read(atom) for atom in eqn.invars]
+            results = self._compiled_results if outermost and eqn.primitive.name in _CALLS else self._results
+            known.update(zip(eqn.outvars, results(eqn, given, first, count), strict=True))
+        return [read(atom) for atom in jaxpr.outvars]
+
+    def _compiled_results(
+        self, eqn: Any, given: Sequence[tuple[Any, bool]], first: Any, count: int
+    ) -> list[tuple[Any, bool]]:
+        by_row = [flag for _, flag in given]
+
+        def call(values: Sequence[Any], first: Any) -> list[Any]:
+            return [value for value, _ in self._results(eqn, list(zip(values, by_row, strict=True)), first, count)]
+
+        if (id(eqn), count) not in self._compiled:
+            self._compiled[id(eqn), count] = _jax.jit(call)
+        found = self._compiled[id(eqn), count]([value for value, _ in given], first)
+        return [(value, self._has_rows(var.aval.shape)) for value, var in zip(found, eqn.outvars, strict=True)]
+
+    def _results(self, eqn: Any, given: Sequence[tuple[Any, bool]], first: Any, count: int) -> list[tuple[Any, bool]]:
+        name, values = eqn.primitive.name, [value for value, _ in given]
+        inner = eqn.params.get("jaxpr", eqn.params.get("call_jaxpr"))
+        if name in _CALLS and inner is not None:
+            body = getattr(inner, "jaxpr", inner)
+            consts = ((const, False) for const in getattr(inner, "consts", ()))
+            env = dict(zip(body.constvars, consts, strict=True)) | dict(zip(body.invars, given, strict=True))
+            return self._follow(body, env, first, count)
+        shapes = [tuple(var.aval.shape) for var in eqn.outvars]
+        if not any(by_row for _, by_row in given) and not any(self._has_rows(shape) for shape in shapes):
+            found = eqn.primitive.bind(*values, **eqn.params)
+            return [(value, False) for value in (found if eqn.primitive.multiple_results else [found])]
+        if len(shapes) != 1:
+            raise _NeedsAllRowsError
+        shape = shapes[0]
+        if name == "random_bits" and eqn.params["bit_width"] == 32:
+            return [(self._bits(values[0], shape, first, count), True)]
+        if name == "broadcast_in_dim" and len(values) == 1 and np.shape(values[0]) in ((), (1,) * len(shape)):
+            return [(_jnp.broadcast_to(values[0], (count, *shape[1:])), True)]
+        # Beside rows there are single numbers only.
+        fit = self._has_rows(shape) and all(by_row or np.size(value) == 1 for value, by_row in given)
+        if name in _BY_ELEMENT and fit:
+            return [(eqn.primitive.bind(*values, **eqn.params), True)]
+        raise _NeedsAllRowsError
+
+    def _has_rows(self, shape: Sequence[int]) -> bool:
+        return len(shape) > 0 and shape[0] == self._total
+
+    def _bits(self, key: Any, shape: Sequence[int], first: Any, count: int) -> Any:
+        """What `jax.random.bits` gives these rows."""
+        if key.ndim or str(_jax.random.key_impl(key)) != "threefry2x32" or not _jax.config.jax_threefry_partitionable:
+            raise _NeedsAllRowsError
+        width = int(np.prod(shape[1:]))
+        if self._total * width >= 1 << 32:
+            raise _NeedsAllRowsError
+        places = first * np.uint32(width) + _jnp.arange(count * width, dtype=np.uint32)
+        one, two = _jax.random.key_data(key)
+        high, low = _threefry.bind(
+            _jnp.broadcast_to(one, places.shape), _jnp.broadcast_to(two, places.shape), _jnp.zeros_like(places), places
+        )
+        return (high ^ low).reshape(count, *shape[1:])

@@ -1,0 +1,194 @@
+"""Variables of a model whose values are on the ``ps`` only: tables of embeddings, and what an optimizer keeps of them.
+
+In the scope of a strategy with parameter servers, a table is made without its values. A ``ps`` makes those of its rows
+itself. Whoever reads such a variable is given what the ``ps`` have at that moment, or, before there are any, what its
+initializer gives.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol, cast
+
+import jax
+import keras
+import numpy as np
+from keras.src.backend.common.stateless_scope import in_stateless_scope
+from keras.src.backend.jax.core import JaxVariable
+from keras.src.optimizers.base_optimizer import BaseOptimizer
+
+from headwater.keras.embeddings.calls import is_tracing
+from headwater.keras.embeddings.initial import initial_rows
+from headwater.parameters.updater import Array
+
+_jax: Any = jax
+_keras: Any = keras
+_Variable: Any = JaxVariable
+
+
+class TableVariable(_Variable):
+    """A variable whose values are elsewhere, unless the program has given it some.
+
+    It is made by `as_table`, never by its class.
+    """
+
+    #: Reads the whole of it where it is; None as long as it is nowhere.
+    _source: Callable[[], Array] | None = None
+    #: The name of the layer whose weights these are; None for what an optimizer keeps.
+    _layer: str | None = None
+    #: The table of which an optimizer keeps this.
+    _of: Any = None
+
+    @property
+    def value(self) -> Any:
+        if self._layer is not None and is_tracing():
+            raise ValueError(
+                f"the model reads the weights of layer {self._layer!r} itself, in a layer, a loss or a metric, and "
+                "only rows of them are here: call the layer, or have it kept whole, with table_bytes= of the strategy"
+            )
+        if self._value is None and not in_stateless_scope():
+            if self._source is not None:
+                return self._maybe_autocast(_jax.numpy.asarray(self._source()))
+            with _jax.ensure_compile_time_eval():
+                self._value = _jax.numpy.asarray(self._initializer(self._shape, dtype=self._dtype))
+        return super().value
+
+    @property
+    def held(self) -> Array | None:
+        """The values that the program has given it, or read of it, where they are not on the ``ps`` yet."""
+        return None if self._value is None else np.asarray(self._value)
+
+    def initial(self) -> Callable[[int, int], Array]:
+        """A function that gives some of its first rows, by the first number and the number after the last."""
+        value = self.held
+        if value is not None:
+            return lambda start, stop: value[start:stop]
+        return initial_rows(self._initializer, self._shape, self._dtype)
+
+    def belongs_to(self, layer: Any, of: Any) -> None:
+        """See `as_table`."""
+        if layer is not None:
+            self._layer = layer.name
+            self._initializer = self._initializer or layer.embeddings_initializer
+        if of is not None:
+            self._of = of
+
+    def is_one_of(self, tables: Sequence[Any]) -> bool:
+        """Whether it is one of ``tables``, or kept for one of them."""
+        return any(table is self or table is self._of for table in tables)
+
+    def is_at(self, source: Callable[[], Array] | None) -> None:
+        """From now on ``source`` reads it; what this process has of it is dropped."""
+        self._source, self._value = source, None
+
+    def forget(self) -> None:
+        """Drops what this process has of it, where there is another way to it."""
+        if self._source is not None or self._initializer is not None:
+            self._value = None
+
+
+def as_table(variable: Any, *, layer: Any = None, of: Any = None) -> TableVariable:
+    """Makes ``variable`` one whose values are elsewhere; a second call changes nothing.
+
+    Args:
+      variable: of Keras.
+      layer: the layer whose weights it has.
+      of: the table of which an optimizer keeps this.
+    """
+    if not isinstance(variable, TableVariable):
+        variable.__class__ = TableVariable
+    made = cast("TableVariable", variable)
+    made.belongs_to(layer, of)
+    return made
+
+
+class _Making(threading.local):
+    without_values = False
+
+
+_making = _Making()
+
+
+@contextmanager
+def _without_values() -> Generator[None]:
+    """Variables that are made within it have no values yet."""
+    before, _making.without_values = _making.without_values, True
+    try:
+        yield
+    finally:
+        _making.without_values = before
+
+
+class _Strategy(Protocol):
+    @property
+    def table_bytes(self) -> int: ...
+
+
+def watch_tables(active: Callable[[], _Strategy | None]) -> None:
+    """From now on, tables that are made in the scope of a strategy are made without their values.
+
+    Args:
+      active: gives the strategy with parameter servers whose scope the calling thread is in, or None.
+    """
+    _watch(active)
+
+
+@functools.cache
+def _watch(active: Callable[[], _Strategy | None]) -> None:
+    embedding: Any = _keras.layers.Embedding
+    optimizer: Any = BaseOptimizer
+    initialize, build = _Variable._initialize_with_initializer, embedding.build
+    add = optimizer.add_variable_from_reference
+
+    @functools.wraps(initialize)
+    def our_initialize(self: Any, initializer: Any) -> None:
+        if _making.without_values:
+            self._initializer = initializer
+            self._value = None
+        else:
+            initialize(self, initializer)
+
+    @functools.wraps(build)
+    def our_build(self: Any, input_shape: Any = None) -> None:
+        strategy = active()
+        if strategy is None or self.built or not _may_be_elsewhere(self, strategy.table_bytes):
+            build(self, input_shape)
+            return
+        with _without_values():
+            build(self, input_shape)
+        as_table(self._embeddings, layer=self)
+
+    @functools.wraps(add)
+    def our_add(self: Any, reference_variable: Any, *args: Any, **settings: Any) -> Any:
+        if not isinstance(reference_variable, TableVariable):
+            return add(self, reference_variable, *args, **settings)
+        with _without_values():
+            made = add(self, reference_variable, *args, **settings)
+        return made if made._initializer is None else as_table(made, of=reference_variable)
+
+    _Variable._initialize_with_initializer = our_initialize
+    embedding.build, optimizer.add_variable_from_reference = our_build, our_add
+
+
+def _may_be_elsewhere(layer: Any, least_bytes: int) -> bool:
+    plain = (
+        type(layer) is _keras.layers.Embedding
+        and layer.quantization_mode is None
+        and not layer.lora_rank
+        and layer.embeddings_regularizer is None
+        and layer.embeddings_constraint is None
+    )
+    # A generator of seeds moves on with each use.
+    drawn = isinstance(getattr(layer.embeddings_initializer, "seed", None), _keras.random.SeedGenerator)
+    return plain and not drawn and 4 * layer.input_dim * layer.output_dim >= least_bytes
+
+
+def make_whole(variables: Sequence[Any], tables: Sequence[Any]) -> None:
+    """Has ``variables`` that were made without values have them, but for ``tables`` and what is kept of these."""
+    for variable in variables:
+        if isinstance(variable, TableVariable) and not variable.is_one_of(tables):
+            _ = variable.value
+            variable.__class__ = _Variable

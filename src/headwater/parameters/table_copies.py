@@ -1,0 +1,84 @@
+"""Copies of tables that are too large for a worker's memory: in a file that has no name, and goes with the process."""
+
+from __future__ import annotations
+
+import math
+import os
+import tempfile
+import weakref
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from headwater.parameters.layout import VariableSpec
+from headwater.parameters.updater import Array
+
+#: How much of a table travels in a frame, in bytes of its values.
+AT_ONCE_BYTES: Final = 1 << 20
+
+
+def row_bytes(spec: VariableSpec) -> int:
+    """The size of a row of a table, in bytes."""
+    return max(1, math.prod(spec.shape[1:]) * np.dtype(spec.dtype).itemsize)
+
+
+def rows_of(arrays: Sequence[Any]) -> Iterator[tuple[int, list[Array]]]:
+    """Arrays of equally many rows, some rows at a time, each with the number of the first."""
+    whole = [np.asarray(array) for array in arrays]
+    step = max(1, AT_ONCE_BYTES // max(1, whole[0][:1].nbytes))
+    for start in range(0, len(whole[0]), step):
+        yield start, [array[start : start + step] for array in whole]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Piece:
+    """Some rows in the file.
+
+    Attributes:
+      start: the first.
+      at: where the file has them.
+      arrays: dtype and shape of each array.
+    """
+
+    start: int
+    at: int
+    arrays: tuple[tuple[np.dtype[Any], tuple[int, ...]], ...]
+
+
+class TableCopy:
+    """Rows of tables of all ``ps``, in a file in the folder for temporary files (``TMPDIR``)."""
+
+    def __init__(self) -> None:
+        self._file, path = tempfile.mkstemp(prefix="headwater-tables-")
+        os.unlink(path)
+        weakref.finalize(self, os.close, self._file)
+        self._pieces: dict[tuple[int, int], list[_Piece]] = {}
+        self._end = 0
+
+    def add(self, server: int, table: int, start: int, arrays: Sequence[Array]) -> None:
+        """Adds rows from ``start`` on of a table of a ``ps``, both by number."""
+        piece = _Piece(start=start, at=self._end, arrays=tuple((array.dtype, array.shape) for array in arrays))
+        self._pieces.setdefault((server, table), []).append(piece)
+        for array in arrays:
+            left = memoryview(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+            while left:
+                count = os.pwrite(self._file, left, self._end)
+                left, self._end = left[count:], self._end + count
+
+    def rows(self, server: int, table: int) -> Iterator[tuple[int, list[Array]]]:
+        """All rows of a table of a ``ps``, some at a time, each with the number of the first."""
+        for piece in self._pieces.get((server, table), ()):
+            arrays: list[Array] = []
+            at = piece.at
+            for dtype, shape in piece.arrays:
+                array = np.empty(shape, dtype)
+                left = memoryview(array.reshape(-1).view(np.uint8).data)
+                while left:
+                    count = os.preadv(self._file, [left], at)
+                    if not count:
+                        raise EOFError("the copy of the tables in the folder for temporary files was cut short")
+                    left, at = left[count:], at + count
+                arrays.append(array)
+            yield piece.start, arrays

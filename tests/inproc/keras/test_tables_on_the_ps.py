@@ -1,0 +1,129 @@
+"""Fixed tables of Keras models that are on the ps only: their initial values, and how they come and go."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from headwater.keras import ParameterServerStrategy
+
+import keras  # isort: skip - the package before it chooses the backend
+
+from headwater.keras.embeddings.initial import initial_rows
+from headwater.keras.embeddings.variables import TableVariable
+
+pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation doesn't accept a copy:DeprecationWarning")
+
+NUMBERS = np.random.default_rng(1).integers(0, 50, (96, 4))
+Y = NUMBERS.sum(1) % 3
+SETTINGS: dict[str, Any] = {"batch_size": 16, "shuffle": False, "verbose": 0}
+
+INITIALIZERS: dict[str, Any] = {
+    "uniform": keras.initializers.RandomUniform(seed=3),
+    "normal": keras.initializers.RandomNormal(seed=2),
+    "truncated": keras.initializers.TruncatedNormal(seed=3),
+    "glorot": keras.initializers.GlorotUniform(seed=1),
+    "he": keras.initializers.HeNormal(seed=1),
+    "constant": keras.initializers.Constant(0.3),
+    "orthogonal": keras.initializers.Orthogonal(seed=1),
+    "identity": keras.initializers.Identity(),
+    "function": lambda shape, dtype: np.arange(np.prod(shape), dtype=dtype).reshape(shape),
+}
+
+
+# Keras makes no orthogonal matrix in float16.
+@pytest.mark.parametrize(
+    ("name", "dtype"), [*((name, "float32") for name in INITIALIZERS), ("uniform", "float16"), ("constant", "float16")]
+)
+def test_some_rows_are_bit_for_bit_those_of_the_whole_table(name: str, dtype: str) -> None:
+    whole = np.asarray(INITIALIZERS[name]((1000, 16), dtype=dtype))
+    rows = initial_rows(INITIALIZERS[name], (1000, 16), dtype)
+    for start, stop in ((0, 1000), (3, 17), (990, 1000)):
+        np.testing.assert_array_equal(rows(start, stop), whole[start:stop])
+
+
+def make(optimizer: Any = "adagrad") -> Any:
+    keras.utils.set_random_seed(3)
+    numbers = keras.Input((4,), dtype="int32")
+    found = keras.layers.Embedding(50, 5, name="table")(numbers)
+    model = keras.Model(numbers, keras.layers.Dense(3)(keras.layers.Flatten()(found)), name="numbers")
+    model.compile(optimizer, keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    return model
+
+
+def made(optimizer: Any = "adagrad") -> tuple[ParameterServerStrategy, Any]:
+    strategy = ParameterServerStrategy(table_bytes=0)
+    with strategy.scope():
+        return strategy, make(optimizer)
+
+
+def tables(model: Any) -> list[TableVariable]:
+    every = (*model.variables, *model.optimizer.variables)
+    return list({id(variable): variable for variable in every if isinstance(variable, TableVariable)}.values())
+
+
+def assert_same(model: Any, alone: Any) -> None:
+    pairs = [(model.variables, alone.variables), (model.optimizer.variables, alone.optimizer.variables)]
+    for found, expected in pairs:
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_allclose(np.asarray(one.value), np.asarray(other.value), rtol=2e-5, atol=2e-6)
+
+
+def test_a_table_is_never_in_the_model_and_has_the_values_of_one_process() -> None:
+    alone = make()
+    alone.fit(NUMBERS, Y, epochs=2, **SETTINGS)
+    strategy, model = made()
+    (table,) = tables(model)
+    assert table.held is None
+    model.fit(NUMBERS, Y, epochs=2, **SETTINGS)
+    assert [variable.held for variable in tables(model)] == [None, None]
+    assert_same(model, alone)
+    assert [variable.held for variable in tables(model)] == [None, None]
+    assert strategy.traffic(model).rows > 0
+
+
+def test_values_that_the_program_gives_a_table_are_trained_further(tmp_path: Path) -> None:
+    alone = make()
+    alone.fit(NUMBERS, Y, epochs=1, **SETTINGS)
+    alone.save(tmp_path / "one.keras")
+    alone.fit(NUMBERS, Y, epochs=2, **SETTINGS)
+    strategy = ParameterServerStrategy(table_bytes=0)
+    with strategy.scope():
+        model: Any = keras.saving.load_model(tmp_path / "one.keras")
+    model.fit(NUMBERS, Y, epochs=1, **SETTINGS)
+    rows = model.get_layer("table").get_weights()
+    model.save(tmp_path / "two.keras")
+    model.fit(NUMBERS, Y, epochs=1, **SETTINGS)
+    assert_same(model, alone)
+    # Back to what was saved, and once more.
+    two: Any = keras.saving.load_model(tmp_path / "two.keras", compile=False)
+    np.testing.assert_array_equal(two.get_layer("table").get_weights(), rows)
+    model.load_weights(tmp_path / "two.keras")
+    model.fit(NUMBERS, Y, epochs=1, **SETTINGS)
+    assert_same(model, alone)
+
+
+def test_a_table_is_read_before_training_and_is_whole_for_a_train_step_of_the_models_own() -> None:
+    _, model = made()
+    np.testing.assert_array_equal(model.get_layer("table").get_weights(), make().get_layer("table").get_weights())
+
+    class Own(keras.Model):
+        def __init__(self) -> None:
+            super().__init__()
+            self.table = keras.layers.Embedding(50, 3)
+
+        def call(self, x: Any) -> Any:
+            return keras.ops.sum(self.table(x), axis=1)
+
+        def train_step(self, state: Any, data: Any) -> Any:
+            return super().train_step(state, data)
+
+    strategy = ParameterServerStrategy(table_bytes=0)
+    with strategy.scope():
+        own: Any = Own()
+        own.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    own.fit(NUMBERS, Y, **SETTINGS)
+    assert not tables(own)
