@@ -36,7 +36,8 @@ def optimizer_topics(optimizer: Any) -> dict[str, Mapping[str, object]]:
 
 def updates_made(optimizer: Any) -> int:
     """How many updates an optimizer has made; where it accumulates gradients, that is no variable."""
-    return int(_keras.ops.convert_to_numpy(optimizer.iterations.value))
+    made = optimizer.iterations
+    return int(_keras.ops.convert_to_numpy(getattr(made, "value", made)))
 
 
 def model_variables(model: Any) -> Mapping[str, object]:
