@@ -1,0 +1,52 @@
+"""The recommender among the examples, with a ps that is killed on the way."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.processes import Process, processes
+
+PROGRAM = Path(__file__).parents[3] / "examples" / "dlrm.py"
+
+pytestmark = pytest.mark.slow
+
+
+def test_dlrm_learns_what_was_planted_and_goes_on_with_the_saved_rows_when_a_ps_is_killed(tmp_path: Path) -> None:
+    with processes(ps=2, worker=2) as cluster:
+        hosts = {job: cluster.release(job) for job in ("ps", "worker")}
+        settings = ["--examples", "20000", "--scale", "0.001", "--batch", "256", "--epochs", "12", "--dim", "8"]
+
+        def start(job: str, index: int) -> Process:
+            config = json.dumps({"cluster": hosts, "task": {"type": job, "index": index}})
+            return cluster.run(
+                sys.executable,
+                str(PROGRAM),
+                "--folder",
+                str(tmp_path),
+                *settings,
+                TF_CONFIG=config,
+                PYTHONUNBUFFERED="1",
+            )
+
+        servers = [start("ps", index) for index in range(2)]
+        chief, other = start("worker", 0), start("worker", 1)
+        bound = float(chief.wait_for(r"more than AUC (0\.\d+)")[1])
+        before = float(chief.wait_for(r"epoch 6: AUC (0\.\d+)")[1])
+        at = chief.line_count()
+        servers[1].kill()
+        servers[1] = start("ps", 1)
+        # With the rows of one ps begun anew, it would be far less.
+        chief.wait_for(r"brings /job:ps/task:1 the values", after=at)
+        after = float(chief.wait_for(r"AUC (0\.\d+)", after=chief.line_count())[1])
+        assert after > before - 0.01
+        output = chief.succeeds()
+        other.succeeds()
+        for server in servers:
+            server.succeeds()
+    assert before < float(output.rpartition("AUC ")[2].split(",")[0]) < bound
+    assert (tmp_path / "dlrm.png").stat().st_size > 1000
+    assert (tmp_path / "dlrm.keras").stat().st_size > 1000
