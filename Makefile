@@ -73,6 +73,7 @@ check: $(READY)
 	$(BIN)/pyright
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/pylint --disable=all --enable=duplicate-code --ignore-patterns='.*_pb2.*' --ignore-paths='.*[.]pyi' --score=n src/headwater
+	$(BIN)/python tools/check_types.py
 	$(BIN)/python tools/check_docs.py
 	$(BIN)/python tools/compatibility.py --check
 	$(BIN)/python tools/stubs.py --check

@@ -124,10 +124,10 @@ class TFConfigClusterResolver(ClusterResolver):
         found = self._read()
         task = found.task if found else None
         rest: Mapping[str, Any] = found.rest if found else {}
-        self.task_type = task_type if task_type is not None or task is None else task.job
-        self.task_id = int(task_id) if task_id is not None else None if task is None else task.index
-        self.rpc_layer = rpc_layer if rpc_layer is not None else str(rest.get("rpc_layer", "grpc"))
-        self.environment = environment if environment is not None else str(rest.get("environment", ""))
+        self.task_type: str | None = task_type if task_type is not None or task is None else task.job
+        self.task_id: int | None = int(task_id) if task_id is not None else None if task is None else task.index
+        self.rpc_layer: str | None = rpc_layer if rpc_layer is not None else str(rest.get("rpc_layer", "grpc"))
+        self.environment: str = environment if environment is not None else str(rest.get("environment", ""))
 
     def _read(self) -> TaskConfig | None:
         return task_config_from_environment()

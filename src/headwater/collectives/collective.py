@@ -65,7 +65,7 @@ class Collective:
         self._names = names
         self._channels = channels
         #: How many things all processes have done together.
-        self.calls = 0
+        self.calls: int = 0
         #: Where this process waits for another one for long: for which, and how long, in seconds.
         self.waits_for: tuple[str, float] | None = None
         # Begun with the next rank, so that not all send to the same one at first.

@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from headwater.cluster.addresses import Address, parse_address
 from headwater.cluster.config import EVALUATOR, ClusterConfigError, TaskConfig
@@ -229,7 +230,7 @@ class Group:
 class _GroupService(Service):
     """Collectives of a group, as its task's shell knows them."""
 
-    kinds = (OPEN_COLLECTIVE,)
+    kinds: ClassVar[Collection[int]] = (OPEN_COLLECTIVE,)
 
     def __init__(self, group: Group) -> None:
         self._group = group

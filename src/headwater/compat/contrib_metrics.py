@@ -32,14 +32,14 @@ streaming_false_positives: Callable[..., Any] = _predictions_first(counts.false_
 streaming_false_positives_at_thresholds: Callable[..., Any] = _predictions_first(
     thresholds.false_positives_at_thresholds
 )
-streaming_mean = means.mean
+streaming_mean: Callable[..., Any] = means.mean
 streaming_mean_absolute_error: Callable[..., Any] = _predictions_first(means.mean_absolute_error)
 streaming_mean_cosine_distance: Callable[..., Any] = _predictions_first(means.mean_cosine_distance)
 streaming_mean_iou: Callable[..., Any] = _predictions_first(means.mean_iou)
 streaming_mean_relative_error: Callable[..., Any] = _predictions_first(means.mean_relative_error)
 streaming_mean_squared_error: Callable[..., Any] = _predictions_first(means.mean_squared_error)
-streaming_mean_tensor = means.mean_tensor
-streaming_percentage_less = means.percentage_below
+streaming_mean_tensor: Callable[..., Any] = means.mean_tensor
+streaming_percentage_less: Callable[..., Any] = means.percentage_below
 streaming_precision: Callable[..., Any] = _predictions_first(counts.precision)
 streaming_precision_at_thresholds: Callable[..., Any] = _predictions_first(thresholds.precision_at_thresholds)
 streaming_recall: Callable[..., Any] = _predictions_first(counts.recall)

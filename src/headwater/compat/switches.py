@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 
-def _already() -> None:
+
+def disable_v2_behavior() -> None:
     """Does nothing: graphs, reference variables and TensorFlow 1's shapes are what there is."""
 
 
-disable_control_flow_v2 = disable_eager_execution = disable_resource_variables = disable_tensor_equality = _already
-disable_v2_behavior = disable_v2_tensorshape = _already
+disable_control_flow_v2: Callable[[], None] = disable_v2_behavior
+disable_eager_execution: Callable[[], None] = disable_v2_behavior
+disable_resource_variables: Callable[[], None] = disable_v2_behavior
+disable_tensor_equality: Callable[[], None] = disable_v2_behavior
+disable_v2_tensorshape: Callable[[], None] = disable_v2_behavior
 
 
 def executing_eagerly() -> bool:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from headwater.compat.names import Area, namespace
 
 _NAMES = {
@@ -13,4 +16,6 @@ _NAMES = {
         run_v1_only""",
 }
 
+__getattr__: Callable[[str], Any]
+__dir__: Callable[[], list[str]]
 __getattr__, __dir__ = namespace(__name__, Area("What tests take from TensorFlow.", _NAMES))

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-integral_types = (numbers.Integral, np.integer)
-real_types = (numbers.Real, np.integer, np.floating)
-complex_types = (numbers.Complex, np.number)
+integral_types: tuple[type[Any], ...] = (numbers.Integral, np.integer)
+real_types: tuple[type[Any], ...] = (numbers.Real, np.integer, np.floating)
+complex_types: tuple[type[Any], ...] = (numbers.Complex, np.number)
 bytes_or_text_types: tuple[type[bytes], type[str]] = (bytes, str)
 
 

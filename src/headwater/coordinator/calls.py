@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from queue import SimpleQueue
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 from headwater.coordinator.values import PerWorker, decode, encode
 from headwater.errors import CancelledError, NotFoundError, OpError, OutOfRangeError, UnavailableError, UnknownError
@@ -84,7 +84,7 @@ class CallServer(Service):
       registry: what may be called.
     """
 
-    kinds = (OPEN_CALLS,)
+    kinds: ClassVar[Collection[int]] = (OPEN_CALLS,)
 
     def __init__(self, task: str, registry: Registry) -> None:
         self._task = task

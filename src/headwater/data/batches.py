@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from headwater.data.node import (
 )
 from headwater.data.spec import TensorSpec, is_array
 from headwater.data.transforms import Wrapper
-from headwater.dtypes import bool_, int64
+from headwater.dtypes import DType, bool_, int64
 from headwater.errors import DataLossError, InvalidArgumentError
 
 
@@ -34,7 +34,7 @@ from headwater.errors import DataLossError, InvalidArgumentError
 class Batch(Wrapper):
     """``batch_size`` elements each as one, stacked; the last may be smaller unless ``drop_remainder``."""
 
-    values = {"batch_size": int64, "drop_remainder": bool_}
+    values: ClassVar[dict[str, DType | None]] = {"batch_size": int64, "drop_remainder": bool_}
     batch_size: Any
     drop_remainder: Any
 
@@ -116,7 +116,12 @@ class PaddedBatch(Wrapper):
       padding: for each component what it is filled up with, a scalar.
     """
 
-    values = {"batch_size": int64, "shapes": int64, "padding": None, "drop_remainder": bool_}
+    values: ClassVar[dict[str, DType | None]] = {
+        "batch_size": int64,
+        "shapes": int64,
+        "padding": None,
+        "drop_remainder": bool_,
+    }
     batch_size: Any
     shapes: tuple[Any, ...]
     padding: tuple[Any, ...]

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from headwater.data.node import (
 )
 from headwater.data.spec import TensorSpec, is_array
 from headwater.data.transforms import Wrapper
-from headwater.dtypes import int64
+from headwater.dtypes import DType, int64
 from headwater.errors import OpError
 
 
@@ -42,8 +42,8 @@ class Map(Wrapper):
       parallel: how many calls may run at the same time; 1 or less for one.
     """
 
-    values = {"parallel": int64}
-    functions = ("function",)
+    values: ClassVar[dict[str, DType | None]] = {"parallel": int64}
+    functions: ClassVar[tuple[str, ...]] = ("function",)
     function: Function
     parallel: Any
 
@@ -111,7 +111,7 @@ def rows_or_each(function: Function, context: Context, block: Block, index: int)
 class Filter(Wrapper):
     """The elements for which a function gives true."""
 
-    functions = ("function",)
+    functions: ClassVar[tuple[str, ...]] = ("function",)
     function: Function
 
     @property
@@ -145,7 +145,7 @@ class Filter(Wrapper):
 class TakeWhile(Wrapper):
     """The elements before the first for which a function does not give true."""
 
-    functions = ("function",)
+    functions: ClassVar[tuple[str, ...]] = ("function",)
     function: Function
 
     @property
@@ -172,8 +172,8 @@ class Interleave(Wrapper):
       reads_files: whether those nodes read files whose names are the elements.
     """
 
-    values = {"cycle_length": int64, "block_length": int64}
-    functions = ("function",)
+    values: ClassVar[dict[str, DType | None]] = {"cycle_length": int64, "block_length": int64}
+    functions: ClassVar[tuple[str, ...]] = ("function",)
     function: Function
     of: tuple[TensorSpec, ...]
     cycle_length: Any
@@ -237,8 +237,8 @@ class Scan(Wrapper):
       function: of the components of state and element; gives those of the next state and of the result.
     """
 
-    values = {"state": None}
-    functions = ("function",)
+    values: ClassVar[dict[str, DType | None]] = {"state": None}
+    functions: ClassVar[tuple[str, ...]] = ("function",)
     state: tuple[Any, ...]
     function: Function
 
@@ -267,7 +267,7 @@ class Windows(Wrapper):
       stride: which elements of those that a window spans are in it: every ``stride``-th.
     """
 
-    values = {"size": int64, "shift": int64, "stride": int64, "drop_remainder": None}
+    values: ClassVar[dict[str, DType | None]] = {"size": int64, "shift": int64, "stride": int64, "drop_remainder": None}
     size: Any
     shift: Any
     stride: Any

@@ -22,7 +22,7 @@ class PlainFunction(Function):
     """
 
     def __init__(self, function: Callable[..., Any], inputs: Node, packed: Callable[[Element], Any], kind: str) -> None:
-        self.name = f"{kind} {getattr(function, '__name__', 'function')!r}"
+        self.name: str = f"{kind} {getattr(function, '__name__', 'function')!r}"
         self._function = function
         self._inputs = inputs
         self._packed = packed

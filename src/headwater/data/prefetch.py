@@ -6,11 +6,11 @@ import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from headwater.data.node import Block, Context, Element, closing
 from headwater.data.transforms import Wrapper
-from headwater.dtypes import int64
+from headwater.dtypes import DType, int64
 
 AUTOTUNE: Final = -1
 _GOOD_SIZE: Final = 2
@@ -81,7 +81,7 @@ def prefetched(start: Callable[[], Iterator[Any]], size: int) -> Generator[Any]:
 class Prefetch(Wrapper):
     """The elements, of which up to ``buffer_size`` are made ahead; -1 for a good number, 0 for none."""
 
-    values = {"buffer_size": int64}
+    values: ClassVar[dict[str, DType | None]] = {"buffer_size": int64}
     buffer_size: Any
 
     @property

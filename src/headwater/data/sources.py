@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from headwater.data.node import UNKNOWN, Block, Context, Element, Node, closing, known, row, rows_of
 from headwater.data.spec import TensorSpec, is_array
-from headwater.dtypes import from_numpy, int64, string
+from headwater.dtypes import DType, from_numpy, int64, string
 from headwater.errors import InvalidArgumentError
 from headwater.io.files import open_file, stat, translated
 from headwater.io.record_compression import Inflater, TFRecordOptions
@@ -26,7 +26,7 @@ class Slices(Node):
       components: arrays with equal first dimensions.
     """
 
-    values = {"components": None}
+    values: ClassVar[dict[str, DType | None]] = {"components": None}
     components: tuple[Any, ...]
 
     @property
@@ -70,7 +70,7 @@ def _spec(component: Any) -> TensorSpec:
 class Whole(Node):
     """One element: arrays as they are."""
 
-    values = {"components": None}
+    values: ClassVar[dict[str, DType | None]] = {"components": None}
     components: tuple[Any, ...]
 
     @property
@@ -89,7 +89,7 @@ class Whole(Node):
 class Range(Node):
     """Integers from ``start``, by ``step``, before ``stop``."""
 
-    values = {"start": int64, "stop": int64, "step": int64}
+    values: ClassVar[dict[str, DType | None]] = {"start": int64, "stop": int64, "step": int64}
     start: Any
     stop: Any
     step: Any
@@ -130,7 +130,7 @@ class Generated(Node):
       of: what is known of an element.
     """
 
-    values = {"args": None}
+    values: ClassVar[dict[str, DType | None]] = {"args": None}
     make: Callable[..., Iterator[Element]]
     args: tuple[Any, ...] = ()
     of: tuple[TensorSpec, ...]
@@ -158,7 +158,7 @@ class _Files(Node):
       buffer_size: bytes to read at once; 0 for a good number.
     """
 
-    values = {"filenames": string, "compression_type": string, "buffer_size": int64}
+    values: ClassVar[dict[str, DType | None]] = {"filenames": string, "compression_type": string, "buffer_size": int64}
     filenames: Any
     compression_type: Any
     buffer_size: Any
@@ -233,7 +233,7 @@ class FixedLengthRecords(_Files):
       footer_bytes: what is left out at its end.
     """
 
-    values = {
+    values: ClassVar[dict[str, DType | None]] = {
         "filenames": string,
         "header_bytes": int64,
         "record_bytes": int64,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from headwater.data.node import Block, Context, Element, closing, row, rows_of
 from headwater.data.transforms import Wrapper
-from headwater.dtypes import string
+from headwater.dtypes import DType, string
 from headwater.errors import DataLossError
 from headwater.io import files
 from headwater.io.bundle_writer import BundleWriter
@@ -31,7 +31,7 @@ class StoredCache(Wrapper):
     with a checksum of each tensor; where they are there, nothing is asked of the input.
     """
 
-    values = {"filename": string}
+    values: ClassVar[dict[str, DType | None]] = {"filename": string}
     filename: Any
 
     @property

@@ -6,7 +6,7 @@ import itertools
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from headwater.data.node import (
     rows_of,
 )
 from headwater.data.spec import TensorSpec, relaxed
-from headwater.dtypes import int64
+from headwater.dtypes import DType, int64
 from headwater.errors import InvalidArgumentError
 
 SHARD_HINT: Final = -1
@@ -38,7 +38,7 @@ class Wrapper(Node):
       input: where elements come from.
     """
 
-    children = ("input",)
+    children: ClassVar[tuple[str, ...]] = ("input",)
     input: Node
 
     @property
@@ -58,7 +58,7 @@ class Wrapper(Node):
 class Take(Wrapper):
     """The first ``count`` elements; all where it is -1."""
 
-    values = {"count": int64}
+    values: ClassVar[dict[str, DType | None]] = {"count": int64}
     count: Any
 
     @property
@@ -93,7 +93,7 @@ class Take(Wrapper):
 class Skip(Wrapper):
     """All but the first ``count`` elements; none where it is -1."""
 
-    values = {"count": int64}
+    values: ClassVar[dict[str, DType | None]] = {"count": int64}
     count: Any
 
     @property
@@ -125,7 +125,7 @@ class Skip(Wrapper):
 class Repeat(Wrapper):
     """The elements ``count`` times; for ever where it is -1."""
 
-    values = {"count": int64}
+    values: ClassVar[dict[str, DType | None]] = {"count": int64}
     count: Any
 
     @property
@@ -159,7 +159,7 @@ class Repeat(Wrapper):
 class Shard(Wrapper):
     """Every ``count``-th element, from the one with number ``index``; all of them where ``count`` is `SHARD_HINT`."""
 
-    values = {"count": int64, "index": int64}
+    values: ClassVar[dict[str, DType | None]] = {"count": int64, "index": int64}
     count: Any
     index: Any
 
@@ -204,7 +204,7 @@ class Shuffle(Wrapper):
       reshuffle: another order each time the elements are gone over.
     """
 
-    values = {"buffer_size": int64, "seed": int64, "seed2": int64}
+    values: ClassVar[dict[str, DType | None]] = {"buffer_size": int64, "seed": int64, "seed2": int64}
     buffer_size: Any
     seed: Any
     seed2: Any
@@ -301,7 +301,7 @@ class Cache(Wrapper):
 class Concatenated(Node):
     """The elements of one node, then those of another."""
 
-    children = ("first", "second")
+    children: ClassVar[tuple[str, ...]] = ("first", "second")
     first: Node
     second: Node
 
@@ -333,7 +333,7 @@ class Concatenated(Node):
 class Zipped(Node):
     """The elements of several nodes side by side, as long as all have some."""
 
-    children = ("inputs",)
+    children: ClassVar[tuple[str, ...]] = ("inputs",)
     inputs: tuple[Node, ...]
 
     @property
@@ -374,7 +374,7 @@ class Picked(Node):
       skip_empty: go on with the others where an input has no more.
     """
 
-    children = ("selector", "inputs")
+    children: ClassVar[tuple[str, ...]] = ("selector", "inputs")
     selector: Node
     inputs: tuple[Node, ...]
     skip_empty: bool = True
@@ -416,7 +416,7 @@ class Picked(Node):
 class Draws(Node):
     """For ever: numbers of inputs, drawn with the given weights."""
 
-    values = {"weights": None, "seed": int64, "seed2": int64}
+    values: ClassVar[dict[str, DType | None]] = {"weights": None, "seed": int64, "seed2": int64}
     weights: Any
     seed: Any
     seed2: Any

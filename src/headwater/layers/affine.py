@@ -43,6 +43,12 @@ class AffineLayer(Layer):
         super().__init__(trainable, name, activity_regularizer=activity_regularizer, **kwargs)
         self.activation = activation
         self.use_bias = use_bias
+        self.kernel_initializer: Any
+        self.kernel_regularizer: Any
+        self.kernel_constraint: Any
+        self.bias_initializer: Any
+        self.bias_regularizer: Any
+        self.bias_constraint: Any
         self.kernel_initializer, self.kernel_regularizer, self.kernel_constraint = kernel
         self.bias_initializer, self.bias_regularizer, self.bias_constraint = bias
         self.kernel: Any = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from headwater.functional import arrays, blocks, convolution, nn
@@ -78,11 +79,11 @@ class Convolution(AffineLayer):
         self.data_format = data_format
         self._first = channels_first(data_format)
         self.dilation_rate: tuple[int, ...] = per_dimension(dilation_rate, self.rank, "dilation_rate")
-        self.input_spec = InputSpec(ndim=self.rank + 2)
+        self.input_spec: Any = InputSpec(ndim=self.rank + 2)
 
     def build(self, input_shape: Any) -> None:
         channels = self._note_channels(input_shape)
-        self.kernel = self.add_weight(
+        self.kernel: Any = self.add_weight(
             "kernel",
             self._kernel_shape(channels),
             initializer=self.kernel_initializer,
@@ -103,7 +104,7 @@ class Convolution(AffineLayer):
 
     def _build_bias(self) -> None:
         if self.use_bias:
-            self.bias = self.add_weight(
+            self.bias: Any = self.add_weight(
                 "bias",
                 [self.filters],
                 initializer=self.bias_initializer,
@@ -373,10 +374,10 @@ class SeparableConv2D(SeparableConvolution):
     rank = 2
 
 
-conv1d = functional(Conv1D, "One call of a `Conv1D` layer.")
-conv2d = functional(Conv2D, "One call of a `Conv2D` layer.")
-conv3d = functional(Conv3D, "One call of a `Conv3D` layer.")
-conv2d_transpose = functional(Conv2DTranspose, "One call of a `Conv2DTranspose` layer.")
-conv3d_transpose = functional(Conv3DTranspose, "One call of a `Conv3DTranspose` layer.")
-separable_conv1d = functional(SeparableConv1D, "One call of a `SeparableConv1D` layer.")
-separable_conv2d = functional(SeparableConv2D, "One call of a `SeparableConv2D` layer.")
+conv1d: Callable[..., Any] = functional(Conv1D, "One call of a `Conv1D` layer.")
+conv2d: Callable[..., Any] = functional(Conv2D, "One call of a `Conv2D` layer.")
+conv3d: Callable[..., Any] = functional(Conv3D, "One call of a `Conv3D` layer.")
+conv2d_transpose: Callable[..., Any] = functional(Conv2DTranspose, "One call of a `Conv2DTranspose` layer.")
+conv3d_transpose: Callable[..., Any] = functional(Conv3DTranspose, "One call of a `Conv3DTranspose` layer.")
+separable_conv1d: Callable[..., Any] = functional(SeparableConv1D, "One call of a `SeparableConv1D` layer.")
+separable_conv2d: Callable[..., Any] = functional(SeparableConv2D, "One call of a `SeparableConv2D` layer.")

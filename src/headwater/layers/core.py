@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from headwater.functional import arrays, linalg, nn
@@ -48,7 +49,7 @@ class Dense(AffineLayer):
         bias = WeightOptions(bias_initializer, bias_regularizer, bias_constraint)
         super().__init__(activation, use_bias, kernel, bias, activity_regularizer, trainable, name, **kwargs)
         self.units: int = int(units)
-        self.input_spec = InputSpec(min_ndim=2)
+        self.input_spec: Any = InputSpec(min_ndim=2)
 
     def build(self, input_shape: Any) -> None:
         if self._dtype is not None and not (self._dtype.is_floating or self._dtype.is_complex):
@@ -57,7 +58,7 @@ class Dense(AffineLayer):
         if size is None:
             raise ValueError("The last dimension of the inputs to `Dense` should be defined. Found `None`.")
         self.input_spec = InputSpec(min_ndim=2, axes={-1: size})
-        self.kernel = self.add_weight(
+        self.kernel: Any = self.add_weight(
             "kernel",
             [size, self.units],
             initializer=self.kernel_initializer,
@@ -66,7 +67,7 @@ class Dense(AffineLayer):
             trainable=True,
         )
         if self.use_bias:
-            self.bias = self.add_weight(
+            self.bias: Any = self.add_weight(
                 "bias",
                 [self.units],
                 initializer=self.bias_initializer,
@@ -149,8 +150,10 @@ class Flatten(Layer):
         return TensorShape([shape[0], size])
 
 
-dense = functional(Dense, "One call of a `Dense` layer.")
-dropout = functional(Dropout, "One call of a `Dropout` layer; ``training`` may be a tensor.", call=["training"])
+dense: Callable[..., Any] = functional(Dense, "One call of a `Dense` layer.")
+dropout: Callable[..., Any] = functional(
+    Dropout, "One call of a `Dropout` layer; ``training`` may be a tensor.", call=["training"]
+)
 
 
 def flatten(inputs: Any, name: Any = None, data_format: str = "channels_last") -> Tensor:

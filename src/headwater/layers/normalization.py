@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from headwater import dtypes
@@ -104,7 +105,7 @@ class BatchNormalization(Layer):
         if self.fused and not possible:
             raise ValueError("Batch normalization layers with fused=True only support 4D input over axis 1 or 3")
         self.fused = possible if self.fused is None else self.fused
-        self.input_spec = InputSpec(ndim=rank, axes=dict(zip(self._axes, sizes, strict=True)))
+        self.input_spec: Any = InputSpec(ndim=rank, axes=dict(zip(self._axes, sizes, strict=True)))
         size = sizes if len(sizes) == 1 else [dims[i] if i in self._axes else 1 for i in range(rank)]
         narrow = self._dtype in (dtypes.float16, dtypes.bfloat16)
         kind = dtypes.float32 if narrow else self._dtype or dtypes.float32
@@ -190,7 +191,7 @@ def _moved(variable: Any, value: Tensor, momentum: Any) -> Tensor:
         return assign_sub(variable, (variable - math.cast(value, variable.dtype.base_dtype)) * decay, name=scope)
 
 
-batch_normalization = functional(
+batch_normalization: Callable[..., Any] = functional(
     BatchNormalization,
     "One call of a `BatchNormalization` layer; ``training`` may be a tensor.",
     call=["training"],

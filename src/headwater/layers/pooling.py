@@ -49,7 +49,7 @@ class Pooling(Layer):
         self.padding: str = padding_name(padding)
         self.data_format = data_format
         self._first = channels_first(data_format)
-        self.input_spec = InputSpec(ndim=self.rank + 2)
+        self.input_spec: Any = InputSpec(ndim=self.rank + 2)
 
     def call(self, inputs: Any) -> Tensor:
         compute = type(self).compute
@@ -73,42 +73,42 @@ class MaxPooling1D(Pooling):
     """The maximum of each window of a sequence."""
 
     rank = 1
-    compute = staticmethod(convolution.max_pool)
+    compute: ClassVar[Callable[..., Tensor]] = staticmethod(convolution.max_pool)
 
 
 class MaxPooling2D(Pooling):
     """The maximum of each window of an image."""
 
     rank = 2
-    compute = staticmethod(convolution.max_pool)
+    compute: ClassVar[Callable[..., Tensor]] = staticmethod(convolution.max_pool)
 
 
 class MaxPooling3D(Pooling):
     """The maximum of each window of a volume."""
 
     rank = 3
-    compute = staticmethod(convolution.max_pool3d)
+    compute: ClassVar[Callable[..., Tensor]] = staticmethod(convolution.max_pool3d)
 
 
 class AveragePooling1D(Pooling):
     """The mean of each window of a sequence; padding does not count."""
 
     rank = 1
-    compute = staticmethod(convolution.avg_pool)
+    compute: ClassVar[Callable[..., Tensor]] = staticmethod(convolution.avg_pool)
 
 
 class AveragePooling2D(Pooling):
     """The mean of each window of an image; padding does not count."""
 
     rank = 2
-    compute = staticmethod(convolution.avg_pool)
+    compute: ClassVar[Callable[..., Tensor]] = staticmethod(convolution.avg_pool)
 
 
 class AveragePooling3D(Pooling):
     """The mean of each window of a volume; padding does not count."""
 
     rank = 3
-    compute = staticmethod(convolution.avg_pool3d)
+    compute: ClassVar[Callable[..., Tensor]] = staticmethod(convolution.avg_pool3d)
 
 
 max_pooling1d: Callable[..., Any] = functional(MaxPooling1D, "One call of a `MaxPooling1D` layer.")

@@ -85,7 +85,7 @@ class BodyFunction(Function):
         self._outputs = body.outputs
         self._counter = itertools.count()
         self.quiet: bool = not any(node.definition.name in _NOTICED for node in body.nodes)
-        self.columnar = bool(self._params) and all(piece.rows is not None for piece in self._pieces)
+        self.columnar: bool = bool(self._params) and all(piece.rows is not None for piece in self._pieces)
 
     def specs(self) -> tuple[TensorSpec, ...]:
         return self._specs

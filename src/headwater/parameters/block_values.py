@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from headwater.errors import InvalidArgumentError
-from headwater.parameters.layout import Layout, block_shape
+from headwater.parameters.layout import Block, Layout, VariableSpec, block_shape
 from headwater.parameters.updater import Array
 
 _jax: Any = jax
@@ -29,8 +29,8 @@ class BlockValues:
     """
 
     def __init__(self, layout: Layout, index: int) -> None:
-        self.blocks = layout.blocks[index]
-        self.specs = [layout.variables[block.variable] for block in self.blocks]
+        self.blocks: tuple[Block, ...] = layout.blocks[index]
+        self.specs: list[VariableSpec] = [layout.variables[block.variable] for block in self.blocks]
         self.shapes: list[tuple[int, ...]] = [
             block_shape(spec, block) for spec, block in zip(self.specs, self.blocks, strict=True)
         ]

@@ -169,13 +169,15 @@ class ParameterClient:
         self._asked: dict[int, Channel | None] = {}
         self._repeated: dict[int, tuple[Frame, int]] = {}
         #: What the first ``ps`` said: how many trainings are over, the epoch of the present one, a seed.
-        self.trainings, self.epoch, self.seed = 0, -1, 0
+        self.trainings: int = 0
+        self.epoch: int = -1
+        self.seed: int = 0
         #: Which part of a batch that several workers share the ``ps`` wants of this one; None where it did not say.
         self.share: tuple[int, int] | None = None
         #: How many gradients it has brought.
-        self.steps = 0
+        self.steps: int = 0
         #: Whether the values were there when this worker came.
-        self.joined_late = False
+        self.joined_late: bool = False
         #: How many updates the values of the first ``ps`` have seen.
         self.version = 0
 

@@ -136,9 +136,9 @@ class HostedParameters:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.name = name
-        self.counts_steps = index == 0
-        self.steps = 0
-        self.updates = 0
+        self.counts_steps: bool = index == 0
+        self.steps: int = 0
+        self.updates: int = 0
         self._task = task
         self._layout = layout
         self._held = layout.blocks[index]

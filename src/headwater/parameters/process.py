@@ -9,9 +9,9 @@ from __future__ import annotations
 import atexit
 import importlib
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import jax
 
@@ -126,7 +126,7 @@ class ParameterTask:
 class _Tables(Service):
     """Embedding tables of a ``ps``, loaded when a worker first asks for one."""
 
-    kinds = (OPEN_TABLES,)
+    kinds: ClassVar[Collection[int]] = (OPEN_TABLES,)
 
     def __init__(self, task: ParameterTask) -> None:
         self._task = task

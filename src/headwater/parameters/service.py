@@ -5,7 +5,9 @@ from __future__ import annotations
 import itertools
 import threading
 import time
+from collections.abc import Collection
 from dataclasses import replace
+from typing import ClassVar
 
 from headwater.parameters.client import ParameterClient
 from headwater.parameters.host import HostedParameters
@@ -27,7 +29,7 @@ class ParameterService(Service):
       watchdog: is told of workers' steps.
     """
 
-    kinds = (kinds.HELLO,)
+    kinds: ClassVar[Collection[int]] = (kinds.HELLO,)
 
     def __init__(self, task: str, watchdog: ProgressWatchdog) -> None:
         self._task = task

@@ -50,7 +50,9 @@ class LocalTables:
     """
 
     def __init__(self, servers: int = 1) -> None:
-        self.services = [TableService(f"/job:ps/task:{index}", index, servers) for index in range(servers)]
+        self.services: list[TableService] = [
+            TableService(f"/job:ps/task:{index}", index, servers) for index in range(servers)
+        ]
         self._channels: list[list[Channel]] = [[] for _ in range(servers)]
         self._threads: list[threading.Thread] = []
 

@@ -61,7 +61,7 @@ class LiveJobs:
         on_note: Callable[[JobRecord, Note], None] | None,
         clock: Callable[[], float],
     ) -> None:
-        self.lock = threading.RLock()
+        self.lock: threading.RLock = threading.RLock()
         self.clock = clock
         self._store = store
         self._on_note = on_note

@@ -67,7 +67,7 @@ class Store:
         self._held: Connection | int | None = None
         # SQLite has one writer at a time; waiting here is fairer and quicker than its retries.
         self._writing = threading.RLock()
-        self.changed = threading.Condition()
+        self.changed: threading.Condition = threading.Condition()
         self._changes = 0
 
     def __str__(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from sqlalchemy import JSON, BigInteger, Float, ForeignKey, Index, Integer, MetaData, String, Text
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
@@ -22,15 +22,15 @@ _SERIAL = BigInteger().with_variant(Integer, "sqlite")
 class Base(DeclarativeBase):
     """All tables. Times are seconds since 1970."""
 
-    metadata = MetaData(naming_convention=_NAMES)
-    type_annotation_map = {float: Float(53), dict[str, Any]: JSON, list[str]: JSON}
+    metadata: ClassVar[MetaData] = MetaData(naming_convention=_NAMES)
+    type_annotation_map: ClassVar[dict[Any, Any]] = {float: Float(53), dict[str, Any]: JSON, list[str]: JSON}
 
 
 class JobRow(Base):
     """A job: who wants what, and `headwater.platform.states.JobState`."""
 
     __tablename__ = "jobs"
-    __table_args__ = (Index(None, "phase"), Index(None, "submitted_at"))
+    __table_args__: Any = (Index(None, "phase"), Index(None, "submitted_at"))
 
     id: Mapped[str] = mapped_column(String(64), primary_key=True)
     name: Mapped[str] = mapped_column(String(40), index=True)

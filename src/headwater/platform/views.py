@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self, cast
+from typing import Annotated, Any, ClassVar, Literal, Self, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
@@ -19,7 +19,7 @@ HIDDEN = "(hidden)"
 class View(BaseModel):
     """What is shown. Times are seconds since 1970, sizes bytes."""
 
-    model_config = ConfigDict(frozen=True, from_attributes=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, from_attributes=True)
 
 
 def _number(value: Any) -> Any:

@@ -220,7 +220,7 @@ class Accumulator:
 
     def __init__(self, name: str, sums: Sequence[GradientSum], *, mean: bool = True) -> None:
         self.name = name
-        self.dropped = 0
+        self.dropped: int = 0
         self._sums = sums
         self._mean = mean
         self._condition = threading.Condition()

@@ -43,7 +43,7 @@ class Resources:
     """
 
     def __init__(self) -> None:
-        self.lock = threading.RLock()
+        self.lock: threading.RLock = threading.RLock()
         self._cells: dict[tuple[str, str], Cell] = {}
         self._others: dict[tuple[str, type, str], Any] = {}
 

@@ -33,8 +33,8 @@ class Reader(ABC):
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.produced = 0
-        self.completed = 0
+        self.produced: int = 0
+        self.completed: int = 0
         self._lock = threading.Lock()
         self._records: Iterator[list[Record]] | None = None
         self._left: list[Record] = []

@@ -28,7 +28,7 @@ class StepBarrier:
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self.step = -1
+        self.step: int = -1
         self._clock = clock
         self._said = clock()
         self._chief = ""

@@ -79,7 +79,7 @@ class TaskRuntime:
         self._replaced: dict[int, str] = {}
         self._steps: set[Step] = set()
         self.on_release: list[Callable[[str], None]] = []
-        self.steps = 0
+        self.steps: int = 0
 
     def devices(self) -> list[Device]:
         """The task's devices with full names."""

@@ -57,7 +57,7 @@ class MasterService:
         self._not_held: dict[str, float] = {}
         self._held: dict[Channel, list[str]] = {}
         self._lock = threading.Lock()
-        self.sessions = 0
+        self.sessions: int = 0
 
     # For this process -------------------------------------------------------------------------------------------
 

@@ -53,7 +53,7 @@ class ServedStep(Step):
     """
 
     resumes = False
-    patience_s = 0.0
+    patience_s: float = 0.0
     on_lost: Callable[[], None] | None = None
 
     def __init__(
@@ -67,7 +67,7 @@ class ServedStep(Step):
         push: Push,
     ) -> None:
         super().__init__(number, session, deadline)
-        self.channel = channel
+        self.channel: Channel = channel
         self.answered: bool = False
         self._master = master
         self._runtime = runtime

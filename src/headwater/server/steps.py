@@ -58,7 +58,7 @@ class StepService:
     ) -> None:
         self._runtime = runtime
         self._push = push
-        self.steps = 0
+        self.steps: int = 0
         self._unanswered: set[ServedStep] = set()
         self.watchdog: ProgressWatchdog = watchdog or ProgressWatchdog(runtime.knows)
         self._patience_s = 1.5 * Patience.from_environment().deadline_s if patience_s is None else patience_s

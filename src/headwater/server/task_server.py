@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import ClassVar
 
 from headwater.cluster.addresses import parse_address
 from headwater.cluster.claims import Claim
@@ -51,7 +52,7 @@ class TaskServer(Service):
       runtime: its state and plans.
     """
 
-    kinds = (RUN, RESUME, TENSORS, TRANSFER, RUN_CALLABLE, HOLD)
+    kinds: ClassVar[Collection[int]] = (RUN, RESUME, TENSORS, TRANSFER, RUN_CALLABLE, HOLD)
 
     def __init__(
         self,

@@ -38,7 +38,7 @@ class Block:
     def __init__(self, nbytes: int, folder: str | None = None) -> None:
         self._folder = folder
         self._file: Any = None
-        self.nbytes = _pages(nbytes)
+        self.nbytes: int = _pages(nbytes)
         try:
             if folder is None:
                 self._map = mmap.mmap(-1, self.nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
@@ -48,7 +48,7 @@ class Block:
                 self._map = mmap.mmap(self._file.fileno(), self.nbytes)
         except OSError as error:
             raise self._translated(error, self.nbytes) from error
-        self.address = self._address()
+        self.address: int = self._address()
 
     def grow(self, nbytes: int) -> None:
         """Makes it at least ``nbytes``; what is in it stays, the address may change."""

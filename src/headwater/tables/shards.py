@@ -87,7 +87,7 @@ class Shards:
         whole = self._space[skip : skip + (self._count + 1) * f.FIELDS]
         self.directory: Words = whole.reshape(self._count + 1, f.FIELDS)
         self._blocks: list[dict[int, Block]] = []
-        self.closed = False
+        self.closed: bool = False
         self._fill()
 
     def __len__(self) -> int:

@@ -111,7 +111,7 @@ class Snapshot:
                     None, None, f"table {table.name!r} on {table.task} is being saved; wait for that to end"
                 )
             self._rows, self._gone = table.shards.begin_saving(f.CHANGED if delta else f.ALL)
-            self.step = table.step
+            self.step: int = table.step
             self._rates = table.rates.copy()
             self._rate = table.learning_rate
         table.delta_may_follow = False  # until all of it is on disk
@@ -407,8 +407,8 @@ class PartReader:
             self.close()
             raise
         self.step = int(self.header["step"])
-        self.rate = float(self.header["rate"])
-        self.rates = cast(list[float], self.header["rates"])
+        self.rate: float = float(self.header["rate"])
+        self.rates: list[float] = cast(list[float], self.header["rates"])
         self._words = 3 if self.header["strings"] else 2
         self._width = int(self.header["dim"]) * (1 + int(self.header["slots"]))
 

@@ -147,8 +147,8 @@ class Keys:
     __slots__ = ("checks", "words")
 
     def __init__(self, words: Words, checks: Words) -> None:
-        self.words = words
-        self.checks = checks
+        self.words: Words = words
+        self.checks: Words = checks
 
     def __len__(self) -> int:
         return len(self.words)
@@ -175,7 +175,7 @@ class Table:
         self.name = name
         self.config = config
         self.task = task
-        self.gate = Gate()
+        self.gate: Gate = Gate()
         if config.folder is not None and not os.path.isdir(config.folder):
             raise InvalidArgumentError(
                 None, None, f"{self._where()}: there is no folder {config.folder!r} for rows beyond memory_rows"
@@ -205,10 +205,10 @@ class Table:
         self._in_python = threading.Lock()
         memory_rows = None if config.memory_rows is None else max(1, config.memory_rows // shards)
         candidates = max(64, config.admission.candidates // shards) if config.admission.kind == 1 else 0
-        self.shards = Shards(shape, memory_rows=memory_rows, folder=config.folder, candidates=candidates)
+        self.shards: Shards = Shards(shape, memory_rows=memory_rows, folder=config.folder, candidates=candidates)
         self._closed = False
         #: Whether a delta may follow what was saved last.
-        self.delta_may_follow = False
+        self.delta_may_follow: bool = False
 
     def close(self) -> None:
         """Gives the memory back; no call may follow."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from typing import ClassVar
 
 from headwater.telemetry.snapshot import Snapshot
 from headwater.transport.channel import Channel
@@ -16,7 +17,7 @@ class Service:
       kinds: of the first frames of channels that are for it; see `headwater.task.kinds`.
     """
 
-    kinds: Collection[int] = ()
+    kinds: ClassVar[Collection[int]] = ()
 
     def serve(self, channel: Channel, first: Frame) -> None:
         """Answers a channel, in a thread of its own, until the channel ends.

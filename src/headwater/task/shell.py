@@ -102,7 +102,7 @@ class TaskShell:
         self.cluster: ClusterSpec = cluster
         self.identity: Identity = Identity(task=str(me), generation=new_generation())
         self.wiring: Wiring = wiring(self.identity) if wiring else Wiring(me=self.identity, inside_grpc=inside_grpc)
-        self.address = ""
+        self.address: str = ""
         self.watchdog: ProgressWatchdog = ProgressWatchdog(self._is_open, least_s=behind_after_s())
         self._devices = devices
         self._listens = listens

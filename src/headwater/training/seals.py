@@ -127,7 +127,7 @@ class Seals:
         self._config = config
         with graph.as_default():
             devices = [parse_device(variable.device) for variable in global_variables()]
-        self.tasks = (
+        self.tasks: list[str] = (
             sorted(
                 {
                     device._replace(device_type=None, device_index=None, replica=None).name()

@@ -122,15 +122,14 @@ class ControlClient:
         self._inside_grpc = inside_grpc
         self._lifeline: Lifeline | None = None
         self._calls: set[Any] = set()
-        self.reason = ""
+        self.reason: str = ""
         self._changed = threading.Condition()
         self._stood = False
         self._broken = False
-        generated = cast(Any, control_pb2_grpc)
         self._stubs: dict[str, Any] = {
-            "Task": generated.TaskStub(self._channel),
-            "Master": generated.MasterStub(self._channel),
-            "Channels": generated.ChannelsStub(self._channel),
+            "Task": control_pb2_grpc.TaskStub(self._channel),
+            "Master": control_pb2_grpc.MasterStub(self._channel),
+            "Channels": control_pb2_grpc.ChannelsStub(self._channel),
         }
         self._health: Any = cast(Any, health_pb2_grpc).HealthStub(self._channel)
         self._watching: threading.Thread | None = None

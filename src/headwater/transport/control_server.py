@@ -79,11 +79,10 @@ class ControlServer:
         self._server: Any = grpc.server(
             self._threads, interceptors=[_Guard(me.task, security.tokens)], options=_SERVER_OPTIONS
         )
-        generated = cast(Any, control_pb2_grpc)
-        generated.add_TaskServicer_to_server(_Task(me, on_trusted, task), self._server)
+        control_pb2_grpc.add_TaskServicer_to_server(_Task(me, on_trusted, task), self._server)
         if master is not None:
-            generated.add_MasterServicer_to_server(_Master(me, on_trusted, master), self._server)
-        generated.add_ChannelsServicer_to_server(_Channels(me, on_trusted, on_channel, options), self._server)
+            control_pb2_grpc.add_MasterServicer_to_server(_Master(me, on_trusted, master), self._server)
+        control_pb2_grpc.add_ChannelsServicer_to_server(_Channels(me, on_trusted, on_channel, options), self._server)
         servicer: Any = health.HealthServicer()
         cast(Any, health_pb2_grpc).add_HealthServicer_to_server(servicer, self._server)
         for service in _SERVICES:

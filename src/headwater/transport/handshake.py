@@ -180,12 +180,13 @@ class Talk:
 
     def start_tls(self, context: ssl.SSLContext, *, server_hostname: str | None) -> None:
         """Goes on with TLS: as a client of ``server_hostname``, or as a server where that is None."""
-        self.sock = tls = context.wrap_socket(
+        tls = context.wrap_socket(
             self.sock,
             server_side=server_hostname is None,
             server_hostname=server_hostname,
             do_handshake_on_connect=False,
         )
+        self.sock: socket.socket = tls
         self.arm()
         tls.do_handshake()
 

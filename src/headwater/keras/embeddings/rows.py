@@ -53,8 +53,8 @@ class ModelEmbeddings:
     def __init__(
         self, model: Any, tables: Sequence[Any] = (), dynamic: Sequence[Any] = (), whole: Sequence[Any] = ()
     ) -> None:
-        self.tables = list(tables)
-        self.dynamic = list(dynamic)
+        self.tables: list[Any] = list(tables)
+        self.dynamic: list[Any] = list(dynamic)
         self._whole = list(whole)
         self.layers: list[Any] = [*self.tables, *self.dynamic, *self._whole]
         take_over([*self.tables, *self._whole])

@@ -70,9 +70,9 @@ class MirroredModel:
         self.model = model
         self.replicas = replicas
         self.position = Position(seed=0)
-        self.stop_wanted = False
-        self.stopping = False
-        self.skipping = False
+        self.stop_wanted: bool = False
+        self.stopping: bool = False
+        self.skipping: bool = False
         self._keras: Any = type(model)
         self._data: Shards | None = None
         self._savers: Sequence[SavesProgress] = ()

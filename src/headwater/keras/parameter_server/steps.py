@@ -58,7 +58,7 @@ class GradientStep:
         self._summed = sums_its_loss(model)
         self._totals = loss_totals(model) if self._summed else []
         self.sums: Array = np.zeros(0, np.float32)
-        self.finite = True
+        self.finite: bool = True
 
     def changing(self, batch: Any) -> list[int]:
         """Which of the variables of real numbers that the optimizer does not update change in a step."""

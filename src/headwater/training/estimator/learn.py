@@ -68,7 +68,7 @@ class LearnRunConfig(RunConfig):
             protocol=protocol,
             session_creation_timeout_secs=session_creation_timeout_secs,
         )
-        self.master = self.master if master is None else master
+        self.master: str = self.master if master is None else master
         self.evaluation_master = evaluation_master
 
 

@@ -141,7 +141,7 @@ class RunConfig:
 
     def _read_environment(self, model_dir: str | None) -> None:
         found = task_config_from_environment()
-        self.cluster_spec = ClusterSpec({}) if found is None else found.cluster
+        self.cluster_spec: ClusterSpec = ClusterSpec({}) if found is None else found.cluster
         self.service: Any | None = None if found is None else found.rest.get("service")
         task = None if found is None else found.task
         jobs = list(self.cluster_spec.jobs)
