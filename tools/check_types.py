@@ -1,12 +1,13 @@
 """Fails when less than 95 % of what a user of the package can reach has a type.
 
-Pyright's own measure, ``pyright --verifytypes``: a symbol counts when it, and all that it is made of, has a declared type
-that any type checker understands. Dependencies' types do not count.
+Pyright's own measure, ``pyright --verifytypes``: a symbol counts when it, and all that it is made of, has a declared
+type that any type checker understands. Dependencies' types do not count.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -22,7 +23,7 @@ def main() -> int:
     command = [str(pyright), "--verifytypes", "headwater", "--ignoreexternal", "--outputjson"]
     # The package as users see it, not this folder's own configuration.
     with tempfile.TemporaryDirectory() as folder:
-        environment = {"PATH": f"{pyright.parent}:/usr/bin:/bin", "HOME": str(Path.home())}
+        environment = {**os.environ, "PATH": f"{pyright.parent}{os.pathsep}{os.environ['PATH']}"}
         found = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     completeness = json.loads(found.stdout)["typeCompleteness"]
     share = completeness["completenessScore"]
