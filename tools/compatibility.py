@@ -45,12 +45,15 @@ DIFFERENCES = """\
 ## What differs
 
 - Random numbers: the same seeds give the same numbers in every session, but others than TensorFlow's.
-- An index out of range fails on CPUs, as in TensorFlow, where it comes from a feed, a pipeline, another task or a
-  constant. Where the step itself computes it, it gives zeros, as TensorFlow does on GPUs.
+- An index out of range fails on CPUs, as in TensorFlow: before anything is computed where it comes from a feed, a
+  pipeline, another task or a constant; when all of that part of the step is computed, variables included, where that
+  part computes it, as with slices out of bounds and integers divided by zero. Within loops and branches that are
+  compiled it gives zeros, or what lies nearest, as it does between two operations of a step that run on the host.
+- A label out of range gives a loss of NaN, as TensorFlow does on GPUs; segments out of range are left out,
+  as are rows of `tf.scatter_update` and its like whose numbers are computed.
+- The gradient of a loop that runs on the host is a LookupError (`tf.while_loop` says which loops do).
 - The gradient of a partitioned `tf.nn.embedding_lookup` has, for each part, some rows more than were asked for: zeros
   with the index -1, which updates, accumulators and conversions to a tensor leave out. So few shapes are compiled.
-- A slice whose place is computed in the step, and that would reach beyond the end, is taken from the end.
-- Integers divided by zero give no error.
 - A step is compiled as a whole; sums may differ in the last digits.
 - Inputs that say a shape (`shape` of `tf.reshape`, `axis` of `tf.reduce_sum` and the like) may be computed; each new
   value compiles the step anew.

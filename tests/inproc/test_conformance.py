@@ -11,7 +11,7 @@ from tests.conformance.run import outcome
 from tests.conformance.stored import Case, stored_cases
 
 
-@pytest.mark.parametrize("case", stored_cases("arguments", "gradients", "sessions"), ids=str)
+@pytest.mark.parametrize("case", stored_cases("arguments", "computed", "gradients", "loops", "sessions"), ids=str)
 def test_as_tensorflow(case: Case) -> None:
     assert _rounded(outcome(case.run, tf)) == _rounded(case.expected)
 

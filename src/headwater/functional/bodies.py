@@ -66,6 +66,7 @@ def record(graph: Graph, first: int, outputs: Sequence[Tensor], params: Iterable
       params: tensors that stand for values that change from turn to turn.
     """
     given = set(params)
+    stand_ins = {tensor.op for tensor in given}
     found = Recorded(list(outputs))
     ops: dict[Operation, None] = {}
     stack: list[Operation] = []
@@ -88,6 +89,9 @@ def record(graph: Graph, first: int, outputs: Sequence[Tensor], params: Iterable
         for tensor in op.inputs:
             use(tensor)
         for control in op.control_inputs:
+            # The values of a turn are there before it begins.
+            if control in stand_ins:
+                continue
             if _inside(control, first):
                 stack.append(control)
             elif op.number >= first:

@@ -35,7 +35,7 @@ def while_loop(
 
     A loop is compiled, and has gradients, unless something in it changes a variable, handles text or runs on the host,
     or a shape changes from turn to turn (as ``shape_invariants`` must say); then it runs on the host, one operation
-    after the other, without gradients.
+    after the other, and `tf.gradients` through it is a LookupError.
 
     The gradient keeps what every turn computed. How many turns there are is taken from ``maximum_iterations``, from
     what the graph says of a counter, or from the run itself; see `headwater.ops.control_flow`.
@@ -330,4 +330,15 @@ def _uses(function: dict[str, Any], outputs: Sequence[str]) -> set[int] | None:
     return found
 
 
+def _no_gradient(op: Operation, *grads: Tensor) -> Any:
+    """LookupError: to go on without a gradient would train a part of a model, in silence."""
+    del grads
+    raise LookupError(
+        f"no gradient for the loop {op.name!r}: it runs on the host, since something in it changes its shape from turn "
+        "to turn, changes a variable, handles text, or cannot be compiled. A TensorArray of a known size in place of "
+        "tf.concat or dynamic_size=True makes it one that has a gradient; tf.stop_gradient says that none is wanted"
+    )
+
+
 register_gradient("StatelessWhile", _gradient)
+register_gradient("While", _no_gradient)

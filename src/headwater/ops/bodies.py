@@ -20,6 +20,7 @@ import numpy as np
 from headwater.dtypes import string
 from headwater.errors import FailedPreconditionError, UnimplementedError
 from headwater.io.attr_value import read_attr
+from headwater.ops.faults import error_of, fault_of
 from headwater.registry import FunctionAttr, Kind, OpDef, as_outputs, lookup
 from headwater.resources.host_context import HostContext
 from headwater.tensorboard_protos import graph_pb2
@@ -203,6 +204,8 @@ def _interpret_node(node: BodyNode, context: Any, values: Sequence[Any], turn: i
         return _arrays(definition.lower(key, *arrays, **node.attrs))
     strings = any(value.dtype == object for value in arrays) or node.attrs.get("dtype") == string
     lower = definition.string_lower if strings else definition.lower
+    if not strings and fault_of(definition.name, arrays, node.attrs):
+        raise error_of(definition.name, node.name)
     if lower is None:
         raise UnimplementedError(None, None, f"{definition.name} ({node.name!r}) has no form for strings")
     return _arrays(lower(*arrays, **node.attrs))

@@ -99,6 +99,12 @@ def _entries(attrs: Attrs, count: int, rank: int) -> list[_Entry]:
     return result
 
 
+def dropped_places(attrs: Attrs, count: int, rank: int) -> list[tuple[int, int]]:
+    """For each dimension that a strided slice takes one element of: where its ``begin`` says which, and its number."""
+    kept = (entry for entry in _entries(attrs, count, rank) if not entry.adds)
+    return [(entry.position, axis) for axis, entry in enumerate(kept) if entry.drops]
+
+
 def _strided_spec(inference: Inference) -> Sequence[Spec]:
     dims = inference.inputs[0].dims
     bounds = [constant_ints(inference, index) for index in (1, 2, 3)]

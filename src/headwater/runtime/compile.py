@@ -14,6 +14,7 @@ import jax
 import numpy as np
 
 from headwater.errors import FailedPreconditionError
+from headwater.ops.faults import error_of
 from headwater.passes.plan import Compute, Node, VariableInfo
 from headwater.registry import Kind
 from headwater.resources.containers import Cell, Resources
@@ -60,9 +61,11 @@ class Executable:
         self._by_static: dict[Any, Program] = {}
         self._taken: set[Any] = set()
         self._shared = shared
+        checks = IndexChecks(compute, self._cells)
+        self._check_indices = checks or None
+        self._looked_at = checks.looked_at
         self._plain = self._build({}) if not self._static else None
         self._device = None if is_default(compute.device) else local_device(compute.device)
-        self._check_indices = IndexChecks(compute, self._cells) or None
         self.touches_state: bool = bool(self._cells)
         self._stores = _stores(compute)
         self.only_reads: bool = (
@@ -99,7 +102,9 @@ class Executable:
 
         Raises:
           FailedPreconditionError: a variable it reads has no value; the message names it.
-          InvalidArgumentError: shapes that do not fit, or an index out of range, in the operation the message names.
+          InvalidArgumentError: shapes that do not fit, an index out of range, or an integer divided by zero, in the
+            operation the message names. Of what the executable itself computes this is known when it has run: variables
+            have new values then.
         """
         if self._check_indices is not None:
             self._check_indices(inputs)
@@ -114,9 +119,13 @@ class Executable:
         run = program.run
         if self._device is not None:
             return self._run_elsewhere(run, inputs, step_number)
+        if program.may_fail:
+            certain = None
         counter = np.uint32(step_number & 0xFFFFFFFF) if self._random else None
         if not self.touches_state:
-            return run((), (), inputs, counter)[1], ()
+            _, outputs, faults = run((), (), inputs, counter)
+            self._raise(faults)
+            return outputs, ()
         if self._stores is not None and self._store(inputs, self._stores, certain):
             return (), ()
         key, taken = None, True
@@ -130,13 +139,22 @@ class Executable:
             kept = [cell_value(cell) for cell in self._kept_cells]
             if taken and certain is not None:
                 certain()
-            changed, outputs = run(donated, kept, inputs, counter)
+            changed, outputs, faults = run(donated, kept, inputs, counter)
             for cell, value in zip(self._written_cells, changed, strict=True):
                 cell.value = value
                 cell.updates += 1
         if not taken:
             self._taken.add(key)
+        self._raise(faults)
         return outputs, changed
+
+    def _raise(self, faults: Mapping[str, Any]) -> None:
+        """The error of the first operation that failed. Waits for the run where one could have."""
+        if not faults:
+            return
+        for node in self._compute.nodes:
+            if faults.get(node.name):
+                raise error_of(node.type, node.name)
 
     def _store(self, inputs: Sequence[Any], sources: Mapping[str, int], certain: Callable[[], None] | None) -> bool:
         """Gives variables small values as they are, which takes a tenth of an executable's time; False where they do
@@ -160,17 +178,18 @@ class Executable:
             moved = _jax.device_put([*inputs, *state], self._device)  # at once, for half of what one by one costs
             first, last = len(inputs), len(inputs) + len(self._donated_cells)
             counter = np.uint32(step_number & 0xFFFFFFFF)
-            changed, outputs = run(moved[first:last], moved[last:], moved[:first], counter)
+            changed, outputs, faults = run(moved[first:last], moved[last:], moved[:first], counter)
             for cell, value in zip(self._written_cells, changed, strict=True):
                 cell.value = value
                 cell.updates += 1
+        self._raise(faults)
         return outputs, changed
 
     def _build(self, static: Mapping[str, np.ndarray[Any, Any]]) -> Program:
         names = self._donated, self._kept, self._written
         if self._shared and not self._random:
-            return shared_program(self._compute, static, *names)
-        return Program(self._compute, static, *names, self._seed)
+            return shared_program(self._compute, static, *names, self._looked_at)
+        return Program(self._compute, static, *names, self._seed, self._looked_at)
 
     def _prepare(self, program: Program, inputs: Sequence[Any], counter: Any) -> None:
         """Traces and compiles a program before the lock is taken: until then no other step has to wait."""

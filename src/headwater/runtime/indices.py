@@ -3,8 +3,9 @@
 On CPUs TensorFlow fails where an index is out of range. Within an executable nothing can fail, and an update that has
 begun cannot be taken back; but most indices come from outside of it, as feeds, from a pipeline or from another task,
 and what they index is a variable or comes from outside, too. Looking at these costs one pass over the indices, some two
-microseconds for as many as a batch has. Indices that the step itself computes are not looked at: an executable gives
-zeros for those that are out of range, as TensorFlow does on GPUs.
+microseconds for as many as a batch has. Indices that an executable itself computes are looked at when it has run
+(`headwater.ops.faults`). For those that another executable of the step has computed it gives zeros where they are out
+of range, as TensorFlow does on GPUs.
 """
 
 from __future__ import annotations
@@ -66,6 +67,11 @@ class IndexChecks:
         # A GPU gives zeros in TensorFlow, too.
         nodes = compute.nodes if compute.device.startswith("CPU") else ()
         self._checks = [check for node in nodes if (check := self._check_of(node)) is not None]
+
+    @property
+    def looked_at(self) -> frozenset[str]:
+        """Names of the operations whose indices are looked at."""
+        return frozenset(check.node.name for check in self._checks)
 
     def __bool__(self) -> bool:
         return bool(self._checks)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import threading
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -18,6 +18,7 @@ import numpy as np
 
 from headwater.errors import InvalidArgumentError, OpError, UnimplementedError
 from headwater.ops.bodies import call
+from headwater.ops.faults import fault_of
 from headwater.passes.plan import Compute, Node, TaskPlan, encode_plan
 from headwater.registry import Kind, as_outputs
 
@@ -35,10 +36,11 @@ class Program:
       kept: other variables that it reads.
       written: variables that it changes.
       seed: of random numbers of operations without seeds.
+      looked_at: names of operations whose indices are looked at before each run.
 
     Attributes:
       run: takes the values of ``donated``, those of ``kept``, inputs, and the step's number for random numbers; gives
-        new values of ``written``, and outputs.
+        new values of ``written``, outputs, and for operations by name whether they failed.
     """
 
     def __init__(
@@ -49,22 +51,37 @@ class Program:
         kept: Sequence[str],
         written: Sequence[str],
         seed: int,
+        looked_at: Collection[str] = (),
     ) -> None:
         dynamic = [name for name in compute.inputs if name not in compute.static]
+        # A GPU gives some number in TensorFlow, too.
+        checks = compute.device.startswith("CPU")
+        failing: set[str] = set()  # not of ``self``: a program that refers to itself would outlive its sessions
+        self._failing = failing
 
         def run(used: Sequence[Any], read: Sequence[Any], inputs: Sequence[Any], counter: Any) -> Any:
             state: dict[str, Any] = dict(zip((*donated, *kept), (*used, *read), strict=True))
             values: dict[str, Any] = {**static, **dict(zip(dynamic, inputs, strict=True))}
+            faults: dict[str, Any] = {}
             for node in compute.nodes:
                 with jax.named_scope(node.name):  # for profiles
+                    fault = _fault(node, values, state) if checks and node.name not in looked_at else None
+                    if fault is not None:
+                        faults[node.name] = fault
                     trace(node, values, state, seed, counter)
-            return [state[name] for name in written], [values[name] for name in compute.outputs]
+            failing.update(faults)
+            return [state[name] for name in written], [values[name] for name in compute.outputs], faults
 
         # The name shows up in profiles.
         run.__name__ = compute.nodes[-1].name.replace("/", "_") if compute.nodes else "empty"
         self.run: Any = _jax.jit(run, donate_argnums=(0,) if donated else ())
         self._compiling = threading.Lock()
         self._compiled: set[Any] = set()
+
+    @property
+    def may_fail(self) -> bool:
+        """Whether there are operations that may fail; known once it is traced."""
+        return bool(self._failing)
 
     def compile(self, donated: Sequence[Any], kept: Sequence[Any], inputs: Sequence[Any], counter: Any) -> None:
         """Traces and compiles it for arrays like these, unless that is done. `run` finds what came of it.
@@ -89,13 +106,14 @@ def shared_program(
     donated: Sequence[str],
     kept: Sequence[str],
     written: Sequence[str],
+    looked_at: Collection[str] = (),
 ) -> Program:
     """The program of a compute without random numbers: that of another session, where it has one of equal content."""
     content = hashlib.blake2b(encode_plan(TaskPlan(task="", instructions=(compute,), constants=static)))
     with _lock:
         found = _programs.get(content.digest())
         if found is None:
-            found = _programs[content.digest()] = Program(compute, static, donated, kept, written, 0)
+            found = _programs[content.digest()] = Program(compute, static, donated, kept, written, 0, looked_at)
     return found
 
 
@@ -133,6 +151,14 @@ def trace(node: Node, values: dict[str, Any], state: dict[str, Any], seed: int, 
         ) from error
     for index, value in enumerate(as_outputs(result)):
         values[f"{node.name}:{index}"] = value
+
+
+def _fault(node: Node, values: Mapping[str, Any], state: Mapping[str, Any]) -> Any:
+    """Whether an operation fails; None where it cannot."""
+    inputs = [
+        state.get(node.refs[index]) if index in node.refs else values[name] for index, name in enumerate(node.inputs)
+    ]
+    return fault_of(node.type, inputs, node.attrs)
 
 
 def _key(attrs: dict[str, Any], seed: int, name: str, counter: Any) -> Any:

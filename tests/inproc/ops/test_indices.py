@@ -1,4 +1,4 @@
-"""Indices out of range fail before anything is computed, with TensorFlow's words."""
+"""Indices out of range fail: before anything is computed, with TensorFlow's words, where they are given to a step."""
 
 from __future__ import annotations
 
@@ -59,7 +59,54 @@ def test_each_kind_of_index(session: Any) -> None:
     np.testing.assert_array_equal(session.run(table), TABLE)
 
 
-def test_indices_that_the_step_computes_are_not_looked_at(session: Any) -> None:
+def test_indices_that_the_step_computes(session: Any) -> None:
     table, ids = tf.Variable(TABLE), tf.placeholder(tf.int32, [None])
     session.run(tf.global_variables_initializer())
-    np.testing.assert_array_equal(session.run(tf.gather(table, ids + 1), {ids: [5, 0]}), [[0, 0], [2, 3]])
+    rows = tf.gather(table, ids + 1, name="lookup")
+    np.testing.assert_array_equal(session.run(rows, {ids: [4, 0]}), TABLE[[5, 1]])
+    for _ in range(2):  # as it is compiled, and after
+        with pytest.raises(InvalidArgumentError, match=r"out of bounds .* 'lookup'"):
+            session.run(rows, {ids: [5, 0]})
+    np.testing.assert_array_equal(session.run(rows, {ids: [4, 0]}), TABLE[[5, 1]])
+
+
+def test_rows_that_stand_for_none_are_left_out_of_updates(session: Any) -> None:
+    table, ids = tf.Variable(TABLE), tf.placeholder(tf.int32, [None])
+    session.run(tf.global_variables_initializer())
+    session.run(tf.scatter_add(table, ids - 1, tf.ones([2, 2])), {ids: [0, 1]})
+    np.testing.assert_array_equal(session.run(table), np.concatenate([TABLE[:1] + 1, TABLE[1:]]))
+
+
+def test_what_a_step_computes_on_another_task_fails_there() -> None:
+    workers, servers = tf.test.create_local_cluster(1, 1)
+    try:
+        with tf.Graph().as_default():
+            with tf.device("/job:ps/task:0"):
+                divisor = tf.Variable(0)
+                result = 7 // (divisor + 0)
+                update = tf.assign(divisor, 7 // (divisor - 1))
+            with tf.Session(workers[0].target) as opened:
+                opened.run(tf.global_variables_initializer())
+                for _ in range(2):
+                    with pytest.raises(InvalidArgumentError, match="division by zero"):
+                        opened.run(result)
+                assert opened.run(update) == -7
+                for _ in range(2):
+                    opened.run(divisor.assign(1))
+                    with pytest.raises(InvalidArgumentError, match="division by zero"):
+                        opened.run(update.op)
+                opened.run(divisor.assign(2))
+                assert opened.run(result) == 3
+    finally:
+        for server in (*workers, *servers):
+            server.stop()
+
+
+def test_a_gradient_through_a_loop_on_the_host_is_refused() -> None:
+    with tf.Graph().as_default():
+        x = tf.constant([[1.0, 2.0]])
+        shapes = [tf.TensorShape([]), tf.TensorShape([None, 2])]
+        y = tf.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, tf.concat([y, x], 0)), [0, x], shapes)[1]
+        with pytest.raises(LookupError, match="stop_gradient"):
+            tf.gradients(y, x)
+        assert tf.gradients(tf.stop_gradient(y) * tf.reduce_sum(x), x)[0] is not None

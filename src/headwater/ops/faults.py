@@ -1,0 +1,113 @@
+"""Which computations fail: integers divided by zero, and places outside of what they index.
+
+Within an executable nothing can fail. For each operation that could, it gives one truth value more, which the runtime
+looks at when it has run (`headwater.runtime.compile`). Updates of rows leave out those that are not there, as gradients
+of tables ask them to. What a compiled loop or branch computes is not looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import jax.numpy as jnp
+import numpy as np
+
+from headwater.errors import InternalError, InvalidArgumentError, OpError
+from headwater.ops.common import as_ints, normal_axis
+from headwater.ops.slices import dropped_places
+
+_Attrs = Mapping[str, Any]
+
+
+def _some(values: Any) -> Any:
+    """Whether one of the truth values holds; None where it is known that none does."""
+    if isinstance(values, np.ndarray | np.generic):
+        return np.True_ if values.any() else None
+    return jnp.any(values)
+
+
+def _divided(inputs: Sequence[Any], attrs: _Attrs) -> Any:
+    del attrs
+    x, y = inputs
+    if not np.issubdtype(y.dtype, np.integer) or not x.size:
+        return None
+    return _some(y == 0)
+
+
+def _outside(indices: Any, sizes: Any) -> Any:
+    return _some((indices < 0) | (indices >= sizes))
+
+
+def _gathered(inputs: Sequence[Any], attrs: _Attrs) -> Any:
+    del attrs
+    params, indices = inputs[:2]
+    axis = normal_axis(as_ints(inputs[2])[0], params.ndim) if len(inputs) > 2 else 0
+    return _outside(indices, params.shape[axis])
+
+
+def _gathered_elements(inputs: Sequence[Any], attrs: _Attrs) -> Any:
+    del attrs
+    params, indices = inputs
+    return _outside(indices, np.asarray(params.shape[: indices.shape[-1]], np.int64))
+
+
+def _scattered(inputs: Sequence[Any], attrs: _Attrs) -> Any:
+    del attrs
+    indices, _, shape = inputs
+    return _outside(indices, np.asarray(as_ints(shape)[: indices.shape[-1]], np.int64))
+
+
+def _updated_elements(inputs: Sequence[Any], attrs: _Attrs) -> Any:
+    del attrs
+    value, indices = inputs[:2]
+    return None if value is None else _outside(indices, np.asarray(value.shape[: indices.shape[-1]], np.int64))
+
+
+def _sliced(inputs: Sequence[Any], attrs: _Attrs) -> Any:
+    del attrs
+    value, begin, size = inputs
+    sizes = np.asarray(as_ints(size), np.int64)
+    return _some((begin < 0) | (begin + np.maximum(sizes, 0) > np.asarray(value.shape, np.int64)))
+
+
+def _indexed(inputs: Sequence[Any], attrs: _Attrs) -> Any:
+    value, begin = inputs[:2]
+    places = dropped_places(attrs, begin.shape[0], value.ndim)
+    if not places:
+        return None
+    picked = begin[np.array([position for position, _ in places])]
+    sizes = np.array([value.shape[axis] for _, axis in places], np.int64)
+    return _some((picked < -sizes) | (picked >= sizes))
+
+
+_FAULTS: Final[Mapping[str, Callable[[Sequence[Any], _Attrs], Any]]] = {
+    **dict.fromkeys(("Div", "FloorDiv", "FloorMod", "Mod", "TruncateDiv", "TruncateMod"), _divided),
+    "Gather": _gathered,
+    "GatherV2": _gathered,
+    "GatherNd": _gathered_elements,
+    "ScatterNd": _scattered,
+    **dict.fromkeys(("ScatterNdAdd", "ScatterNdSub", "ScatterNdUpdate"), _updated_elements),
+    "Slice": _sliced,
+    "StridedSlice": _indexed,
+}
+
+
+def fault_of(op_type: str, inputs: Sequence[Any], attrs: _Attrs) -> Any:
+    """A truth value, whether the operation fails with these inputs; None where it cannot.
+
+    Args:
+      inputs: arrays that are traced, or known.
+    """
+    find = _FAULTS.get(op_type)
+    return None if find is None else find(inputs, attrs)
+
+
+def error_of(op_type: str, name: str) -> OpError:
+    """The error of an operation of which `fault_of` is true."""
+    where = f"[in {op_type} operation {name!r}]"
+    if _FAULTS[op_type] is not _divided:
+        return InvalidArgumentError(None, None, f"an index or slice is out of bounds of what it indexes {where}")
+    # As TensorFlow says it on CPUs.
+    kind = InternalError if op_type.startswith("Truncate") else InvalidArgumentError
+    return kind(None, None, f"Integer division by zero {where}")
