@@ -11,7 +11,9 @@ from tests.conformance.run import outcome
 from tests.conformance.stored import Case, stored_cases
 
 
-@pytest.mark.parametrize("case", stored_cases("arguments", "computed", "gradients", "loops", "sessions"), ids=str)
+@pytest.mark.parametrize(
+    "case", stored_cases("arguments", "computed", "gradients", "loops", "parts", "sessions"), ids=str
+)
 def test_as_tensorflow(case: Case) -> None:
     assert _rounded(outcome(case.run, tf)) == _rounded(case.expected)
 

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy import linalg
 
-from headwater.dtypes import float32
+from headwater.dtypes import DType, float32, int32
 from headwater.ops.common import as_ints, output
 from headwater.ops.define import by_evaluation, pure
 from headwater.registry import HostArray, Inference, Spec
@@ -380,3 +380,33 @@ def _self_adjoint_eig(input: jax.Array, *, compute_v: bool = True) -> tuple[jax.
 _factorisation("Qr", _qr)
 _factorisation("Svd", _svd)
 _factorisation("SelfAdjointEigV2", _self_adjoint_eig)
+
+
+def _lu_specs(inference: Inference) -> Sequence[Spec]:
+    dims = _square_dims(inference)
+    own = inference.inputs[0].dtype.base_dtype
+    return [Spec(own, dims), Spec(inference.attrs.get("output_idx_type", int32), None if dims is None else dims[:-1])]
+
+
+@pure("Lu", inputs="input:T|inexact", infer=_lu_specs)
+def lu(input: jax.Array, *, output_idx_type: DType = int32) -> tuple[jax.Array, jax.Array]:
+    """L and U in one matrix, and which row of the input each row comes from."""
+    factors, _, permutation = jax.lax.linalg.lu(input)
+    return factors, permutation.astype(output_idx_type.numpy_dtype)
+
+
+@pure("MatrixLogarithm", inputs="input:T|complex", infer=_square_spec, differentiable=False)
+def matrix_logarithm(input: jax.Array) -> jax.Array:
+    """X with exp(X) = input, by way of eigenvalues."""
+    values, vectors = jnp.linalg.eig(input)
+    return (vectors * jnp.log(values)[..., None, :] @ jnp.linalg.inv(vectors)).astype(input.dtype)
+
+
+@pure("TridiagonalSolve", inputs="diagonals:T|inexact, rhs:T", infer=lambda inference: [inference.inputs[1]])
+def tridiagonal_solve(diagonals: jax.Array, rhs: jax.Array, *, partial_pivoting: bool = True) -> jax.Array:
+    """X with A X = rhs; A's diagonals [..., 3, n] are the upper, the main and the lower one."""
+    del partial_pivoting
+    upper, main, lower = (diagonals[..., place, :] for place in range(3))
+    # The elements that lie outside of the matrix are to be zero.
+    upper, lower = upper.at[..., -1].set(0), lower.at[..., 0].set(0)
+    return jax.lax.linalg.tridiagonal_solve(lower, main, upper, rhs)

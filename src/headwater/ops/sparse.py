@@ -191,3 +191,103 @@ def _number(values: Sequence[HostArray], key: int, buckets: int) -> int:
         found = concatenated(found, fingerprint64(value) if isinstance(value, bytes) else int(value) & _MASK)
     # Without buckets any number that an int64 holds.
     return found % (buckets or 0x7FFFFFFFFFFFFFFF)
+
+
+# Two at a time ----------------------------------------------------------------------------------------------------
+
+_TWO = "a_indices:int64, a_values:T, a_shape:int64, b_indices:int64, b_values:T, b_shape:int64"
+_Elements = dict[tuple[int, ...], Any]
+
+
+def _pair_spec(inference: Inference) -> Sequence[Spec]:
+    ranks = [inference.inputs[place].dims for place in (0, 3)]
+    rank = next((dims[1] for dims in ranks if dims is not None), None)
+    return [Spec(int64, (None, rank)), Spec(inference.inputs[1].dtype.base_dtype, (None,))]
+
+
+def _together(a: Sequence[HostArray], b: Sequence[HostArray], combine: Any) -> tuple[HostArray, HostArray]:
+    """The places of either of two sparse tensors in order, and what their elements there, or zeros, make."""
+    if not np.array_equal(a[2], b[2]):
+        raise InvalidArgumentError(
+            None, None, f"Operands' shapes do not match: got {a[2].tolist()} and {b[2].tolist()}"
+        )
+    first: _Elements = dict(zip(map(tuple, a[0].tolist()), a[1], strict=True))
+    second: _Elements = dict(zip(map(tuple, b[0].tolist()), b[1], strict=True))
+    places = sorted(first.keys() | second.keys())
+    none = a[1].dtype.type(0)
+    values = [combine(first.get(place, none), second.get(place, none)) for place in places]
+    return np.array(places, np.int64).reshape(-1, len(a[2])), np.array(values, a[1].dtype)
+
+
+def _add_gradient(op: Any, *grads: Any) -> Sequence[Any]:
+    graph = op.graph
+    found = graph.create_op("SparseAddGrad", [grads[1], op.inputs[0], op.inputs[3], op.outputs[0]])
+    return [None, found.outputs[0], None, None, found.outputs[1], None, None]
+
+
+@host(
+    "SparseAdd",
+    infer=lambda inference: [*_pair_spec(inference), Spec(int64, inference.inputs[2].dims)],
+    inputs=f"{_TWO}, thresh:Treal",
+    gradient=_add_gradient,
+)
+def add(
+    context: HostContext,
+    a_indices: HostArray,
+    a_values: HostArray,
+    a_shape: HostArray,
+    b_indices: HostArray,
+    b_values: HostArray,
+    b_shape: HostArray,
+    thresh: HostArray,
+) -> Sequence[HostArray]:
+    """The sum, without elements whose absolute value is below ``thresh``."""
+    del context
+    places, values = _together((a_indices, a_values, a_shape), (b_indices, b_values, b_shape), lambda x, y: x + y)
+    kept = np.abs(values) >= thresh
+    return places[kept], values[kept], a_shape
+
+
+@host(
+    "SparseAddGrad",
+    infer=lambda inference: [
+        Spec(inference.inputs[0].dtype.base_dtype, None if spec.dims is None else spec.dims[:1])
+        for spec in inference.inputs[1:3]
+    ],
+    inputs="backprop_val_grad:T, a_indices:int64, b_indices:int64, sum_indices:int64",
+)
+def add_grad(
+    context: HostContext,
+    backprop_val_grad: HostArray,
+    a_indices: HostArray,
+    b_indices: HostArray,
+    sum_indices: HostArray,
+) -> Sequence[HostArray]:
+    """For the elements of both the gradient of the sum's at their place; 0 where the sum left it out."""
+    del context
+    found: _Elements = dict(zip(map(tuple, sum_indices.tolist()), backprop_val_grad, strict=True))
+    none = backprop_val_grad.dtype.type(0)
+    return [
+        np.array([found.get(tuple(place), none) for place in places.tolist()], backprop_val_grad.dtype)
+        for places in (a_indices, b_indices)
+    ]
+
+
+def _compared(op_type: str, choose: Any) -> None:
+    def lower(
+        context: Any,
+        a_indices: HostArray,
+        a_values: HostArray,
+        a_shape: HostArray,
+        b_indices: HostArray,
+        b_values: HostArray,
+        b_shape: HostArray,
+    ) -> Sequence[HostArray]:
+        del context
+        return _together((a_indices, a_values, a_shape), (b_indices, b_values, b_shape), choose)
+
+    host(op_type, infer=_pair_spec, inputs=_TWO)(lower)
+
+
+_compared("SparseSparseMaximum", np.maximum)
+_compared("SparseSparseMinimum", np.minimum)

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from headwater.dtypes import DType
+from headwater.functional import arrays
 from headwater.graph.context import get_default_graph
-from headwater.graph.convert import convert_to_tensor
+from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
 
 Value = tuple[str, Any, DType | None]
@@ -190,3 +191,28 @@ def variable_op(shape: Any, dtype: DType, name: str, shared_name: str = "", cont
     container = container or graph.current_container
     attrs = {"shape": shape, "dtype": dtype, "shared_name": shared_name, "container": container}
     return graph.create_op("VariableV2", [], attrs, name).outputs[0]
+
+
+def batch_scatter_update(
+    ref: Any, indices: Any, updates: Any, use_locking: bool = True, name: str | None = None
+) -> Tensor:
+    """Replaces slices of many tensors that ``ref`` holds: ``ref[i, indices[i, j]] = updates[i, j]``.
+
+    Args:
+      indices: integers; all dimensions but the last are those of ``ref``.
+      updates: of shape ``indices.shape + ref.shape[indices.rank:]``.
+
+    Raises:
+      ValueError: the rank of ``indices`` is not known.
+    """
+    with name_scope(name, "batch_scatter_update", [ref, indices, updates]):
+        indices = convert_to_tensor(indices, name="indices")
+        if indices.dims is None:
+            raise ValueError("batch_scatter_update needs indices of known rank")
+        sizes = arrays.shape(indices, out_type=indices.dtype)
+        count = len(indices.dims)
+        places = [
+            arrays.broadcast_to(arrays.reshape(arrays.range(sizes[axis]), [-1] + [1] * (count - 1 - axis)), sizes)
+            for axis in range(count - 1)
+        ]
+        return scatter_nd_update(ref, arrays.stack([*places, indices], -1), updates, use_locking)

@@ -36,6 +36,7 @@ INPUTS = {
     "scores": (np.array([0.9, 0.75, 0.6, 0.95, 0.5, 0.3], np.float32), ()),
     "cuts": (np.array([[0.1, 0.2, 0.7, 0.9], [0.9, -0.3, 0.2, 1.2], [0, 0, 1, 1]], np.float32), ()),
     "pictures": (np.abs(np.tanh(_normal(2, 12, 13, 3))), ()),
+    "square": (_normal(3, 4), ()),
     "likely": (np.array([0.5, 0.9, 0.2], np.float32), ()),
 }
 
@@ -193,9 +194,65 @@ _QUALITY = [
     "tf.image.random_crop(images[0], [4, 5, 2])",
 ]
 
-CASES = _TRANSPOSED + _MORPHOLOGY + _DRAWN + _SAMPLED + _SETS + _CTC + _BOXES + _QUALITY
+_EMPTY_FLOATS = "tf.SparseTensor(np.zeros([0, 2], np.int64), np.zeros([0], np.float32), [3, 4])"
+_S = "tf.SparseTensor([[0, 0], [0, 2], [2, 1]], likely, [3, 4])"
+_T = "tf.SparseTensor([[0, 2], [1, 0], [2, 1]], -0.9 * likely, [3, 4])"
+_PAIRS = [
+    f"tf.sparse.add({_S}, {_T})",
+    f"tf.sparse.add({_S}, {_T}, 0.3)",
+    f"tf.sparse_add({_S}, {_EMPTY_FLOATS})",
+    f"tf.sparse.add({_S}, square)",
+    f"tf.sparse.add(square, {_S})",
+    f"tf.sparse.maximum({_S}, {_T})",
+    f"tf.sparse.minimum({_S}, {_T})",
+    f"tf.sparse.softmax({_S})",
+    "tf.sparse.softmax(tf.SparseTensor([[0, 1, 0], [0, 1, 2], [1, 0, 1]], likely, [2, 2, 4]))",
+    f"tf.sparse.split(sp_input={_S}, num_split=3, axis=1)",
+    f"tf.sparse_split(sp_input={_S}, num_split=2, axis=0)",
+    f"tf.sparse.reset_shape({_S})",
+    f"tf.sparse.reset_shape({_EMPTY_FLOATS})",
+    f"tf.sparse.reset_shape({_S}, [3, 9])",
+    f"tf.sparse.merge({_A}, tf.SparseTensor([[0, 0], [0, 1], [2, 0], [2, 1]], [1., 2., 3., 4.], [3, 2]), 7)",
+    f"tf.sparse.merge([{_B}, {_B}], {_B}, [6, 7], already_sorted=True)",
+]
+_MATRICES = [
+    "tf.linalg.lu(square[:, :3])",
+    "tf.linalg.lu(tf.stack([square[:, :3], square[:, 1:]]), output_idx_type=tf.int64)",
+    "tf.linalg.logm(tf.complex(square[:, :3] + 9. * np.eye(3, dtype=np.float32), 0.1 * square[:, 1:]))",
+    "tf.linalg.normalize(square, axis=1)",
+    "tf.linalg.normalize(square)",
+    "tf.linalg.normalize(square, 1, axis=0)",
+    "tf.linalg.matrix_rank(square)",
+    "tf.linalg.matrix_rank([[1., 2.], [2., 4.]])",
+    "tf.linalg.matrix_rank([[[1., 2.], [2., 5.]]], tol=1.)",
+    "tf.linalg.pinv(square)",
+    "tf.linalg.pinv([[1., 2.], [2., 4.]])",
+    "tf.linalg.pinv(tf.stack([square, square * 2.]), rcond=[0.1, 0.5])",
+    "tf.linalg.tridiagonal_solve(square[:, :3] + [[0.], [9.], [0.]], tf.constant([1., 2., 3.]))",
+    "tf.linalg.tridiagonal_solve(square[:, :3] + [[0.], [9.], [0.]], square)",
+    "tf.linalg.tridiagonal_solve([square[0, :2], square[1, :3] + 5., square[2, :2]], square, 'sequence')",
+    "tf.linalg.tridiagonal_solve(square[:, :3] + 5. * np.eye(3, dtype=np.float32), square[:2, :3], 'matrix', "
+    "transpose_rhs=True)",
+    "tf.linalg.tridiagonal_matmul(square[:, :3], square)",
+    "tf.linalg.tridiagonal_matmul([square[0, :3], square[1, :3], square[2, :3]], square, 'sequence')",
+]
+
+CASES = _TRANSPOSED + _MORPHOLOGY + _DRAWN + _SAMPLED + _SETS + _CTC + _BOXES + _QUALITY + _PAIRS + _MATRICES
 
 ERRORS = [
+    f"tf.sparse.add({_A}, {_B})",
+    "tf.sparse.add([1], [2])",
+    f"tf.sparse.split({_A}, 2, 1)",
+    f"tf.sparse.split(sp_input={_A}, num_split=2)",
+    f"tf.sparse.reset_shape({_A}, [3, 2])",
+    f"tf.sparse.reset_shape({_A}, [3, 2, 4])",
+    f"tf.sparse.merge([{_A}], {_A}, [7, 8])",
+    "tf.linalg.pinv([[1, 2]])",
+    "tf.linalg.pinv([1., 2.])",
+    "tf.linalg.lu(square)",
+    "tf.linalg.logm(square)",
+    "tf.linalg.tridiagonal_solve(square, square, 'other')",
+    "tf.linalg.tridiagonal_solve(square[:2], square)",
     "tf.image.draw_bounding_boxes(tf.zeros([1, 5, 6, 2]), [[[0.1, 0.2, 0.8, 0.9]]])",
     "tf.image.non_max_suppression_overlaps([[1., 0.6]], [0.5, 0.7], 3, 0.5)",
     "tf.image.non_max_suppression(boxes[0], scores, 3)",

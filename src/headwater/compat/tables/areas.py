@@ -307,6 +307,8 @@ AREAS: Final[Mapping[str, Area]] = {
                 adjoint band_part=matrix_band_part cross diag=matrix_diag diag_part=matrix_diag_part einsum eye matmul
                 matvec norm set_diag=matrix_set_diag tensor_diag=diag tensor_diag_part=diag_part tensordot trace""",
             "headwater.functional.arrays": "matrix_transpose transpose=matrix_transpose",
+            "headwater.functional.matrices": """
+                logm lu matrix_rank normalize pinv tridiagonal_matmul tridiagonal_solve""",
             "headwater.functional.nn": "l2_normalize",
             "headwater.functional.clip": "global_norm",
         },
@@ -524,6 +526,9 @@ AREAS: Final[Mapping[str, Area]] = {
             "headwater.functional.sparse_parts": """
                 expand_dims=sparse_expand_dims eye=sparse_eye from_dense=sparse_from_dense mask=sparse_mask
                 slice=sparse_slice""",
+            "headwater.functional.sparse_pairs": """
+                add=sparse_add maximum=sparse_maximum merge=sparse_merge minimum=sparse_minimum
+                reset_shape=sparse_reset_shape softmax=sparse_softmax split=sparse_split""",
             "headwater.functional.accumulators": "SparseConditionalAccumulator",
             "headwater.functional.reductions": """
                 segment_mean=sparse_segment_mean segment_sqrt_n=sparse_segment_sqrt_n

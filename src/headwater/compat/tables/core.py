@@ -54,6 +54,7 @@ CORE: Final = Area(
         "headwater.variables.variable_scope": """
             get_local_variable get_variable get_variable_scope variable_op_scope variable_scope""",
         "headwater.variables.template": "make_template",
+        "headwater.variables.old_partitions": "create_partitioned_variables",
         "headwater.variables.partitioned": """
             fixed_size_partitioner min_max_variable_partitioner variable_axis_size_partitioner""",
         "headwater.variables.initializers": """
@@ -63,8 +64,9 @@ CORE: Final = Area(
             truncated_normal_initializer=TruncatedNormal uniform_unit_scaling_initializer=UniformUnitScaling
             variance_scaling_initializer=VarianceScaling zeros_initializer=Zeros""",
         "headwater.variables.state": """
-            assign assign_add assign_sub count_up_to is_variable_initialized scatter_add scatter_div scatter_max
-            scatter_min scatter_mul scatter_nd_add scatter_nd_sub scatter_nd_update scatter_sub scatter_update""",
+            assign assign_add assign_sub batch_scatter_update count_up_to is_variable_initialized scatter_add
+            scatter_div scatter_max scatter_min scatter_mul scatter_nd_add scatter_nd_sub scatter_nd_update scatter_sub
+            scatter_update""",
         "headwater.input.queues": "FIFOQueue PaddingFIFOQueue PriorityQueue QueueBase RandomShuffleQueue",
         "headwater.functional.accumulators": """
             ConditionalAccumulator ConditionalAccumulatorBase SparseConditionalAccumulator""",
@@ -148,6 +150,8 @@ CORE: Final = Area(
             sparse_reduce_sum_sparse sparse_reorder sparse_reshape sparse_retain sparse_to_indicator
             sparse_transpose""",
         "headwater.functional.sparse_parts": "sparse_mask sparse_slice",
+        "headwater.functional.sparse_pairs": """
+            sparse_add sparse_maximum sparse_merge sparse_minimum sparse_reset_shape sparse_softmax sparse_split""",
         "headwater.functional.sets": "edit_distance",
         "headwater.functional.tables": "string_to_hash_bucket string_to_hash_bucket_fast string_to_hash_bucket_strong",
         "headwater.functional.strings": """

@@ -438,6 +438,13 @@ from headwater.functional.sparse_changes import sparse_reshape as sparse_reshape
 from headwater.functional.sparse_changes import sparse_retain as sparse_retain
 from headwater.functional.sparse_changes import sparse_to_indicator as sparse_to_indicator
 from headwater.functional.sparse_changes import sparse_transpose as sparse_transpose
+from headwater.functional.sparse_pairs import sparse_add as sparse_add
+from headwater.functional.sparse_pairs import sparse_maximum as sparse_maximum
+from headwater.functional.sparse_pairs import sparse_merge as sparse_merge
+from headwater.functional.sparse_pairs import sparse_minimum as sparse_minimum
+from headwater.functional.sparse_pairs import sparse_reset_shape as sparse_reset_shape
+from headwater.functional.sparse_pairs import sparse_softmax as sparse_softmax
+from headwater.functional.sparse_pairs import sparse_split as sparse_split
 from headwater.functional.sparse_parts import sparse_mask as sparse_mask
 from headwater.functional.sparse_parts import sparse_slice as sparse_slice
 from headwater.functional.special import betainc as betainc
@@ -522,6 +529,7 @@ from headwater.variables.initializers import TruncatedNormal as truncated_normal
 from headwater.variables.initializers import UniformUnitScaling as uniform_unit_scaling_initializer
 from headwater.variables.initializers import VarianceScaling as variance_scaling_initializer
 from headwater.variables.initializers import Zeros as zeros_initializer
+from headwater.variables.old_partitions import create_partitioned_variables as create_partitioned_variables
 from headwater.variables.partitioned import fixed_size_partitioner as fixed_size_partitioner
 from headwater.variables.partitioned import min_max_variable_partitioner as min_max_variable_partitioner
 from headwater.variables.partitioned import variable_axis_size_partitioner as variable_axis_size_partitioner
@@ -531,6 +539,7 @@ from headwater.variables.scope_settings import no_regularizer as no_regularizer
 from headwater.variables.state import assign as assign
 from headwater.variables.state import assign_add as assign_add
 from headwater.variables.state import assign_sub as assign_sub
+from headwater.variables.state import batch_scatter_update as batch_scatter_update
 from headwater.variables.state import count_up_to as count_up_to
 from headwater.variables.state import is_variable_initialized as is_variable_initialized
 from headwater.variables.state import scatter_add as scatter_add
@@ -718,6 +727,7 @@ __all__ = [
     "batch_matrix_solve_ls",
     "batch_matrix_transpose",
     "batch_matrix_triangular_solve",
+    "batch_scatter_update",
     "batch_self_adjoint_eig",
     "batch_self_adjoint_eigvals",
     "batch_svd",
@@ -768,6 +778,7 @@ __all__ = [
     "cosh",
     "count_nonzero",
     "count_up_to",
+    "create_partitioned_variables",
     "cross",
     "cumprod",
     "cumsum",
@@ -1065,22 +1076,29 @@ __all__ = [
     "space_to_batch_nd",
     "space_to_depth",
     "sparse",
+    "sparse_add",
     "sparse_concat",
     "sparse_fill_empty_rows",
     "sparse_mask",
     "sparse_matmul",
+    "sparse_maximum",
+    "sparse_merge",
+    "sparse_minimum",
     "sparse_placeholder",
     "sparse_reduce_max",
     "sparse_reduce_max_sparse",
     "sparse_reduce_sum",
     "sparse_reduce_sum_sparse",
     "sparse_reorder",
+    "sparse_reset_shape",
     "sparse_reshape",
     "sparse_retain",
     "sparse_segment_mean",
     "sparse_segment_sqrt_n",
     "sparse_segment_sum",
     "sparse_slice",
+    "sparse_softmax",
+    "sparse_split",
     "sparse_tensor_dense_matmul",
     "sparse_tensor_to_dense",
     "sparse_to_dense",

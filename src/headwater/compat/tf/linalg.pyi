@@ -34,6 +34,13 @@ from headwater.functional.linalg import matvec as matvec
 from headwater.functional.linalg import norm as norm
 from headwater.functional.linalg import tensordot as tensordot
 from headwater.functional.linalg import trace as trace
+from headwater.functional.matrices import logm as logm
+from headwater.functional.matrices import lu as lu
+from headwater.functional.matrices import matrix_rank as matrix_rank
+from headwater.functional.matrices import normalize as normalize
+from headwater.functional.matrices import pinv as pinv
+from headwater.functional.matrices import tridiagonal_matmul as tridiagonal_matmul
+from headwater.functional.matrices import tridiagonal_solve as tridiagonal_solve
 from headwater.functional.nn import l2_normalize as l2_normalize
 
 __all__ = [
@@ -54,11 +61,16 @@ __all__ = [
     "inv",
     "l2_normalize",
     "logdet",
+    "logm",
     "lstsq",
+    "lu",
     "matmul",
+    "matrix_rank",
     "matrix_transpose",
     "matvec",
     "norm",
+    "normalize",
+    "pinv",
     "qr",
     "set_diag",
     "slogdet",
@@ -71,4 +83,6 @@ __all__ = [
     "trace",
     "transpose",
     "triangular_solve",
+    "tridiagonal_matmul",
+    "tridiagonal_solve",
 ]

@@ -21,6 +21,13 @@ from headwater.functional.sparse_changes import sparse_reshape as reshape
 from headwater.functional.sparse_changes import sparse_retain as retain
 from headwater.functional.sparse_changes import sparse_to_indicator as to_indicator
 from headwater.functional.sparse_changes import sparse_transpose as transpose
+from headwater.functional.sparse_pairs import sparse_add as add
+from headwater.functional.sparse_pairs import sparse_maximum as maximum
+from headwater.functional.sparse_pairs import sparse_merge as merge
+from headwater.functional.sparse_pairs import sparse_minimum as minimum
+from headwater.functional.sparse_pairs import sparse_reset_shape as reset_shape
+from headwater.functional.sparse_pairs import sparse_softmax as softmax
+from headwater.functional.sparse_pairs import sparse_split as split
 from headwater.functional.sparse_parts import sparse_expand_dims as expand_dims
 from headwater.functional.sparse_parts import sparse_eye as eye
 from headwater.functional.sparse_parts import sparse_from_dense as from_dense
@@ -30,6 +37,7 @@ from headwater.functional.sparse_parts import sparse_slice as slice
 __all__ = [
     "SparseConditionalAccumulator",
     "SparseTensor",
+    "add",
     "concat",
     "expand_dims",
     "eye",
@@ -37,19 +45,25 @@ __all__ = [
     "from_dense",
     "mask",
     "matmul",
+    "maximum",
+    "merge",
+    "minimum",
     "placeholder",
     "reduce_max",
     "reduce_max_sparse",
     "reduce_sum",
     "reduce_sum_sparse",
     "reorder",
+    "reset_shape",
     "reshape",
     "retain",
     "segment_mean",
     "segment_sqrt_n",
     "segment_sum",
     "slice",
+    "softmax",
     "sparse_dense_matmul",
+    "split",
     "to_dense",
     "to_indicator",
     "transpose",
