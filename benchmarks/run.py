@@ -34,6 +34,7 @@ class Case:
       wanted: the ratio that Headwater is to reach.
       arguments: for the program.
       virtual_gpus: how many GPUs the CPU stands in for.
+      servers: how many ``ps`` tasks, where there are workers.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Case:
     wanted: float
     arguments: tuple[str, ...] = ()
     virtual_gpus: int = 0
+    servers: int = 1
 
 
 CASES = (
@@ -72,6 +74,19 @@ CASES = (
         arguments=("--towers=4", "--batch=25"),
         virtual_gpus=4,
     ),
+    *(
+        Case(
+            name=f"embeddings, {servers} ps + {workers} worker{'s'[: workers - 1]}, batch {batch}, rows/s",
+            program="embeddings.py",
+            workers=workers,
+            servers=servers,
+            wanted=3,
+            arguments=(f"--batch={batch}",),
+        )
+        for servers in (1, 2)
+        for workers in (1, 2)
+        for batch in (256, 2048)
+    ),
     Case(name="tf.data of records, examples/s", program="dataset_records.py", workers=0, wanted=3),
 )
 
@@ -93,19 +108,23 @@ def measure(case: Case, python: list[str], seconds: float) -> float:
     command = [*python, str(PROGRAMS / case.program), f"--seconds={seconds}", *case.arguments]
     if not case.workers:
         return _rate(_start(command, environment))
-    ports = free_ports(1 + case.workers)
-    hosts = [f"127.0.0.1:{port}" for port in ports]
-    flags = [f"--ps_hosts={hosts[0]}", f"--worker_hosts={','.join(hosts[1:])}"]
-    ps = _start([*command, *flags, "--job_name=ps", "--task_index=0"], environment)
-    try:
-        workers = [
-            _start([*command, *flags, "--job_name=worker", f"--task_index={index}"], environment)
-            for index in range(case.workers)
+    hosts = [f"127.0.0.1:{port}" for port in free_ports(case.servers + case.workers)]
+    jobs = {"ps": hosts[: case.servers], "worker": hosts[case.servers :]}
+    flags = [f"--{job}_hosts={','.join(addresses)}" for job, addresses in jobs.items()]
+
+    def start(job: str) -> list[subprocess.Popen[str]]:
+        return [
+            _start([*command, *flags, f"--job_name={job}", f"--task_index={index}"], environment)
+            for index in range(len(jobs[job]))
         ]
-        return sum(_rate(worker) for worker in workers)
+
+    servers = start("ps")
+    try:
+        return sum(_rate(worker) for worker in start("worker"))
     finally:
-        ps.kill()
-        ps.communicate()
+        for server in servers:
+            server.kill()
+            server.communicate()
 
 
 def _start(command: list[str], environment: dict[str, str]) -> subprocess.Popen[str]:

@@ -36,12 +36,13 @@ def start_server(args):
     return server, tf.device(device)
 
 
-def train(args, server, global_step, train_op, feeds, epoch=100, **results):
+def train(args, server, global_step, train_op, feeds, epoch=100, weight=1, **results):
     """Runs steps for ``--seconds`` after two epochs to warm up, and prints one JSON line.
 
     Args:
       feeds: gives the feed dictionary of the i-th step of an epoch.
       epoch: steps per epoch.
+      weight: what a step counts for in the rate.
       results: tensors whose values at the end are printed too.
     """
     supervisor = tf.train.Supervisor(
@@ -69,10 +70,13 @@ def train(args, server, global_step, train_op, feeds, epoch=100, **results):
         deadline = time.perf_counter() + args.seconds
         while time.perf_counter() < deadline:
             run(times)
-        report(times, **{name: float(session.run(tensor)) for name, tensor in results.items()})
+        report(times, weight, **{name: float(session.run(tensor)) for name, tensor in results.items()})
 
 
-def report(times, **more):
-    """Prints the figures of a run as one JSON line."""
+def report(times, weight=1, **more):
+    """Prints the figures of a run as one JSON line; a step counts for ``weight`` in the rate."""
     times.sort()
-    print(json.dumps(dict(rate=len(times) / sum(times), median_us=times[len(times) // 2] * 1e6, **more)), flush=True)
+    print(
+        json.dumps(dict(rate=weight * len(times) / sum(times), median_us=times[len(times) // 2] * 1e6, **more)),
+        flush=True,
+    )
