@@ -88,7 +88,9 @@ class ClusterPeers:
         self._lock = threading.Lock()
         self._links: dict[TaskName, PeerLink] = {}
         self._known: dict[TaskName, PeerStatus] = {}
-        self._generations: dict[str, dict[TaskName, int]] = {}
+        # By session, and by a task's full name as plans have it: each step looks both up.
+        self._generations: dict[str, dict[str, int]] = {}
+        self._routes: dict[str, PeerLink] = {}
 
     def devices(self, filters: Sequence[str]) -> list[Device]:
         found = self._own_devices()
@@ -124,11 +126,12 @@ class ClusterPeers:
         name = TaskName.parse(task)
         link = self._link(name)
         generations = self._generations.setdefault(session, {})
-        if name not in generations:
+        if task not in generations:
             status = link.wait()
             self._known[name] = status
-            generations[name] = status.generation
-        link.add_plan(session, number, encode_plan(plan), generations[name])
+            generations[task] = status.generation
+            self._routes[task] = link
+        link.add_plan(session, number, encode_plan(plan), generations[task])
 
     def conversations(self, step: Step, plan: int, tasks: Sequence[str]) -> Mapping[str, Conversation]:
         found: dict[str, ChannelConversation] = {}
@@ -136,8 +139,7 @@ class ClusterPeers:
         resumes = isinstance(step, MasterStep) and step.resumes
         try:
             for task in tasks:
-                name = TaskName.parse(task)
-                link = self._link(name)
+                link = self._routes[task]
                 try:
                     channel = link.take()
                 except UnavailableError as error:
@@ -147,7 +149,7 @@ class ClusterPeers:
                 found[task] = ChannelConversation(
                     step, plan, task, channel, link.give_back, found, self._reconnect if resumes else None
                 )
-                if channel.peer_generation != generations[name]:
+                if channel.peer_generation != generations[task]:
                     raise _started_anew(task)
         except OpError:
             for conversation in found.values():
@@ -163,13 +165,12 @@ class ClusterPeers:
           CancelledError: the session was closed meanwhile.
           DeadlineExceededError: the step's time is over, or the task did not come back before this process's deadline.
         """
-        name = TaskName.parse(task)
         _log.warning(
             "%s lost %s and waits for it, to go on with step %d: %s", self._me, task, step.number, error.message
         )
-        channel = self._link(name).take_when_back(lambda: self._check(step))
-        if channel.peer_generation != self._generations.get(step.session, {}).get(name):
-            self._link(name).give_back(channel, True)
+        channel = self._routes[task].take_when_back(lambda: self._check(step))
+        if channel.peer_generation != self._generations.get(step.session, {}).get(task):
+            self._routes[task].give_back(channel, True)
             raise _started_anew(task)
         _log.warning("%s reached %s again and goes on with step %d", self._me, task, step.number)
         return channel
@@ -202,7 +203,7 @@ class ClusterPeers:
 
     def release(self, session: str) -> None:
         for task in self._generations.pop(session, {}):
-            _try(task, lambda task=task: self._link(task).release(session))
+            _try(task, lambda task=task: self._routes[task].release(session))
 
     def reset(self, containers: Sequence[str]) -> None:
         """Forgets the state of every task that can be reached."""
@@ -215,7 +216,7 @@ def _started_anew(task: str) -> AbortedError:
     return AbortedError(None, None, f"{task} was started anew: its state is gone, and so is this session's part of it")
 
 
-def _try(task: TaskName, action: Callable[[], Any]) -> None:
+def _try(task: object, action: Callable[[], Any]) -> None:
     """Does what a task that is gone need not hear of."""
     try:
         action()

@@ -73,6 +73,8 @@ register_session_run_conversion_functions(SparseTensor, _fetch_sparse, _feed_spa
 
 def cache_key(structure: Any) -> Any:
     """Something hashable that is equal for equal structures of the same elements."""
+    if isinstance(structure, Tensor | Operation | str):  # most are: what follows costs more
+        return structure
     if isinstance(structure, list | tuple):
         items = cast(Sequence[Any], structure)
         return type(items), *map(cache_key, items)
@@ -158,6 +160,7 @@ class Feed:
         self.tensor = tensor
         self._dtype = tensor.dtype.base_dtype
         self._numpy = self._dtype.numpy_dtype
+        self._is_string = self._dtype == string
         self._dims = tensor.dims
 
     def array(self, value: Any) -> Any:
@@ -183,7 +186,7 @@ class Feed:
                 f"strings, lists, and numpy ndarrays. For reference, the tensor object was {value!r} which was passed "
                 f"to the feed with key {self.tensor!r}."
             )
-        if self._dtype == string:
+        if self._is_string:
             return to_string_array(value)
         try:
             with np.errstate(all="ignore"):  # what is too large becomes infinite, as everywhere in a step

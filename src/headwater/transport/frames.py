@@ -297,7 +297,7 @@ def parse_header(packed: Buffer) -> tuple[Any, ...]:
         raise _malformed(f"a frame's header is not msgpack: {error}") from error
     if type(values) is not tuple:
         raise _malformed(f"a frame's header is a {type(values).__name__}, not an array")
-    return cast("tuple[Any, ...]", values)
+    return values  # pyright: ignore[reportUnknownVariableType]
 
 
 def parse_layout(packed: bytes, payload_bytes: int) -> Layout:

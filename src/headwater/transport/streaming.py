@@ -127,7 +127,8 @@ class ByteStreamChannel(ABC):
                 self.close()
 
     def _recv(self) -> Frame:
-        self._have(frames.PREFIX_SIZE)
+        if self._end - self._start < frames.PREFIX_SIZE:
+            self._have(frames.PREFIX_SIZE)
         prefix = frames.parse_prefix(
             self._chunk, self._start, max_payload_bytes=self._max_payload_bytes, known_flags=self.known_flags
         )
@@ -137,7 +138,8 @@ class ByteStreamChannel(ABC):
         _, kind, header_bytes, layout_bytes, payload_bytes, _ = prefix
         meta_bytes = header_bytes + layout_bytes
         if meta_bytes <= CHUNK_BYTES:
-            self._have(meta_bytes)
+            if self._end - self._start < meta_bytes:
+                self._have(meta_bytes)
             meta = self._chunk_view[self._start : self._start + meta_bytes]
             self._start += meta_bytes
         else:
@@ -157,7 +159,8 @@ class ByteStreamChannel(ABC):
         """The payload that follows, in memory that is used for nothing else while an array refers to it."""
         payload_bytes = prefix.payload_bytes
         if payload_bytes <= CHUNK_BYTES:
-            self._have(payload_bytes)
+            if self._end - self._start < payload_bytes:
+                self._have(payload_bytes)
             start = self._start
             self._start += payload_bytes
             return bytearray(self._chunk_view[start : start + payload_bytes])
@@ -166,9 +169,7 @@ class ByteStreamChannel(ABC):
         return buffer
 
     def _have(self, nbytes: int) -> None:
-        """Receives until the chunk holds ``nbytes`` that were not used yet."""
-        if self._end - self._start >= nbytes:
-            return
+        """Receives until the chunk holds ``nbytes`` that were not used yet, where it does not."""
         if self._start + nbytes > CHUNK_BYTES or self._start == self._end:
             unused = self._chunk[self._start : self._end]
             self._start, self._end = 0, len(unused)

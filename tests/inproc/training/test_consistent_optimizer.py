@@ -20,7 +20,7 @@ from headwater.training.consistency import (
     KOfN,
     Synchronous,
 )
-from tests.inproc.training.conftest import StartCluster
+from tests.inproc.conftest import StartCluster
 from tests.inproc.training.test_sync_replicas import PARAMETER_SERVERS, STEPS, Model, batches, of_all, together
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from headwater.compat import tf
 from headwater.training import seals, session_manager
-from tests.inproc.training.conftest import StartCluster
+from tests.inproc.conftest import StartCluster
 
 
 @pytest.fixture(autouse=True)

@@ -17,7 +17,7 @@ from headwater.task.progress_watch import BEHIND_AFTER, behind_after_s
 from headwater.telemetry.snapshot import Snapshot
 from headwater.telemetry.watchdog import WorkerProgress
 from headwater.training.consistency import BoundedStaleness, ConsistentOptimizer
-from tests.inproc.training.conftest import StartCluster
+from tests.inproc.conftest import StartCluster
 from tests.inproc.training.test_sync_replicas import Model, batches
 
 

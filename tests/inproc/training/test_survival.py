@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from headwater.compat import tf
-from tests.inproc.training.conftest import Cluster, StartCluster
+from tests.inproc.conftest import Cluster, StartCluster
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ import pytest
 
 from headwater.compat import tf
 from headwater.training.gathering import UpdateRunner
-from tests.inproc.training.conftest import StartCluster
+from tests.inproc.conftest import StartCluster
 
 STEPS = 5
 PARAMETER_SERVERS = 2
