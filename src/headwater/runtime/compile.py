@@ -119,12 +119,13 @@ class Executable:
         run = program.run
         if self._device is not None:
             return self._run_elsewhere(run, inputs, step_number)
-        if program.may_fail:
+        if program.failing:
             certain = None
         counter = np.uint32(step_number & 0xFFFFFFFF) if self._random else None
         if not self.touches_state:
             _, outputs, faults = run((), (), inputs, counter)
-            self._raise(faults)
+            if faults:
+                self._raise(faults)
             return outputs, ()
         if self._stores is not None and self._store(inputs, self._stores, certain):
             return (), ()
@@ -145,13 +146,12 @@ class Executable:
                 cell.updates += 1
         if not taken:
             self._taken.add(key)
-        self._raise(faults)
+        if faults:
+            self._raise(faults)
         return outputs, changed
 
     def _raise(self, faults: Mapping[str, Any]) -> None:
-        """The error of the first operation that failed. Waits for the run where one could have."""
-        if not faults:
-            return
+        """The error of the first operation that failed; waits for the run."""
         for node in self._compute.nodes:
             if faults.get(node.name):
                 raise error_of(node.type, node.name)
@@ -182,7 +182,8 @@ class Executable:
             for cell, value in zip(self._written_cells, changed, strict=True):
                 cell.value = value
                 cell.updates += 1
-        self._raise(faults)
+        if faults:
+            self._raise(faults)
         return outputs, changed
 
     def _build(self, static: Mapping[str, np.ndarray[Any, Any]]) -> Program:

@@ -41,6 +41,7 @@ class Program:
     Attributes:
       run: takes the values of ``donated``, those of ``kept``, inputs, and the step's number for random numbers; gives
         new values of ``written``, outputs, and for operations by name whether they failed.
+      failing: names of the operations that may fail; known once it is traced.
     """
 
     def __init__(
@@ -56,8 +57,8 @@ class Program:
         dynamic = [name for name in compute.inputs if name not in compute.static]
         # A GPU gives some number in TensorFlow, too.
         checks = compute.device.startswith("CPU")
-        failing: set[str] = set()  # not of ``self``: a program that refers to itself would outlive its sessions
-        self._failing = failing
+        failing: set[str] = set()  # ``run`` must not refer to ``self``: it would outlive its sessions
+        self.failing: set[str] = failing
 
         def run(used: Sequence[Any], read: Sequence[Any], inputs: Sequence[Any], counter: Any) -> Any:
             state: dict[str, Any] = dict(zip((*donated, *kept), (*used, *read), strict=True))
@@ -77,11 +78,6 @@ class Program:
         self.run: Any = _jax.jit(run, donate_argnums=(0,) if donated else ())
         self._compiling = threading.Lock()
         self._compiled: set[Any] = set()
-
-    @property
-    def may_fail(self) -> bool:
-        """Whether there are operations that may fail; known once it is traced."""
-        return bool(self._failing)
 
     def compile(self, donated: Sequence[Any], kept: Sequence[Any], inputs: Sequence[Any], counter: Any) -> None:
         """Traces and compiles it for arrays like these, unless that is done. `run` finds what came of it.
