@@ -212,3 +212,21 @@ def stateless_random_uniform(
         high = convert_to_tensor(1 if maxval is None else maxval, wanted, name="max")
         drawn = one("StatelessRandomUniform", shape_tensor(shape), seed, dtype=wanted)
         return math.add(drawn * (high - low), low, name=scope)
+
+
+def stateless_multinomial(
+    logits: Any, num_samples: Any, seed: Any, output_dtype: Any = dtypes.int64, name: str | None = None
+) -> Tensor:
+    """As `multinomial`; the classes follow from ``seed``, two integers."""
+    with name_scope(name, "stateless_multinomial", [logits, seed]):
+        logits = convert_to_tensor(logits, name="logits")
+        return one("StatelessMultinomial", logits, num_samples, seed, output_dtype=as_dtype(output_dtype))
+
+
+def stateless_categorical(
+    logits: Any, num_samples: Any, seed: Any, dtype: Any = dtypes.int64, name: str | None = None
+) -> Tensor:
+    """As `categorical`; the classes follow from ``seed``, two integers."""
+    with name_scope(name, "stateless_categorical", [logits, seed]):
+        logits = convert_to_tensor(logits, name="logits")
+        return one("StatelessMultinomial", logits, num_samples, seed, output_dtype=as_dtype(dtype))

@@ -209,3 +209,17 @@ def format(template: str, inputs: Any, placeholder: str = "{}", summarize: int =
             f"{template.count(placeholder)} placeholder(s) in template does not match {builtins.len(items)} tensor(s)"
         )
     return one("StringFormat", items, template=template, placeholder=placeholder, summarize=summarize, name=name)
+
+
+def unsorted_segment_join(
+    inputs: Any, segment_ids: Any, num_segments: Any, separator: str = "", name: str | None = None
+) -> Tensor:
+    """The texts of each segment joined.
+
+    Args:
+      inputs: text whose first dimensions are those of ``segment_ids``.
+      segment_ids: for each text, or slice of texts, its segment.
+      num_segments: how many segments there are.
+      separator: what to put between two texts.
+    """
+    return one("UnsortedSegmentJoin", inputs, segment_ids, num_segments, separator=separator, name=name)

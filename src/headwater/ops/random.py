@@ -144,3 +144,17 @@ _stateless("StatelessRandomUniform", jax.random.uniform)
 _stateless(
     "StatelessTruncatedNormal", lambda key, shape, dtype: jax.random.truncated_normal(key, -2.0, 2.0, shape, dtype)
 )
+
+
+@pure(
+    "StatelessMultinomial",
+    inputs="logits:T|real, num_samples:int32, seed:Tseed|index=int64",
+    static=(1,),
+    infer=_multinomial_spec,
+    differentiable=False,
+)
+def stateless_multinomial(
+    logits: jax.Array, num_samples: HostArray, seed: jax.Array, *, output_dtype: DType = int64
+) -> jax.Array:
+    """As `multinomial`; the classes follow from ``seed``."""
+    return multinomial(_seeded(seed), logits, num_samples, output_dtype=output_dtype)

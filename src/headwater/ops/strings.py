@@ -263,6 +263,42 @@ def reduce_join(
     return flat.reshape(shape if axes else inputs.shape)
 
 
+def _segments_spec(inference: Inference) -> Sequence[Spec]:
+    dims, ids, count = inference.inputs[0].dims, inference.inputs[1].dims, constant_ints(inference, 2)
+    if dims is None or ids is None:
+        return output(inference, None)
+    if len(ids) > len(dims) or any(None not in pair and pair[0] != pair[1] for pair in zip(dims, ids, strict=False)):
+        raise ValueError(f"segment_ids of shape {ids} must have the first dimensions of inputs, {dims}")
+    return output(inference, (None if count is None else count[0], *dims[len(ids) :]))
+
+
+@host(
+    "UnsortedSegmentJoin",
+    inputs="inputs:string, segment_ids:Tindices|index, num_segments:Tnumsegments|index=int32",
+    infer=_segments_spec,
+)
+def unsorted_segment_join(
+    context: HostContext,
+    inputs: HostArray,
+    segment_ids: HostArray,
+    num_segments: HostArray,
+    *,
+    separator: str = "",
+) -> HostArray:
+    """The texts of each segment joined; nothing for a segment without any."""
+    del context
+    between, count = _as_bytes(separator), int(num_segments)
+    ids = segment_ids.ravel()
+    if ((ids < 0) | (ids >= count)).any():
+        raise ValueError(f"segment_ids must be in [0, {count}), not from {ids.min()} to {ids.max()}")
+    rest = inputs.shape[segment_ids.ndim :]
+    rows = inputs.reshape(len(ids), int(np.prod(rest)))
+    found = np.empty((count, rows.shape[1]), object)
+    for segment, column in np.ndindex(*found.shape):
+        found[segment, column] = between.join(rows[ids == segment, column])
+    return found.reshape(count, *rest)
+
+
 def _sparse_specs(inference: Inference) -> Sequence[Spec]:
     del inference
     return [Spec(int64, (None, 2)), Spec(string, (None,)), Spec(int64, (2,))]

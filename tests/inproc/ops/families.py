@@ -37,6 +37,7 @@ INPUTS = {
     "cuts": (np.array([[0.1, 0.2, 0.7, 0.9], [0.9, -0.3, 0.2, 1.2], [0, 0, 1, 1]], np.float32), ()),
     "pictures": (np.abs(np.tanh(_normal(2, 12, 13, 3))), ()),
     "square": (_normal(3, 4), ()),
+    "words": (np.array([[b"a", b"bc", b""], [b"d", b"e", b"fg"]], object), (0,)),
     "likely": (np.array([0.5, 0.9, 0.2], np.float32), ()),
 }
 
@@ -237,9 +238,23 @@ _MATRICES = [
     "tf.linalg.tridiagonal_matmul([square[0, :3], square[1, :3], square[2, :3]], square, 'sequence')",
 ]
 
-CASES = _TRANSPOSED + _MORPHOLOGY + _DRAWN + _SAMPLED + _SETS + _CTC + _BOXES + _QUALITY + _PAIRS + _MATRICES
+_TEXT = [
+    "tf.strings.unsorted_segment_join(words, [[1, 0, 1], [2, 1, 1]], 4, '-')",
+    "tf.strings.unsorted_segment_join(words, [1, 1], 2)",
+    "tf.strings.unsorted_segment_join(words, [-1, 0], 1, separator=':', name='n')",
+    "tf.strings.unsorted_segment_join(words, [5, 0], 2)",
+    "tf.strings.unsorted_segment_join(words[:0], tf.zeros([0], tf.int32), 2, ',')",
+    "tf.shape(tf.random.stateless_categorical(square, 5, [1, 2]))",
+    "tf.random.stateless_multinomial([[0., -1e9], [-1e9, 0.]], 3, seed=[1, 2], output_dtype=tf.int32)",
+    "tf.random.stateless_categorical([[0., -1e9], [-1e9, 0.]], 3, seed=[1, 2])",
+]
+
+CASES = _TRANSPOSED + _MORPHOLOGY + _DRAWN + _SAMPLED + _SETS + _CTC + _BOXES + _QUALITY + _PAIRS + _MATRICES + _TEXT
 
 ERRORS = [
+    "tf.strings.unsorted_segment_join(words, [[1, 0], [2, 1]], 4)",
+    "tf.strings.unsorted_segment_join(words, [1., 0.], 4)",
+    "tf.random.stateless_multinomial([0., 1.], 3, seed=[1, 2])",
     f"tf.sparse.add({_A}, {_B})",
     "tf.sparse.add([1], [2])",
     f"tf.sparse.split({_A}, 2, 1)",

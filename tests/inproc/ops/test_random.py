@@ -264,3 +264,11 @@ class TestDistortedBoundingBox:
             [10, 10, 3], np.zeros([1, 0, 4], np.float32), use_image_if_no_bounding_boxes=True, seed=1
         )
         assert run(part.size)[0] <= 10
+
+
+def test_stateless_classes_follow_from_their_seed() -> None:
+    logits = np.log([[0.1, 0.2, 0.7]]).astype(np.float32)
+    drawn, again, other = run(*(tf.random.stateless_categorical(logits, COUNT, seed=[1, last]) for last in (2, 2, 3)))
+    assert (drawn == again).all()
+    assert (drawn != other).any()
+    assert np.abs(np.bincount(drawn[0], minlength=3) / COUNT - [0.1, 0.2, 0.7]).max() < 0.02

@@ -432,7 +432,8 @@ AREAS: Final[Mapping[str, Area]] = {
         names={
             "headwater.functional.random": """
                 categorical gamma=random_gamma get_seed multinomial normal=random_normal poisson=random_poisson
-                set_random_seed shuffle=random_shuffle stateless_normal=stateless_random_normal
+                set_random_seed shuffle=random_shuffle stateless_categorical
+                stateless_multinomial stateless_normal=stateless_random_normal
                 stateless_truncated_normal stateless_uniform=stateless_random_uniform truncated_normal
                 uniform=random_uniform""",
             "headwater.functional.candidates": """
@@ -548,7 +549,7 @@ AREAS: Final[Mapping[str, Area]] = {
             "headwater.functional.strings": """
                 as_string format join=string_join length=string_length lower=string_lower reduce_join regex_full_match
                 regex_replace split=string_split_v2 strip=string_strip substr to_number=string_to_number
-                upper=string_upper""",
+                unsorted_segment_join upper=string_upper""",
             "headwater.functional.tables": """
                 to_hash_bucket=string_to_hash_bucket to_hash_bucket_fast=string_to_hash_bucket_fast
                 to_hash_bucket_strong=string_to_hash_bucket_strong""",
@@ -636,6 +637,7 @@ AREAS: Final[Mapping[str, Area]] = {
                 assert_global_step create_global_step get_global_step get_or_create_global_step global_step
                 write_graph""",
             "headwater.training.file_writer": "SummaryWriter=FileWriter SummaryWriterCache=FileWriterCache",
+            "headwater.io.event_file": "summary_iterator",
             "headwater.io.protos.example_pb2": "Example SequenceExample",
             "headwater.io.protos.feature_pb2": """
                 BytesList Feature FeatureList FeatureLists Features FloatList Int64List""",

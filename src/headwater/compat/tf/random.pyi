@@ -14,6 +14,8 @@ from headwater.functional.random import random_poisson as poisson
 from headwater.functional.random import random_shuffle as shuffle
 from headwater.functional.random import random_uniform as uniform
 from headwater.functional.random import set_random_seed as set_random_seed
+from headwater.functional.random import stateless_categorical as stateless_categorical
+from headwater.functional.random import stateless_multinomial as stateless_multinomial
 from headwater.functional.random import stateless_random_normal as stateless_normal
 from headwater.functional.random import stateless_random_uniform as stateless_uniform
 from headwater.functional.random import stateless_truncated_normal as stateless_truncated_normal
@@ -31,6 +33,8 @@ __all__ = [
     "poisson",
     "set_random_seed",
     "shuffle",
+    "stateless_categorical",
+    "stateless_multinomial",
     "stateless_normal",
     "stateless_truncated_normal",
     "stateless_uniform",

@@ -14,6 +14,7 @@ from headwater.functional.strings import string_strip as strip
 from headwater.functional.strings import string_to_number as to_number
 from headwater.functional.strings import string_upper as upper
 from headwater.functional.strings import substr as substr
+from headwater.functional.strings import unsorted_segment_join as unsorted_segment_join
 from headwater.functional.tables import string_to_hash_bucket as to_hash_bucket
 from headwater.functional.tables import string_to_hash_bucket_fast as to_hash_bucket_fast
 from headwater.functional.tables import string_to_hash_bucket_strong as to_hash_bucket_strong
@@ -34,5 +35,6 @@ __all__ = [
     "to_hash_bucket_fast",
     "to_hash_bucket_strong",
     "to_number",
+    "unsorted_segment_join",
     "upper",
 ]

@@ -3,6 +3,7 @@
 # pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
 from headwater.cluster.server_def import ServerDef as ServerDef
 from headwater.cluster.spec import ClusterSpec as ClusterSpec
+from headwater.io.event_file import summary_iterator as summary_iterator
 from headwater.io.protos.checkpoint_state_pb2 import CheckpointState as CheckpointState
 from headwater.io.protos.example_pb2 import Example as Example
 from headwater.io.protos.example_pb2 import SequenceExample as SequenceExample
@@ -232,6 +233,7 @@ __all__ = [
     "slice_input_producer",
     "start_queue_runners",
     "string_input_producer",
+    "summary_iterator",
     "update_checkpoint_state",
     "warm_start",
     "write_graph",
