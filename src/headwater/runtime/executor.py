@@ -19,6 +19,7 @@ from headwater.resources.containers import Cell, Resources
 from headwater.runtime.blocks import BlockRunner
 from headwater.runtime.compile import Executable, cell_value
 from headwater.runtime.devices import settle
+from headwater.runtime.memory import NO_MEMORY, out_of_memory
 from headwater.runtime.step import Step, TaskContext
 from headwater.runtime.tracing import PlanTracer
 from headwater.telemetry.step_stats import StepTrace
@@ -141,17 +142,30 @@ class CompiledPlan:
         if step.trace is not None:
             self._run_traced(slots, step, step.trace)
             return [slots[index] for index in self._fetches]
-        for action, dead in self._before_update:
-            result = action(slots, step)
-            if result:
-                pending.extend(result)
-            for index in dead:
-                slots[index] = None
-        if self._update is not None:
-            pending.extend(self._last_update(self._update, slots, step, answer))
-        if wait:
-            settle(pending)
+        action = None
+        try:
+            for action, dead in self._before_update:
+                result = action(slots, step)
+                if result:
+                    pending.extend(result)
+                for index in dead:
+                    slots[index] = None
+            if self._update is not None:
+                action = self._update
+                pending.extend(self._last_update(action, slots, step, answer))
+            if wait:
+                settle(pending)
+        except NO_MEMORY as error:
+            found = out_of_memory(error, self.plan.task, self._instruction(action))
+            if found is None:
+                raise
+            raise found from error
         return [slots[index] for index in self._fetches]
+
+    def _instruction(self, action: Any) -> Instruction:
+        """What an action carries out."""
+        actions = [known for known, _ in self._actions]
+        return self.plan.instructions[actions.index(action)]
 
     def _last_update(
         self, update: Any, slots: Slots, step: Step, answer: Callable[[list[Any]], None] | None
