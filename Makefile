@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 # Most tests of processes wait for one another more than they compute.
 JOBS := 2
 
-.PHONY: simulate help venv screenshots demo demo-towers demo-keras demo-platform bench test test-other check compatibility stubs format docs clean
+.PHONY: simulate help venv screenshots demo demo-towers demo-keras demo-platform bench test test-other check check-style check-types check-copies compatibility stubs format docs clean
 
 help:
 	@echo 'make venv     the virtual environment $(VENV) with everything in it'
@@ -67,16 +67,22 @@ test-other:
 	    tests/inproc/session tests/inproc/training/test_divided_tables.py tests/processes/test_jaxlib_faults.py \
 	    tests/processes/cluster/test_divided_table.py $(ARGS)
 
-check: $(READY)
+check: check-style check-types check-copies
+
+check-style: $(READY)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	$(BIN)/pyright
 	$(BIN)/lint-imports --no-cache
-	$(BIN)/pylint --disable=all --enable=duplicate-code --ignore-patterns='.*_pb2.*' --ignore-paths='.*[.]pyi' --score=n src/headwater
-	$(BIN)/python tools/check_types.py
 	$(BIN)/python tools/check_docs.py
 	$(BIN)/python tools/compatibility.py --check
 	$(BIN)/python tools/stubs.py --check
+
+check-types: $(READY)
+	$(BIN)/pyright
+	$(BIN)/python tools/check_types.py
+
+check-copies: $(READY)
+	$(BIN)/pylint --disable=all --enable=duplicate-code --ignore-patterns='.*_pb2.*' --ignore-paths='.*[.]pyi' --score=n src/headwater
 
 compatibility: $(READY)
 	$(BIN)/python tools/compatibility.py

@@ -20,6 +20,9 @@ from headwater.cluster.variables import LISTEN_FDS
 EXEC = (sys.executable, "-u", "-m", "headwater", "exec")
 """Runs a program written for TensorFlow."""
 
+LIGHT = Path(__file__).with_name("light")
+"""A folder for ``PYTHONPATH``; see its ``sitecustomize.py``."""
+
 
 def bound(place: tuple[str, int] = ("127.0.0.1", 0)) -> socket.socket:
     """A socket at an address, by default a free one of this machine, at which others, too, can bind, and then listen.
@@ -176,7 +179,9 @@ class Processes:
 
     def run(self, *command: str, pass_fds: tuple[int, ...] = (), **environ: str) -> Process:
         """Starts something else."""
-        started = Process(list(command), os.environ | {"JAX_PLATFORMS": "cpu"} | environ, pass_fds)
+        paths = os.pathsep.join(filter(None, (str(LIGHT), os.environ.get("PYTHONPATH"))))
+        environment = os.environ | {"JAX_PLATFORMS": "cpu", "PYTHONPATH": paths} | environ
+        started = Process(list(command), environment, pass_fds)
         self._started.append(started)
         return started
 

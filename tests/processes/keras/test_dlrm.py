@@ -30,6 +30,7 @@ def test_dlrm_learns_what_was_planted_and_goes_on_with_the_saved_rows_when_a_ps_
                 *settings,
                 TF_CONFIG=config,
                 PYTHONUNBUFFERED="1",
+                PYTHONPATH="",  # with matplotlib
             )
 
         servers = [start("ps", index) for index in range(2)]

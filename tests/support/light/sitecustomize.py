@@ -1,0 +1,8 @@
+"""A task that a test starts has no scikit-learn and no matplotlib.
+
+Keras imports both where they are, which takes almost as long as all the rest of it, and the tasks use neither.
+"""
+
+import sys
+
+sys.modules |= dict.fromkeys(("sklearn", "matplotlib"))  # an import of either fails, as where it is not installed
