@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 # Most tests of processes wait for one another more than they compute.
 JOBS := 2
 
-.PHONY: simulate help venv screenshots demo demo-towers demo-keras demo-platform bench test test-other check check-style check-types check-copies compatibility stubs format docs clean
+.PHONY: simulate help venv screenshots demo demo-towers demo-keras demo-platform bench test test-long test-other check check-style check-types check-copies compatibility stubs format docs clean
 
 help:
 	@echo 'make venv     the virtual environment $(VENV) with everything in it'
@@ -15,6 +15,7 @@ help:
 	@echo 'make demo-keras    MNIST with Keras on two mirrored workers, one of which is killed, and on a ps'
 	@echo 'make demo-platform  the server with its page: two jobs, a worker is killed, another one added; ARGS=--keep goes on'
 	@echo 'make test     all tests, two modules at a time (JOBS=2); ARGS=... goes to pytest'
+	@echo 'make test-long  further cases that take minutes, one after the other'
 	@echo 'make simulate SEEDS=N  histories of clusters with faults, on a virtual clock; FIRST=N and KINDS=... choose'
 	@echo 'make test-other  a part of the tests with another Python, which OTHER=python3.13 names'
 	@echo 'make bench    Headwater beside TensorFlow 1.15, whose python PEER=... names'
@@ -48,7 +49,10 @@ bench: $(READY)
 	$(BIN)/python benchmarks/run.py $(if $(PEER),--peer $(PEER)) $(ARGS)
 
 test: $(READY)
-	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile $(ARGS)
+	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile -m 'not long' $(ARGS)
+
+test-long: $(READY)
+	$(BIN)/python -m pytest -m long $(ARGS)
 
 SEEDS := 1000
 FIRST := 0

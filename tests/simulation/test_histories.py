@@ -15,7 +15,7 @@ import pytest
 _REPOSITORY = Path(__file__).parents[2]
 
 #: How many histories of each kind.
-_HISTORIES = {"graphs": 40, "parameters": 100}
+_HISTORIES = {"graphs": 30, "parameters": 80}
 
 
 def _begin(kind: str, first: int, count: int, *options: str) -> subprocess.Popen[str]:

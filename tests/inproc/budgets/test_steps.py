@@ -21,6 +21,8 @@ from tests.support.counting import Calls, counting
 
 TABLE = Path(__file__).with_name("steps.json")
 WARM_UP, STEPS = 60, 50
+SLACK = 1.02
+"""Counts are means over steps; of a hundred Python calls one or two are of what happens now and then."""
 #: Functions in C that stand for a system call, or for bytes that are moved.
 NATIVE = {
     "sends": ("socket.sendall", "socket.sendmsg", "socket.send"),
@@ -85,5 +87,5 @@ def test_a_step_costs_no_more_than_before(
         table[program.__name__] = found
         TABLE.write_text(json.dumps(table, indent=2) + "\n")
     budget = table[program.__name__]
-    more = {what: f"{count}, not {budget[what]}" for what, count in found.items() if count > budget[what]}
+    more = {what: f"{count}, not {budget[what]}" for what, count in found.items() if count > SLACK * budget[what]}
     assert not more, f"a step of {program.__name__} costs more than {TABLE.name} allows: {more}"

@@ -38,7 +38,14 @@ def losses(worker: Process) -> list[float]:
     return [float(text) for text in re.findall(r"^step \d+ loss (\S+)", worker.output, re.MULTILINE)]
 
 
-@pytest.mark.parametrize("consistency", ["asynchronous", "k-of-n 2 1", "synchronous 1"])
+@pytest.mark.parametrize(
+    "consistency",
+    [
+        "asynchronous",
+        pytest.param("k-of-n 2 1", marks=pytest.mark.long),
+        pytest.param("synchronous 1", marks=pytest.mark.long),
+    ],
+)
 def test_two_workers_join_and_one_leaves(consistency: str) -> None:
     program, choice = PROGRAMS / "consistent.py", f"--consistency={consistency}"
     with processes(ps=1, worker=1) as cluster:

@@ -1,7 +1,6 @@
 """Synchronous replicas that wait while a task is killed, or stopped and continued: all go on from what there is then.
 
 ``HEADWATER_TEST_FAULTS`` says how many faults of each kind there are, at moments that the seed says; 1 by default.
-Where it is set, tasks are stopped under `ConsistentOptimizer`, too.
 """
 
 from __future__ import annotations
@@ -96,10 +95,9 @@ FAULT: dict[str, Callable[[Training], None]] = {
 
 
 CASES = [
-    pytest.param(fault, program, id=f"{fault}-{program[0]}")
+    pytest.param(fault, program, id=f"{fault}-{program[0]}", marks=pytest.mark.long if program is CONSISTENT else ())
     for program in (REPLICAS, CONSISTENT)
     for fault in FAULT
-    if program is REPLICAS or fault.endswith("killed") or "HEADWATER_TEST_FAULTS" in os.environ
 ]
 
 

@@ -12,7 +12,7 @@ from tests.support.processes import Process, processes
 
 PROGRAM = Path(__file__).parents[3] / "examples" / "dlrm.py"
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 
 def test_dlrm_learns_what_was_planted_and_goes_on_with_the_saved_rows_when_a_ps_is_killed(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.processes import EXEC
+from tests.support.processes import EXEC, LIGHT
 
 pytestmark = pytest.mark.slow
 
@@ -38,7 +38,7 @@ def run(folder: Path, way: tuple[str, ...], program: str, **env: str) -> subproc
     path.write_text(program)
     environ = {name: value for name, value in os.environ.items() if name != "KERAS_BACKEND"}
     # Without a configuration of the user's, which might name a backend.
-    environ |= {"KERAS_HOME": str(folder / "home"), **env}
+    environ |= {"KERAS_HOME": str(folder / "home"), "PYTHONPATH": str(LIGHT), **env}
     command = [*way, str(path), str(folder / "logs")]
     return subprocess.run(
         command, env=environ, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
@@ -46,7 +46,9 @@ def run(folder: Path, way: tuple[str, ...], program: str, **env: str) -> subproc
 
 
 @pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("way", [EXEC, PLAIN], ids=["exec", "python"])
+@pytest.mark.parametrize(
+    "way", [pytest.param(EXEC, marks=pytest.mark.long, id="exec"), pytest.param(PLAIN, id="python")]
+)
 def test_every_order_works(tmp_path: Path, way: tuple[str, ...], order: str) -> None:
     # Under plain python nothing of Headwater's is there when Keras comes first: the environment names the backend.
     env = {"KERAS_BACKEND": "jax"} if way is PLAIN and order.startswith("keras") else {}

@@ -15,7 +15,15 @@ pytestmark = pytest.mark.slow
 LIVES = 13
 
 
-@pytest.mark.parametrize("kind", ["model", "unnamed", "weights", "backup"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param("model", marks=pytest.mark.long),
+        "unnamed",
+        "weights",
+        pytest.param("backup", marks=pytest.mark.long),
+    ],
+)
 def test_the_newest_file_loads(tmp_path: Path, kind: str) -> None:
     choice = random.Random(kind)
     folder = tmp_path / "files"

@@ -13,7 +13,7 @@ PROGRAM = Path(__file__).with_name("large_tables.py")
 ROWS = 2_000_000
 TABLE = ROWS * 16 * 4
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 
 def peaks(rows: int) -> list[int]:

@@ -36,7 +36,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> str:
     return first
 
 
-@pytest.mark.parametrize("signum", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("signum", [pytest.param(signal.SIGKILL, marks=pytest.mark.long), signal.SIGTERM])
 def test_a_run_that_loses_a_worker_ends_like_an_undisturbed_one(
     tmp_path: Path, undisturbed: str, signum: signal.Signals
 ) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -20,11 +19,13 @@ def start(cluster: Processes, job: str, index: int, folder: Path, *options: str)
     return cluster.start(job, index, PROGRAM, *options, str(folder), TF_CONFIG=config)
 
 
-ONE, TWO = pytest.param(1, ["--sync"], id="one ps"), pytest.param(2, ["--general"], id="two ps")
-
-
-# With two, one of which is killed, the workers sometimes wait for long: that is run where faults are asked for.
-@pytest.mark.parametrize(("ps", "options"), [ONE, TWO] if "HEADWATER_TEST_FAULTS" in os.environ else [ONE])
+@pytest.mark.parametrize(
+    ("ps", "options"),
+    [
+        pytest.param(1, ["--sync"], id="one ps"),
+        pytest.param(2, ["--general"], id="two ps", marks=pytest.mark.long),
+    ],
+)
 def test_two_workers_train_rows_that_grow_and_the_model_is_saved_with_them(
     tmp_path: Path, ps: int, options: list[str]
 ) -> None:

@@ -75,7 +75,10 @@ def test_status_and_metrics(program: Path, tmp_path: Path) -> None:
             task.succeeds()
 
 
-@pytest.mark.parametrize("consistency", ["sync", "staleness=2"])
+@pytest.mark.parametrize(
+    "consistency",
+    ["staleness=2", *(pytest.param(choice, marks=pytest.mark.long) for choice in ("async", "sync", "k=1"))],
+)
 def test_a_worker_joins_and_leaves(consistency: str, tmp_path: Path) -> None:
     options = (f"--consistency={consistency}", str(tmp_path))
     with processes(ps=2, worker=1) as cluster:
