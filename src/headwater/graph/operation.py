@@ -271,8 +271,8 @@ class Tensor:
     def __array__(self, *_: Any, **__: Any) -> Any:
         raise NotImplementedError(f"Cannot convert a symbolic tensor ({self._name}) to a NumPy array; run it first.")
 
-    #: By identity, as the interpreter does it by itself: each step looks tensors up.
-    __hash__ = object.__hash__
+    def __hash__(self) -> int:
+        return id(self)
 
     def __eq__(self, other: object) -> bool:
         return self is other
