@@ -17,6 +17,7 @@ from rich.text import Text
 
 from headwater.cluster.addresses import parse_address
 from headwater.errors import OpError
+from headwater.telemetry.sizes import size_text
 from headwater.telemetry.snapshot import SNAPSHOT_DETAIL, Rates, Snapshot, rates
 from headwater.transport.control_client import ControlClient
 from headwater.transport.handlers import TaskStatus
@@ -302,11 +303,7 @@ def _variables(reports: Sequence[TaskReport]) -> Table:
 
 
 def _size(nbytes: float) -> str:
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if nbytes < 1024 or unit == "GiB":
-            break
-        nbytes /= 1024
-    return f"{nbytes:.0f} {unit}" if unit == "B" else f"{nbytes:.1f} {unit}"
+    return size_text(nbytes, "GiB")
 
 
 def _duration(seconds: float) -> str:

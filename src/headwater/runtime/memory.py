@@ -7,9 +7,11 @@ from typing import Any
 
 import jax
 import numpy as np
+import psutil
 
 from headwater.errors import ResourceExhaustedError
 from headwater.passes.plan import Compute, Host, Instruction
+from headwater.telemetry.sizes import size_text
 
 _jax: Any = jax
 
@@ -17,7 +19,6 @@ _jax: Any = jax
 NO_MEMORY: tuple[type[Exception], ...] = (MemoryError, _jax.errors.JaxRuntimeError)
 
 _WANTED = re.compile(r"allocat\w* ([0-9]+)\s*(?:bytes|B)")
-_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 def out_of_memory(error: Exception, task: str, instruction: Instruction) -> ResourceExhaustedError | None:
@@ -34,19 +35,12 @@ def out_of_memory(error: Exception, task: str, instruction: Instruction) -> Reso
     text = str(error)
     if not isinstance(error, MemoryError) and "RESOURCE_EXHAUSTED" not in text:
         return None
-    there = f"{_text(available_bytes())} are free" if available_bytes() else "it is not known how many are free"
     wanted = _wanted(error, text)
-    how_many = f"{_text(wanted)} are wanted" if wanted else "it is not known how many are wanted"
-    return ResourceExhaustedError(None, None, f"{task} has no memory for {_what(instruction)}: {how_many}, {there}")
-
-
-def available_bytes() -> int:
-    """How many bytes of memory this machine can still give; 0 where it does not say."""
-    try:
-        with open("/proc/meminfo", encoding="ascii") as lines:
-            return next((int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable:")), 0)
-    except OSError:
-        return 0
+    how_many = f"{size_text(wanted)} are wanted" if wanted else "it is not known how many bytes are wanted"
+    free = size_text(psutil.virtual_memory().available)
+    return ResourceExhaustedError(
+        None, None, f"{task} has no memory for {_what(instruction)}: {how_many}, {free} are free"
+    )
 
 
 def _what(instruction: Instruction) -> str:
@@ -67,10 +61,3 @@ def _wanted(error: Exception, text: str) -> int:
         return int(np.prod(np.array(shape, dtype=object))) * np.dtype(dtype).itemsize
     found = _WANTED.search(text)
     return int(found[1]) if found else 0
-
-
-def _text(nbytes: int) -> str:
-    amount, unit = float(nbytes), 0
-    while amount >= 1024 and unit < len(_UNITS) - 1:
-        amount, unit = amount / 1024, unit + 1
-    return f"{amount:.1f} {_UNITS[unit]}" if unit else f"{nbytes} bytes"

@@ -42,10 +42,9 @@ def _sampled_logits(
     # One look-up for both, so that the gradient of a table on parameter servers goes there once.
     ids = arrays.concat([flat, sampled], 0)
     count = arrays.shape(flat)[0]
-    rows = embedding_lookup(weights, ids, partition_strategy)
-    rows = rows if rows.dtype == inputs.dtype else math.cast(rows, inputs.dtype)
-    offsets = embedding_lookup(biases, ids, partition_strategy)
-    offsets = offsets if offsets.dtype == inputs.dtype else math.cast(offsets, inputs.dtype)
+    rows, offsets = (
+        math.cast(embedding_lookup(table, ids, partition_strategy), inputs.dtype) for table in (weights, biases)
+    )
     true_rows = arrays.reshape(rows[:count], arrays.stack([-1, num_true, arrays.shape(rows)[1]]))
     true_logits = reductions.reduce_sum(arrays.expand_dims(inputs, 1) * true_rows, 2)
     true_logits = true_logits + arrays.reshape(offsets[:count], [-1, num_true])
