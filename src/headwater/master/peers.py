@@ -91,6 +91,7 @@ class ClusterPeers:
         # By session, and by a task's full name as plans have it: each step looks both up.
         self._generations: dict[str, dict[str, int]] = {}
         self._routes: dict[str, PeerLink] = {}
+        self._met: set[str] = set()
 
     def devices(self, filters: Sequence[str]) -> list[Device]:
         found = self._own_devices()
@@ -189,7 +190,9 @@ class ClusterPeers:
         link = self._link(TaskName.parse(task))
         while True:
             try:
-                channel = link.take() if check is None else link.take_when_back(check)
+                # A task is met once: that takes several round trips.
+                channel = link.take() if check is None or task in self._met else link.take_when_back(check)
+                self._met.add(task)
                 usable = False
                 try:
                     channel.send(frame)
@@ -200,6 +203,7 @@ class ClusterPeers:
             except UnavailableError:
                 if check is None:
                     raise
+                self._met.discard(task)
 
     def release(self, session: str) -> None:
         for task in self._generations.pop(session, {}):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from headwater import tf
 from headwater.errors import AbortedError, UnavailableError
 from headwater.training.supervised_session import SupervisedSession
-from tests.support.cluster import MemoryCluster, memory_cluster
+from headwater.transport.channel import Channel
+from tests.support.cluster import MemoryCluster, MemoryLink, memory_cluster
 from tests.support.cuts import Cuts
 
 STEPS = 4
@@ -105,6 +106,22 @@ def test_how_many_frames_there_are() -> None:
         found.session.run(found.feed, {found.fed: 1.0})
         found.session.run(found.step)
         assert found.cuts.frames == FRAMES
+
+
+def test_tasks_that_send_to_each_other_meet_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In each step `ps` 1 tells `ps` 0 that its part is done, for the global step; `ps` 0 tells `ps` 1 likewise."""
+    met: list[str] = []
+    take_when_back = MemoryLink.take_when_back
+
+    def counted(link: MemoryLink, check: Callable[[], None]) -> Channel:
+        met.append(str(link))
+        return take_when_back(link, check)
+
+    monkeypatch.setattr(MemoryLink, "take_when_back", counted)
+    with training() as found:
+        found.cuts.plan()
+        found.run()
+        assert len(met) == 2  # each the other
 
 
 @pytest.mark.parametrize("arrives", [False, True])
