@@ -11,6 +11,7 @@ import numpy as np
 
 from headwater.ops.common import AnyArray, array_module, as_ints, constant_int, normal_axis, output
 from headwater.ops.define import pure
+from headwater.ops.table_rows import take_rows
 from headwater.registry import Attrs, HostArray, Inference, Spec
 from headwater.shapes import Dims, TensorShape, broadcast_dims, merge_dims
 
@@ -68,6 +69,8 @@ def _take(params: jax.Array, indices: jax.Array, axis: int) -> Any:
     if _is_exact(params) and isinstance(indices, np.ndarray):
         require_rows(indices, params.shape[axis])
         return np.take(params, indices, axis)
+    if axis == 0:
+        return take_rows(params, indices)
     key = (slice(None),) * axis + (jnp.asarray(indices),)
     return jnp.asarray(params).at[key].get(mode="fill", fill_value=0, wrap_negative_indices=False)
 

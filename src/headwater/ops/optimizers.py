@@ -20,6 +20,7 @@ from jax import lax
 from headwater.dtypes import as_ref
 from headwater.ops.define import stateful
 from headwater.ops.state import rows
+from headwater.ops.table_rows import adagrad_rows, add_rows, put_rows, take_rows
 from headwater.registry import Infer, Inference, Spec
 from headwater.shapes import merge_dims
 
@@ -54,12 +55,15 @@ _COUNTER: dict[str, int] = {}
 """Position of the integer step count, for the types that have one."""
 
 
-def _define(name: str, *, slots: int, sparse: Sequence[str] | None = None) -> Callable[[Rule], Rule]:
+def _define(
+    name: str, *, slots: int, sparse: Sequence[str] | None = None, at_once: Rule | None = None
+) -> Callable[[Rule], Rule]:
     """Registers ``Apply<name>``, and ``SparseApply<name>`` where ``sparse`` gives the order of its inputs.
 
     Args:
       slots: how many of the first inputs are variables; the rule returns their new values.
       sparse: names of the inputs of the sparse twin, with ``indices`` among them.
+      at_once: does what the sparse twin does in one call; gives None where it cannot.
     """
 
     def define(rule: Rule) -> Rule:
@@ -77,13 +81,16 @@ def _define(name: str, *, slots: int, sparse: Sequence[str] | None = None) -> Ca
         names = tuple(sparse)
 
         def apply_rows(*inputs: Any, **attrs: Any) -> Any:
+            done = None if at_once is None else at_once(*inputs, **attrs)
+            if done is not None:
+                return done
             given: dict[str, Any] = dict(zip(names, inputs, strict=True))
             whole = [given[key] for key in order[:slots]]
             at = rows(whole[0], given.pop("indices"))
             # Rows outside the variable read anything; they are dropped when written.
-            taken = {key: given[key].at[at].get(mode="clip") for key in order[:slots]}
+            taken = {key: take_rows(given[key], at, nearest=True) for key in order[:slots]}
             updated = rule(**(given | taken), **attrs)
-            return tuple(old.at[at].set(new, mode="drop") for old, new in zip(whole, updated, strict=True))
+            return tuple(put_rows(old, at, new) for old, new in zip(whole, updated, strict=True))
 
         # The registry reads attributes off the signature: the twin has the rule's.
         apply_rows.__signature__ = inspect.signature(rule)  # pyright: ignore[reportFunctionMemberAccess]
@@ -120,7 +127,14 @@ def momentum(
     return var - accum * lr, accum
 
 
-@_define("Adagrad", slots=2, sparse=("var", "accum", "lr", "grad", "indices"))
+def _adagrad_at_once(
+    var: Any, accum: Any, lr: Any, grad: Any, indices: Any, *, use_locking: bool = False, update_slots: bool = True
+) -> Any:
+    del use_locking
+    return adagrad_rows(var, accum, lr, grad, indices) if update_slots else None
+
+
+@_define("Adagrad", slots=2, sparse=("var", "accum", "lr", "grad", "indices"), at_once=_adagrad_at_once)
 def adagrad(
     var: jax.Array,
     accum: jax.Array,
@@ -233,8 +247,8 @@ def sparse_adam(
     del use_locking
     at = rows(var, indices)
     alpha = lr * jnp.sqrt(1 - beta2_power) / (1 - beta1_power)
-    m = (m * beta1).at[at].add(grad * (1 - beta1), mode="drop")
-    v = (v * beta2).at[at].add((grad * grad) * (1 - beta2), mode="drop")
+    m = add_rows(m * beta1, at, grad * (1 - beta1))
+    v = add_rows(v * beta2, at, (grad * grad) * (1 - beta2))
     return var - alpha * m / (jnp.sqrt(v) + epsilon), m, v
 
 

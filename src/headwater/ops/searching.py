@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import jax
 import jax.numpy as jnp
@@ -38,8 +39,16 @@ def _unique_spec(inference: Inference) -> Sequence[Spec]:
     return [*found, Spec(places, (None,))] if inference.op_type == "UniqueWithCounts" else found
 
 
+_WORTH_A_CALL: Final = 256
+"""Fewer numbers are through before numba is loaded."""
+
+
 def _unique(x: Any) -> tuple[Any, Any, Any]:
     """The different elements as they first appear, for each element which one it is, and how often each is there."""
+    if x.dtype.kind in "iu" and x.size >= _WORTH_A_CALL:
+        hashing: Any = importlib.import_module("headwater.tables.hashing")  # with numba: only for programs that need it
+        first, places = hashing.distinct(x.astype(np.int64), np.empty(0, np.int64))
+        return x[first], places, np.bincount(places, minlength=len(first))
     order: dict[Any, int] = {}
     places = np.array([order.setdefault(item, len(order)) for item in x.tolist()], np.int64)
     values = np.empty(len(order), x.dtype)

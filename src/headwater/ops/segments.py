@@ -12,6 +12,7 @@ import numpy as np
 
 from headwater.ops.common import constant_int, constant_ints, output
 from headwater.ops.define import host, pure
+from headwater.ops.table_rows import add_rows
 from headwater.registry import Inference, Spec
 from headwater.shapes import Dims
 
@@ -48,10 +49,14 @@ def _unsorted_spec(inference: Inference) -> Sequence[Spec]:
     return output(inference, (count, *data[len(ids) :]))
 
 
-_segments("UnsortedSegmentSum", lambda rows, ids, count: jax.ops.segment_sum(rows, ids, count))
+_segments("UnsortedSegmentSum", lambda rows, ids, count: _added(rows, ids, count))
 _segments("UnsortedSegmentProd", lambda rows, ids, count: _product(rows, ids, count))
 _segments("UnsortedSegmentMax", lambda rows, ids, count: _bounded(jax.ops.segment_max, rows, ids, count, "min"))
 _segments("UnsortedSegmentMin", lambda rows, ids, count: _bounded(jax.ops.segment_min, rows, ids, count, "max"))
+
+
+def _added(rows: jax.Array, ids: jax.Array, count: int) -> jax.Array:
+    return add_rows(jnp.zeros((count, *rows.shape[1:]), rows.dtype), ids, rows)
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(1, 2))
@@ -135,9 +140,11 @@ def _chosen_segments(op_type: str, divisor: Callable[[Any], Any]) -> None:
         found = int(segment_ids[-1]) + 1 if segment_ids.size else 0
         count = found if num_segments is None else int(num_segments)
         result = np.zeros((count, *data.shape[1:]), data.dtype)
-        np.add.at(result, segment_ids, data[indices])
-        sizes = np.maximum(np.bincount(segment_ids, minlength=count), 1).reshape((-1,) + (1,) * (data.ndim - 1))
-        return (result / divisor(sizes)).astype(data.dtype)
+        if segment_ids.size:
+            filled, starts, sizes = np.unique(segment_ids, return_index=True, return_counts=True)
+            sums = np.add.reduceat(data[indices], starts, axis=0)
+            result[filled] = sums / divisor(sizes.reshape((-1,) + (1,) * (data.ndim - 1)))
+        return result
 
     inputs = "data:T|floating, indices:Tidx|index=int32, segment_ids:int32"
     host(op_type, inputs=inputs, infer=_chosen_spec)(lower)

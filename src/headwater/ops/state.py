@@ -18,6 +18,7 @@ import numpy as np
 
 from headwater.dtypes import as_ref, bool_, string, to_string_array
 from headwater.errors import FailedPreconditionError, InvalidArgumentError, OutOfRangeError
+from headwater.ops import table_rows
 from headwater.ops.define import host, pure, stateful
 from headwater.registry import HostArray, Inference, Kind, OpDef, Spec, register
 from headwater.resources.host_context import HostContext
@@ -194,9 +195,9 @@ def _divide(ref: jax.Array, at: jax.Array, updates: jax.Array) -> jax.Array:
     return (jnp.sign(ref) * jnp.sign(divisors) * (jnp.abs(ref) // jnp.abs(divisors))).astype(ref.dtype)
 
 
-_define_scatter("ScatterUpdate", lambda ref, at, updates: ref.at[at].set(updates, mode="drop"))
-_define_scatter("ScatterAdd", lambda ref, at, updates: ref.at[at].add(updates, mode="drop"))
-_define_scatter("ScatterSub", lambda ref, at, updates: ref.at[at].add(-updates, mode="drop"))
+_define_scatter("ScatterUpdate", table_rows.put_rows)
+_define_scatter("ScatterAdd", table_rows.add_rows)
+_define_scatter("ScatterSub", lambda ref, at, updates: table_rows.add_rows(ref, at, -updates))
 _define_scatter("ScatterMul", lambda ref, at, updates: ref.at[at].multiply(updates, mode="drop"))
 _define_scatter("ScatterDiv", _divide)
 _define_scatter("ScatterMin", lambda ref, at, updates: ref.at[at].min(updates, mode="drop"))
@@ -250,15 +251,7 @@ def _sum_rows_spec(inference: Inference) -> Sequence[Spec]:
 def sum_equal_rows(values: jax.Array, indices: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Adds up rows that have the same index, with as many rows as before so that the shape stays known.
 
-    The sums come first, ordered by index. The rest has the largest number of its type as index, which is outside every
+    The sums come first. The rest has the largest number of its type as index, which is outside every
     variable, so that updates leave it out, and zeros as rows.
     """
-    values, indices = jnp.asarray(values), jnp.asarray(indices)
-    if indices.size == 0:
-        return values, indices
-    order = jnp.argsort(indices, stable=True)
-    ordered = indices[order]
-    first = jnp.concatenate([jnp.ones(1, bool), ordered[1:] != ordered[:-1]])
-    segment = jnp.cumsum(first) - 1
-    outside = jnp.full_like(indices, jnp.iinfo(indices.dtype).max)
-    return jnp.zeros_like(values).at[segment].add(values[order]), outside.at[segment].set(ordered)
+    return table_rows.sum_equal_rows(jnp.asarray(values), jnp.asarray(indices))

@@ -117,3 +117,22 @@ def _add(typing: Any, pointer: Any, value: Any) -> Any:
 def add(address: int, value: int) -> int:
     """Adds to the word at ``address`` in one go; what it was before."""
     return _add(_to_words(address), value)
+
+
+@_intrinsic
+def _prefetch(typing: Any, pointer: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        number, address = _ir.IntType(32), _ir.IntType(8).as_pointer()
+        form = _ir.FunctionType(_ir.VoidType(), [address, number, number, number])
+        fetch = builder.module.declare_intrinsic("llvm.prefetch", (address,), form)
+        # To be read, kept in all caches, as data.
+        builder.call(fetch, [builder.bitcast(arguments[0], address), number(0), number(3), number(1)])
+        return context.get_dummy_value()
+
+    return _types.void(pointer), generate
+
+
+@inlined
+def prefetch(address: int) -> None:
+    """Has the memory at an address brought near, which is not waited for."""
+    _prefetch(_to_words(address))

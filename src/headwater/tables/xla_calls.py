@@ -1,0 +1,242 @@
+"""Rows of arrays for XLA: functions that an executable calls with the addresses of its buffers.
+
+XLA's own code for CPUs updates rows one element at a time, and sorts by comparisons. What is here copies whole rows,
+and finds equal indices by hashing. It is called in the thread that runs the executable, without the interpreter's
+lock, as handlers of XLA's foreign function interface, version 0.3 (``xla/ffi/api/c_api.h``). A handler gets the address
+of a call frame; the words of a frame and of a buffer that are used here are named below. It takes the sizes from the
+buffers, so that one compiled function serves all shapes.
+
+Indices are int64. Rows that are copied are so many numbers of 4 bytes; those that are added up are float32. An index
+outside of the array reads what the handler's name says, and updates nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numba
+import numpy as np
+
+from headwater.tables.compiled import inlined, numbers_at, prefetch, reals_at, words_at
+from headwater.tables.hashing import U64, mix
+
+_numba: Any = numba
+
+#: Words of ``XLA_FFI_CallFrame``.
+_EXTENSION: Final = 1
+_ARGUMENTS: Final = 9
+_RESULTS: Final = 14
+_FRAME_WORDS: Final = 15
+#: Words of ``XLA_FFI_Buffer``.
+_TYPE: Final = 2
+_DATA: Final = 3
+_RANK: Final = 4
+_DIMENSIONS: Final = 5
+_BUFFER_WORDS: Final = 6
+#: A handler that is asked for its version finds an extension of this type in the frame, and writes it there.
+_METADATA: Final = 1
+_VERSION: Final = 3 << 32
+_INT: Final = 0xFFFFFFFF
+#: Numbers of ``XLA_FFI_DataType`` for elements of 8 bytes: S64, U64, F64, C64.
+_EIGHT_BYTES: Final = (5, 9, 12, 15)
+
+_LARGEST: Final = (1 << 63) - 1
+_NUMBER_BYTES: Final = 4
+_ONE: Final = np.float32(1)
+#: How many rows ahead memory is fetched: rows of a large table are in no cache, and in no two on one page.
+_AHEAD: Final = 8
+
+
+@inlined
+def _asks_for_version(frame: int) -> bool:
+    """Whether the call asks for the version of the interface only, which is then given."""
+    extension = words_at(frame, _FRAME_WORDS)[_EXTENSION]
+    if extension == 0 or (words_at(extension, 4)[1] & _INT) != _METADATA:
+        return False
+    words_at(words_at(extension, 4)[3], 4)[3] = _VERSION
+    return True
+
+
+@inlined
+def _argument(frame: int, index: int) -> Any:
+    """The words of an argument's buffer."""
+    arguments = words_at(words_at(frame, _FRAME_WORDS)[_ARGUMENTS], index + 1)
+    return words_at(arguments[index], _BUFFER_WORDS)
+
+
+@inlined
+def _result(frame: int, index: int) -> Any:
+    """The words of a result's buffer."""
+    results = words_at(words_at(frame, _FRAME_WORDS)[_RESULTS], index + 1)
+    return words_at(results[index], _BUFFER_WORDS)
+
+
+@inlined
+def _length(buffer: Any) -> int:
+    return words_at(buffer[_DIMENSIONS], 1)[0]
+
+
+@inlined
+def _elements_of_row(buffer: Any) -> int:
+    count = 1
+    dimensions = words_at(buffer[_DIMENSIONS], buffer[_RANK])
+    for i in range(1, buffer[_RANK]):
+        count *= dimensions[i]
+    return count
+
+
+@inlined
+def _numbers_of_row(buffer: Any) -> int:
+    """How many numbers of 4 bytes a row has."""
+    count = _elements_of_row(buffer)
+    return 2 * count if (buffer[_TYPE] & _INT) in _EIGHT_BYTES else count
+
+
+@inlined
+def _take(frame: int, nearest: bool) -> None:
+    source, places, target = _argument(frame, 0), _argument(frame, 1), _result(frame, 0)
+    width, length, count = _numbers_of_row(source), _length(source), _length(places)
+    rows, to = numbers_at(source[_DATA], length * width), numbers_at(target[_DATA], count * width)
+    indices = words_at(places[_DATA], count)
+    row_bytes = width * _NUMBER_BYTES
+    for i in range(count):
+        if i + _AHEAD < count and 0 <= indices[i + _AHEAD] < length:
+            prefetch(source[_DATA] + indices[i + _AHEAD] * row_bytes)
+        index = indices[i]
+        if index < 0 or index >= length:
+            if not nearest:
+                for j in range(width):
+                    to[i * width + j] = 0
+                continue
+            index = 0 if index < 0 else length - 1
+        at = index * width
+        for j in range(width):
+            to[i * width + j] = rows[at + j]
+
+
+def _take_nearest(frame: int) -> int:
+    """``rows, indices -> rows[indices]``; the nearest row for an index outside."""
+    if not _asks_for_version(frame):
+        _take(frame, True)
+    return 0
+
+
+def _take_or_zeros(frame: int) -> int:
+    """``rows, indices -> rows[indices]``; zeros for an index outside."""
+    if not _asks_for_version(frame):
+        _take(frame, False)
+    return 0
+
+
+def _put_rows(frame: int) -> int:
+    """``rows, indices, values -> rows`` with ``rows[indices] = values``, in place; of equal indices the last counts."""
+    if _asks_for_version(frame):
+        return 0
+    places, given, target = _argument(frame, 1), _argument(frame, 2), _result(frame, 0)
+    width, length, count = _numbers_of_row(target), _length(target), _length(places)
+    rows, values = numbers_at(target[_DATA], length * width), numbers_at(given[_DATA], count * width)
+    indices = words_at(places[_DATA], count)
+    for i in range(count):
+        if 0 <= indices[i] < length:
+            at = indices[i] * width
+            for j in range(width):
+                rows[at + j] = values[i * width + j]
+    return 0
+
+
+def _add_rows(frame: int) -> int:
+    """``rows, indices, values -> rows`` with ``rows[indices] += values``, in place, one after the other."""
+    if _asks_for_version(frame):
+        return 0
+    places, given, target = _argument(frame, 1), _argument(frame, 2), _result(frame, 0)
+    width, length, count = _elements_of_row(target), _length(target), _length(places)
+    rows, values = reals_at(target[_DATA], length * width), reals_at(given[_DATA], count * width)
+    indices = words_at(places[_DATA], count)
+    for i in range(count):
+        if 0 <= indices[i] < length:
+            at = indices[i] * width
+            for j in range(width):
+                rows[at + j] += values[i * width + j]
+    return 0
+
+
+def _sum_rows(frame: int) -> int:
+    """``rows, indices -> sums, indices``: rows with the same index added up, in the order in which each index comes
+    first; in what is left over zeros, and as index the largest number there is."""
+    if _asks_for_version(frame):
+        return 0
+    given, places = _argument(frame, 0), _argument(frame, 1)
+    width, count = _elements_of_row(given), _length(places)
+    rows, sums = reals_at(given[_DATA], count * width), reals_at(_result(frame, 0)[_DATA], count * width)
+    indices, distinct = words_at(places[_DATA], count), words_at(_result(frame, 1)[_DATA], count)
+    size = 4
+    while size < 2 * count:
+        size *= 2
+    slots = np.full(size, -1, np.int32)
+    found = 0
+    for i in range(count):
+        index, source = indices[i], i * width
+        at = np.int64(mix(index) & U64(size - 1))
+        while slots[at] >= 0 and distinct[slots[at]] != index:
+            at = (at + 1) & (size - 1)
+        if slots[at] >= 0:
+            to = slots[at] * width
+            for j in range(width):
+                sums[to + j] += rows[source + j]
+        else:
+            slots[at], distinct[found] = found, index
+            to = found * width
+            for j in range(width):
+                sums[to + j] = rows[source + j]
+            found += 1
+    distinct[found:] = _LARGEST
+    sums[found * width :] = 0
+    return 0
+
+
+def _adagrad(frame: int) -> int:
+    """``rows, squares, rate, gradients, indices -> rows, squares``: an update by Adagrad, in place."""
+    if _asks_for_version(frame):
+        return 0
+    given, places = _argument(frame, 3), _argument(frame, 4)
+    target, state = _result(frame, 0), _result(frame, 1)
+    width, length, count = _elements_of_row(target), _length(target), _length(places)
+    rows, squares = reals_at(target[_DATA], length * width), reals_at(state[_DATA], length * width)
+    rate, gradients = reals_at(_argument(frame, 2)[_DATA], 1)[0], reals_at(given[_DATA], count * width)
+    indices = words_at(places[_DATA], count)
+    row_bytes = width * _NUMBER_BYTES
+    for i in range(count):
+        if i + _AHEAD < count and 0 <= indices[i + _AHEAD] < length:
+            prefetch(target[_DATA] + indices[i + _AHEAD] * row_bytes)
+            prefetch(state[_DATA] + indices[i + _AHEAD] * row_bytes)
+        if 0 <= indices[i] < length:
+            at = indices[i] * width
+            for j in range(width):
+                gradient = gradients[i * width + j]
+                square = squares[at + j] + gradient * gradient
+                squares[at + j] = square
+                rows[at + j] -= gradient * rate * (_ONE / np.sqrt(square))
+    return 0
+
+
+_HANDLERS: Final = {
+    "headwater_take_nearest": _take_nearest,
+    "headwater_take_or_zeros": _take_or_zeros,
+    "headwater_put_rows": _put_rows,
+    "headwater_add_rows": _add_rows,
+    "headwater_sum_rows": _sum_rows,
+    "headwater_adagrad": _adagrad,
+}
+_made: dict[str, Any] = {}
+
+
+def address_of(name: str) -> int:
+    """The address of the handler of this name, which is good for the life of the process. The first call compiles it,
+    or loads it from disk."""
+    if name not in _made:
+        signature = _numba.types.int64(_numba.types.int64)
+        try:
+            _made[name] = _numba.cfunc(signature, cache=True)(_HANDLERS[name])
+        except RuntimeError:  # numba finds no folder that it can write
+            _made[name] = _numba.cfunc(signature)(_HANDLERS[name])
+    return _made[name].address
