@@ -11,6 +11,7 @@ from typing import Any
 
 from headwater import tf
 from headwater.cluster.devices import parse_device
+from headwater.passes.lookups import join_lookups
 from headwater.passes.partition import partition, verify_partition
 from headwater.passes.place import place, verify_placement
 from headwater.passes.prune import Request, prune, verify_pruned
@@ -55,6 +56,18 @@ def embedding() -> Request:
     loss = tf.reduce_sum(tf.square(tf.reshape(tf.matmul(rows, weights), [-1]) - y))
     train = tf.train.MomentumOptimizer(0.1, 0.9).minimize(loss)
     return Request((loss,), (ids, y), (train,))
+
+
+def divided() -> Request:
+    """Three tables in two parts each, two of them with rows of the same size, by Adagrad."""
+    ids, y = tf.placeholder(tf.int64, [3, None]), tf.placeholder(tf.float32, [None])
+    sums = []
+    for index, width in enumerate((8, 8, 4)):
+        partitioner = tf.fixed_size_partitioner(2)
+        table = tf.get_variable(f"table_{index}", [1000, width], partitioner=partitioner)
+        sums.append(tf.reduce_sum(tf.nn.embedding_lookup(table, ids[index], "div"), 1))
+    loss = tf.reduce_sum(tf.square(tf.add_n(sums) - y))
+    return Request((loss,), (ids, y), (tf.train.AdagradOptimizer(0.1).minimize(loss),))
 
 
 def towers() -> Request:
@@ -110,6 +123,7 @@ PROGRAMS: dict[str, Callable[[], Request]] = {
     "linear": linear,
     "network": network,
     "embedding": embedding,
+    "divided": divided,
     "example_linear": example_linear,
     "example_mnist_replica": example_mnist_replica,
     "example_mnist_replica_synchronous": example_mnist_replica_synchronous,
@@ -143,7 +157,7 @@ def _planned(request: Request, devices: Sequence[str]) -> str:
     verify_placement(placement)
     part = partition(placement)
     verify_partition(part)
-    found = schedule(part)
+    found = join_lookups(schedule(part), pruned)
     verify_plans(found)
     return "\n\n".join(found[task].describe() for task in sorted(found)) + "\n"
 

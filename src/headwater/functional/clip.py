@@ -50,7 +50,16 @@ def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: str | None = No
         norm = one("Select", positive, math.sqrt(safe), squares)
         scaled = values * clip_norm
         values.shape.assert_is_compatible_with(scaled.shape)
-        return _like(t, arrays.identity(scaled / math.maximum(norm, clip_norm), name=scope))
+        larger = math.maximum(norm, clip_norm)
+
+        def clipped(rows: Tensor) -> Tensor:
+            if rows is values:
+                return arrays.identity(scaled / larger, name=scope)
+            return rows * clip_norm / larger
+
+        if axes is None and isinstance(t, IndexedSlices):
+            return t.scaled(clipped)
+        return _like(t, clipped(values))
 
 
 def clip_by_average_norm(t: Any, clip_norm: Any, name: str | None = None) -> Tensor:
@@ -106,11 +115,13 @@ def clip_by_global_norm(
             if item is None:
                 results.append(None)
                 continue
-            values = _values(item)
-            with get_default_graph().colocate_with(values):
-                results.append(
-                    _like(item, arrays.identity(values * scale, name=f"{scope}clip_by_global_norm/_{index}/"))
-                )
+            own, clipped_name = _values(item), f"{scope}clip_by_global_norm/_{index}/"
+
+            def clipped(values: Tensor, own: Tensor = own, name: str = clipped_name) -> Tensor:
+                with get_default_graph().colocate_with(values):
+                    return arrays.identity(values * scale, name=name if values is own else None)
+
+            results.append(item.scaled(clipped) if isinstance(item, IndexedSlices) else clipped(own))
         return results, norm
 
 

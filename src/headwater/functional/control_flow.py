@@ -79,8 +79,7 @@ def with_dependencies(dependencies: Sequence[Any], output_tensor: Any, name: str
     with name_scope(name, "control_dependency", [output_tensor]) as scope:
         graph = get_default_graph()
         if isinstance(output_tensor, IndexedSlices):
-            slices = output_tensor
-            return IndexedSlices(with_dependencies(dependencies, slices.values), slices.indices, slices.dense_shape)
+            return output_tensor.scaled(lambda values: with_dependencies(dependencies, values))
         tensor = convert_to_tensor(output_tensor)
         with graph.control_dependencies(dependencies), graph.colocate_with(tensor.op):
             return graph.create_op("Identity", [tensor], name=scope).outputs[0]

@@ -368,8 +368,9 @@ def scalar_mul(scalar: Any, x: Any, name: str | None = None) -> Any:
     scalar = convert_to_tensor(scalar, values.dtype.base_dtype, name="scalar")
     if scalar.shape.ndims != 0:
         raise ValueError(f"Only scalar multiply works, got shape {scalar.shape}")
-    product = one("Mul", scalar, values, name=name)
-    return IndexedSlices(product, slices.indices, slices.dense_shape) if slices else product
+    if slices:
+        return slices.scaled(lambda rows: one("Mul", scalar, rows, name=name if rows is values else None))
+    return one("Mul", scalar, values, name=name)
 
 
 def reciprocal_no_nan(x: Any, name: str | None = None) -> Tensor:

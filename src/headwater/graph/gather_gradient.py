@@ -41,8 +41,28 @@ def _shape(params: Tensor) -> Tensor:
     return params.graph.create_op("Shape", [params], {"out_type": int32}).outputs[0]
 
 
+def joined_gradient(op: Operation, grad: Tensor | IndexedSlices) -> Sequence[Any]:
+    """Gives the gradients of the rows that each part of a divided table found, those of equal ids added up."""
+    places, *found = op.inputs
+    routed = [each.op.inputs[1] for each in found]
+    return [None, *op.graph.create_op("SplitRouted", [to_dense(grad), places, *routed]).outputs]
+
+
 def routed_gradient(op: Operation, grad: Tensor | IndexedSlices) -> Sequence[Any]:
-    """Gives ``IndexedSlices`` of the rows that one part of a divided table was asked for."""
+    """Gives ``IndexedSlices`` of the rows that one part of a divided table was asked for.
+
+    The slices have a row for each id, as in TensorFlow, for programs that look at their values. With equal ids added
+    up, as an update needs them, they are fewer (`IndexedSlices.summed`).
+    """
     params, routed = op.inputs
+    grad = to_dense(grad)
     rows = op.graph.create_op("UpdateRows", [routed]).outputs[0]
-    return [IndexedSlices(to_dense(grad), rows, _shape(params)), None]
+    shape = _shape(params)
+    summed = IndexedSlices(grad, rows, shape, distinct=True)
+    split = grad.op
+    if split.type != "SplitRouted":
+        return [summed, None]
+    apart = op.graph.create_op("RowsOfPart", split.inputs, {"part": split.outputs.index(grad)}, device=split.device)
+    values, indices = apart.outputs
+    rows = op.graph.create_op("UpdateRows", [indices]).outputs[0]
+    return [IndexedSlices(values, rows, shape, summed=summed), None]

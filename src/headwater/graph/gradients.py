@@ -15,7 +15,7 @@ from typing import Any
 
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor, function_attr, name_scope
-from headwater.graph.gather_gradient import gather_gradient, routed_gradient
+from headwater.graph.gather_gradient import gather_gradient, joined_gradient, routed_gradient
 from headwater.graph.graph import Graph
 from headwater.graph.indexed_slices import IndexedSlices, concat_slices, to_dense
 from headwater.graph.operation import Operation, Tensor
@@ -27,6 +27,7 @@ Gradient = Tensor | IndexedSlices
 for _name in ("Gather", "GatherV2"):
     register_gradient(_name, gather_gradient)
 register_gradient("GatherRouted", routed_gradient)
+register_gradient("JoinRouted", joined_gradient)
 
 
 class AggregationMethod:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from headwater.dtypes import DType, int32
@@ -17,12 +18,46 @@ class IndexedSlices:
     """Rows ``values[i]`` that belong at ``indices[i]`` of a tensor of shape ``dense_shape``; all other rows are zero.
 
     Rows with the same index add up.
+
+    Args:
+      summed: the same in fewer rows, some of which were added up; for what needs only the sum.
+      distinct: all indices that are inside of the tensor are different.
     """
 
-    def __init__(self, values: Tensor, indices: Tensor, dense_shape: Tensor | None = None) -> None:
+    def __init__(
+        self,
+        values: Tensor,
+        indices: Tensor,
+        dense_shape: Tensor | None = None,
+        *,
+        summed: IndexedSlices | None = None,
+        distinct: bool = False,
+    ) -> None:
         self._values = values
         self._indices = indices
         self._dense_shape = dense_shape
+        self._summed = summed
+        self._distinct = distinct
+
+    @property
+    def summed(self) -> IndexedSlices:
+        """The same in as few rows as are known."""
+        return self if self._summed is None else self._summed
+
+    @property
+    def distinct(self) -> bool:
+        """Whether no index inside of the tensor is there twice."""
+        return self._distinct
+
+    def scaled(self, values: Callable[[Tensor], Tensor]) -> IndexedSlices:
+        """The same with other values.
+
+        Args:
+          values: gives them; of a sum it gives the sum, as a product with a number does.
+        """
+        changed = values(self._values)
+        summed = None if self._summed is None else self._summed.scaled(values)
+        return IndexedSlices(changed, self._indices, self._dense_shape, summed=summed, distinct=self._distinct)
 
     @property
     def values(self) -> Tensor:
@@ -57,8 +92,7 @@ class IndexedSlices:
         return self._values.dtype
 
     def __neg__(self) -> IndexedSlices:
-        negated = self.graph.create_op("Neg", [self._values]).outputs[0]
-        return IndexedSlices(negated, self._indices, self._dense_shape)
+        return self.scaled(lambda values: values.graph.create_op("Neg", [values]).outputs[0])
 
     def __repr__(self) -> str:
         return f"IndexedSlices(indices={self._indices}, values={self._values}, dense_shape={self._dense_shape})"
@@ -68,6 +102,7 @@ def concat_slices(parts: list[IndexedSlices]) -> IndexedSlices:
     """All rows of ``parts`` together: their sum."""
     if len(parts) == 1:
         return parts[0]
+    summed = None if all(part.summed is part for part in parts) else concat_slices([part.summed for part in parts])
     graph = parts[0].graph
     axis = make_const(np.array(0, np.int32), "axis")
     indices = [_as_type(part.indices, parts[0].indices.dtype) for part in parts]
@@ -75,6 +110,7 @@ def concat_slices(parts: list[IndexedSlices]) -> IndexedSlices:
         graph.create_op("ConcatV2", [*(part.values for part in parts), axis], {"N": len(parts)}).outputs[0],
         graph.create_op("ConcatV2", [*indices, axis], {"N": len(parts)}).outputs[0],
         parts[0].dense_shape,
+        summed=summed,
     )
 
 
@@ -89,6 +125,7 @@ def _densify(value: Any, dtype: DType | None, name: str | None, as_ref: bool) ->
     if value.dense_shape is None:
         raise ValueError(f"Tensor conversion requested for IndexedSlices without dense_shape: {value!r}")
     graph = get_default_graph()
+    value = value.summed
     shape = _as_type(value.dense_shape, int32)
     bounds = [make_const(np.array([v], np.int32)) for v in (0, 1, 1)]
     rows = graph.create_op("StridedSlice", [shape, *bounds], {"shrink_axis_mask": 1}).outputs[0]

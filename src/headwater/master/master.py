@@ -17,6 +17,7 @@ from headwater.cluster.devices import Device, canonical_device_name
 from headwater.errors import CancelledError, InvalidArgumentError, OpError
 from headwater.graph.graph import Graph
 from headwater.passes.blocks import can_repeat
+from headwater.passes.lookups import join_lookups
 from headwater.passes.partition import partition
 from headwater.passes.place import Placement, Placer
 from headwater.passes.plan import TaskPlan
@@ -261,7 +262,7 @@ class MasterSession:
         """
         self._check_open()
         placement = self._placed(prune(request))
-        plans = schedule(partition(placement))
+        plans = join_lookups(schedule(partition(placement)), placement.pruned)
         number = next(self._plans)
         local: CompiledPlan | None = None
         remote: dict[str, TaskPlan] = {}

@@ -1,12 +1,15 @@
-"""Lookups in a table that is divided into parts: each id goes to the part that has its row, and to no other.
+"""Lookups in a table that is divided into parts: each id goes once to the part that has its row, and to no other.
 
-``RouteIds`` divides the ids, ``GatherRouted`` reads the rows of one part, and a gather puts them in the ids' order. An
-executable is compiled for each size of its inputs, and how many ids fall to a part differs from step to step. So as
-many places go to a part as its largest share so far, and some more; places that are left over hold `NO_ROW`.
+``RouteIds`` divides the ids, ``GatherRouted`` reads the rows of one part, and ``JoinRouted`` puts them in the ids'
+order. An executable is compiled for each size of its inputs, and how many ids fall to a part differs from step to step.
+So as many places go to a part as its largest share so far, and some more; places that are left over hold `NO_ROW`.
 """
 
 from __future__ import annotations
 
+import importlib
+import itertools
+import math
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -14,10 +17,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from headwater.dtypes import int32
+from headwater.dtypes import int32, int64
+from headwater.errors import InvalidArgumentError
 from headwater.ops.common import AnyArray, array_module
 from headwater.ops.define import host, pure
 from headwater.ops.indexing import require_rows
+from headwater.ops.table_rows import add_rows, take_rows
 from headwater.registry import HostArray, Inference, Spec
 
 NO_ROW: Final = -1
@@ -28,23 +33,49 @@ _HEADROOM = 1.25
 
 
 class Capacities:
-    """How many places the parts of a table get, which never becomes less: each growth has executables compiled anew."""
+    """How many places the parts of tables get, which never becomes less: each growth has executables compiled anew.
 
-    def __init__(self) -> None:
-        self._by_size: dict[int, list[int]] = {}
+    They are kept apart for batches of different orders of size.
 
-    def fitting(self, counts: Sequence[int]) -> list[int]:
-        """Places for each part, at least ``counts``. They are kept apart for batches of different orders of size."""
-        total = sum(counts)
-        found = self._by_size.get(total.bit_length())
+    Args:
+      parts: of each table.
+    """
+
+    def __init__(self, parts: int) -> None:
+        self._parts = parts
+        self._by_size: dict[tuple[int, ...], HostArray] = {}
+        self._sizes: tuple[Sequence[HostArray], HostArray] = ((), np.empty((0, parts), np.int64))
+
+    def of(self, ids: Sequence[int]) -> HostArray:
+        """Places for each part, ``[lookups, parts]``, for lookups of so many ids."""
+        key = _orders(ids)
+        found = self._by_size.get(key)
         if found is None:
-            found = [_roomy(max(counts), total)] * len(counts)
-        elif any(count > places for count, places in zip(counts, found, strict=True)):
-            found = [
-                places if count <= places else _roomy(count, total) for count, places in zip(counts, found, strict=True)
-            ]
-        self._by_size[total.bit_length()] = found
+            found = self._by_size[key] = np.zeros((len(ids), self._parts), np.int64)
         return found
+
+    def fitting(self, ids: Sequence[int], counts: HostArray) -> HostArray:
+        """Likewise, after they became at least ``counts``, ``[lookups, parts]``."""
+        found = self.of(ids).copy()
+        for room, needed, total in zip(found, counts, ids, strict=True):
+            if not room.any():
+                room[:] = _roomy(int(needed.max()), total)
+            for part in np.flatnonzero(needed > room):
+                room[part] = _roomy(int(needed[part]), total)
+        self._by_size[_orders(ids)] = found
+        return found
+
+    def sizes(self, sizes: Sequence[HostArray]) -> HostArray:
+        """How many rows the parts of all tables have, ``[lookups, parts]``."""
+        known, stacked = self._sizes
+        if len(known) != len(sizes) or any(one is not other for one, other in zip(known, sizes, strict=True)):
+            stacked = np.stack(sizes).astype(np.int64)
+            self._sizes = tuple(sizes), stacked
+        return stacked
+
+
+def _orders(ids: Sequence[int]) -> tuple[int, ...]:
+    return tuple([count.bit_length() for count in ids])
 
 
 def _roomy(count: int, total: int) -> int:
@@ -77,8 +108,19 @@ def route_traced(ids: jax.Array, sizes: jax.Array, *, parts: int, strategy: str)
     flat = jnp.ravel(ids)
     part, row = _owners(flat, jnp.sum(sizes).astype(flat.dtype), parts, strategy, jnp)
     count = flat.shape[0]
-    routed = tuple(jnp.where(part == index, row, NO_ROW) for index in range(parts))
-    return *routed, (part * count + jnp.arange(count)).astype(np.int32).reshape(ids.shape)
+    place = jnp.arange(count)
+    first = _first_of_equals(flat) if count else place
+    routed = tuple(jnp.where((part == index) & (first == place), row, NO_ROW) for index in range(parts))
+    return *routed, (part * count + first).astype(np.int32).reshape(ids.shape)
+
+
+def _first_of_equals(ids: jax.Array) -> jax.Array:
+    """For each id the place where it stands first."""
+    order = jnp.argsort(ids, stable=True)
+    ordered = ids[order]
+    begins = jnp.concatenate([jnp.ones(1, bool), ordered[1:] != ordered[:-1]])
+    start = jax.lax.cummax(jnp.where(begins, jnp.arange(ids.size), 0))
+    return jnp.zeros_like(order).at[order].set(order[start])
 
 
 @host("RouteIds", inputs="ids:Tids|index, sizes:int64", infer=_routed_spec, traced=route_traced)
@@ -96,24 +138,87 @@ def route(context: Any, ids: Any, sizes: Any, *, parts: int, strategy: str) -> A
     Raises:
       IndexError: the table has no row of an id; the message names the id and its place.
     """
-    flat = ids.ravel()
+    found = _route(context, [ids], [sizes], parts, [strategy])
+    return *found[:parts], found[-1]
+
+
+def _routes_spec(inference: Inference) -> Sequence[Spec]:
+    parts, half = inference.attrs["parts"], len(inference.inputs) // 2
+    ids = inference.inputs[:half]
+    asked = [Spec(ids[0].dtype.base_dtype, (None,))] * parts
+    return [*asked, *[Spec(int64, (half,))] * parts, *[Spec(int32, each.dims) for each in ids]]
+
+
+@host("RouteTables", infer=_routes_spec)
+def route_tables(
+    context: Any, *inputs: Any, parts: int, strategies: Sequence[str], names: Sequence[str]
+) -> Sequence[HostArray]:
+    """Several ``RouteIds`` at once, as a plan has them (`headwater.passes.lookups`).
+
+    Args:
+      inputs: the ids of each lookup, then the sizes of the parts of each table.
+      strategies: of each lookup.
+      names: of the operations that it stands for.
+
+    Returns:
+      For each part the rows that it is asked for, of one table after the other; for each part the number of these rows
+      by table, ``[lookups]``; and for each lookup the place that each id got.
+
+    Raises:
+      InvalidArgumentError: a table has no row of an id; the message names the operation, the id and its place.
+    """
+    half = len(inputs) // 2
+    return _route(context, inputs[:half], inputs[half:], parts, strategies, names)
+
+
+def _route(
+    context: Any,
+    ids: Sequence[HostArray],
+    sizes: Sequence[HostArray],
+    parts: int,
+    strategies: Sequence[str],
+    names: Sequence[str] = (),
+) -> list[HostArray]:
+    routing: Any = importlib.import_module("headwater.tables.routing")  # with numba: only for programs that need it
+    capacities = context.resource("", "", Capacities, lambda: Capacities(parts))
+    lengths = [each.size for each in ids]
+    flat = np.concatenate([each.ravel() for each in ids], dtype=np.int64)
+    ends = np.array(list(itertools.accumulate(lengths)), np.int64)
+    all_sizes = capacities.sizes(sizes)
+    by_ranges = np.array([strategy == "div" for strategy in strategies])
+    room = capacities.of(lengths)
+    bad, counts, routed, places = routing.route(flat, ends, all_sizes, by_ranges, room, NO_ROW)
+    if bad >= 0:
+        lookup = int(np.searchsorted(ends, bad, side="right"))
+        _refuse(ids[lookup], all_sizes[lookup], parts, strategies[lookup], names[lookup] if names else "")
+    if (counts > room).any():
+        room = capacities.fitting(lengths, counts)
+        _, _, routed, places = routing.route(flat, ends, all_sizes, by_ranges, room, NO_ROW)
+    routed = routed.astype(ids[0].dtype, copy=False)
+    columns = list(np.ascontiguousarray(room.T))
+    found, end = list[HostArray](), 0
+    for column in columns:
+        found.append(routed[end : (end := end + int(column.sum()))])
+    first = 0
+    for each, length in zip(ids, lengths, strict=True):
+        columns.append(places[first : first + length].reshape(each.shape))
+        first += length
+    return found + columns
+
+
+def _refuse(ids: HostArray, sizes: HostArray, parts: int, strategy: str, name: str) -> None:
+    """Raises the error of the first id that no part has, with the operation's name where it is given."""
     total = int(sizes.sum())
-    part, row = _owners(flat, np.asarray(total, flat.dtype), parts, strategy, np)
     short, longer = divmod(total, parts)
-    if all(size == short + (index < longer) for index, size in enumerate(sizes.tolist())):
-        require_rows(ids, total)
-    else:
-        _require_parts(ids, part.reshape(ids.shape), row.reshape(ids.shape), sizes)
-    counts = np.bincount(part, minlength=parts)
-    places = context.resource("", "", Capacities, Capacities).fitting(counts.tolist())
-    ends = np.cumsum(places)
-    # Numbers of 16 bits are sorted digit by digit, which is several times as fast as by comparison.
-    order = part.astype(np.uint16 if parts < 1 << 16 else np.int64).argsort(kind="stable")
-    place = np.empty(flat.size, np.int32)
-    place[order] = np.arange(flat.size) + np.repeat(ends - places - (np.cumsum(counts) - counts), counts)
-    routed = np.full(ends[-1], NO_ROW, flat.dtype)
-    routed[place] = row
-    return *np.split(routed, ends[:-1]), place.reshape(ids.shape)
+    try:
+        if all(size == short + (index < longer) for index, size in enumerate(sizes.tolist())):
+            require_rows(ids, total)
+        part, row = _owners(ids, np.asarray(total, ids.dtype), parts, strategy, np)
+        _require_parts(ids, part, row, sizes)
+    except IndexError as error:
+        if not name:
+            raise
+        raise InvalidArgumentError(None, None, f"{error} [in RouteIds operation {name!r}]") from error
 
 
 def _require_parts(ids: HostArray, part: HostArray, row: HostArray, sizes: HostArray) -> None:
@@ -141,7 +246,7 @@ def gather_routed(params: AnyArray, routed: AnyArray) -> AnyArray:
     """
     if array_module(params, routed) is np:
         return params[np.maximum(routed, 0)]
-    return jnp.asarray(params).at[jnp.maximum(routed, 0)].get(mode="clip")
+    return take_rows(params, routed, nearest=True)
 
 
 @pure("UpdateRows", inputs="indices:Tids|index", differentiable=False)
@@ -151,3 +256,86 @@ def update_rows(indices: jax.Array) -> jax.Array:
     An update whose indices come from elsewhere fails where one is outside.
     """
     return indices
+
+
+def _joined_spec(inference: Inference) -> Sequence[Spec]:
+    places, first = inference.inputs[0].dims, inference.inputs[1]
+    known = None if places is None or first.dims is None else (*places, *first.dims[1:])
+    return [Spec(first.dtype.base_dtype, known)]
+
+
+@pure("JoinRouted", inputs="places:int32, found:T*", infer=_joined_spec, strings=True)
+def join_routed(places: AnyArray, *found: AnyArray) -> AnyArray:
+    """The rows of all parts in the order of the ids, in the shape of ``places`` and a row's."""
+    if array_module(places, *found) is np:
+        return np.concatenate(found)[places]
+    return take_rows(jnp.concatenate(found), places)
+
+
+def _split_spec(inference: Inference) -> Sequence[Spec]:
+    grad, _, *routed = inference.inputs
+    tail = None if grad.dims is None or inference.inputs[1].dims is None else grad.dims[len(inference.inputs[1].dims) :]
+    return [
+        Spec(grad.dtype.base_dtype, None if tail is None or each.dims is None else (*each.dims[:1], *tail))
+        for each in routed
+    ]
+
+
+@pure("SplitRouted", inputs="grad:T, places:int32, routed:Tids*", infer=_split_spec)
+def split_routed(grad: Any, places: Any, *routed: Any) -> tuple[Any, ...]:
+    """The gradients of `join_routed` for what each part found: those of the same place added up.
+
+    Args:
+      grad: the gradient of the rows in the order of the ids.
+      routed: what each part was asked for, for the number of places.
+    """
+    sizes = [each.shape[0] for each in routed]
+    tail = grad.shape[places.ndim :]
+    rows = add_rows(jnp.zeros((sum(sizes), *tail), grad.dtype), jnp.ravel(places), grad.reshape((places.size, *tail)))
+    return tuple(jnp.split(rows, np.cumsum(sizes)[:-1]))
+
+
+def _one_part_spec(inference: Inference) -> Sequence[Spec]:
+    grad, places, first = inference.inputs[:3]
+    if grad.dims is None or places.dims is None:
+        return [Spec(grad.dtype.base_dtype, None), Spec(first.dtype.base_dtype, (None,))]
+    known = None if None in places.dims else math.prod(dim or 0 for dim in places.dims)
+    tail = grad.dims[len(places.dims) :]
+    return [Spec(grad.dtype.base_dtype, (known, *tail)), Spec(first.dtype.base_dtype, (known,))]
+
+
+@pure("RowsOfPart", inputs="grad:T, places:int32, routed:Tids*", infer=_one_part_spec)
+def rows_of_part(grad: Any, places: Any, *routed: Any, part: int) -> tuple[Any, Any]:
+    """What `split_routed` gives one part before equal ids are added up, and the rows of the part.
+
+    Each id has a row: those of other parts are zeros, and have the index `NO_ROW`.
+    """
+    sizes = [each.shape[0] for each in routed]
+    place = jnp.ravel(places) - sum(sizes[:part])
+    rows = grad.reshape((places.size, *grad.shape[places.ndim :]))
+    inside = (place >= 0) & (place < sizes[part])
+    values = jnp.where(inside.reshape((-1,) + (1,) * (rows.ndim - 1)), rows, 0)
+    if not sizes[part]:
+        return values, jnp.full(place.shape, NO_ROW, routed[part].dtype)
+    return values, jnp.where(inside, routed[part][jnp.clip(place, 0, sizes[part] - 1)], NO_ROW)
+
+
+@pure("PackRows", infer=lambda inference: [Spec(inference.inputs[0].dtype.base_dtype, None)], differentiable=False)
+def pack_rows(*tensors: Any) -> Any:
+    """The rows of several tensors, one after the other."""
+    return jnp.concatenate(tensors)
+
+
+def _unpacked_spec(inference: Inference) -> Sequence[Spec]:
+    return [Spec(inference.inputs[0].dtype.base_dtype, None)] * len(inference.attrs["numbers"])
+
+
+@pure("UnpackRows", infer=_unpacked_spec, static=(1,), differentiable=False)
+def unpack_rows(packed: jax.Array, sizes: HostArray, *, numbers: Sequence[int]) -> tuple[Any, ...]:
+    """The tensors of which ``PackRows`` made one.
+
+    Args:
+      sizes: how many rows each of several tensors has.
+      numbers: which of these were packed.
+    """
+    return tuple(jnp.split(packed, np.cumsum([int(sizes[number]) for number in numbers])[:-1]))

@@ -349,7 +349,7 @@ def _last_update(instructions: Sequence[Any]) -> int:
     while at >= 0 and isinstance(instructions[at], Host) and instructions[at].node.definition.announces:
         at -= 1
     last = instructions[at] if at >= 0 else None
-    return at if isinstance(last, Compute) and not last.outputs and not last.static else len(instructions)
+    return at if isinstance(last, Compute) and not last.outputs else len(instructions)
 
 
 def _attrs(node: Node) -> dict[str, Any]:

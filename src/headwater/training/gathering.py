@@ -141,7 +141,7 @@ def _mean_rows(values: Tensor, indices: Tensor) -> IndexedSlices:
 def _parts(grad: Any) -> list[Tensor]:
     if not isinstance(grad, IndexedSlices):
         return [grad]
-    return [as_int64(grad.indices), grad.values]
+    return [as_int64(grad.summed.indices), grad.summed.values]
 
 
 class UpdateRunner(QueueRunner):

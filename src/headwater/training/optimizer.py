@@ -239,6 +239,9 @@ class Optimizer:
 
     def _apply_sparse_duplicate_indices(self, grad: Any, var: Any) -> Any:
         """Adds up rows of ``grad`` that have the same index, then `_apply_sparse`."""
+        grad = grad.summed
+        if grad.distinct:
+            return self._apply_sparse(grad, var)
         summed, indices = grad.graph.create_op("SumEqualRows", [grad.values, grad.indices]).outputs
         return self._apply_sparse(IndexedSlices(summed, indices, grad.dense_shape), var)
 

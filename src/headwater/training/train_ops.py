@@ -52,7 +52,7 @@ def _changed(gradient: Any, function: Callable[[Any], Any]) -> Any:
 def clip_gradient_norms(gradients_to_variables: Sequence[tuple[Any, Any]], max_norm: float) -> Gradients:
     """Gradients scaled down, each by itself, to a norm of at most ``max_norm``."""
     return [
-        (gradient if gradient is None else _changed(gradient, lambda g: clip.clip_by_norm(g, max_norm)), variable)
+        (gradient if gradient is None else clip.clip_by_norm(gradient, max_norm), variable)
         for gradient, variable in gradients_to_variables
     ]
 

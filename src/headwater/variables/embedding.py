@@ -63,7 +63,7 @@ def embedding_lookup(
         for part, wanted in zip(parts, routed, strict=True):
             with graph.colocate_with(part):
                 found.append(one("GatherRouted", part, wanted))
-        return _clipped(indexing.gather(arrays.concat(found, 0), places, name=scope), ids, max_norm)
+        return _clipped(one("JoinRouted", places, found, name=scope), ids, max_norm)
 
 
 def _sizes(parts: Sequence[Any]) -> Any:

@@ -181,12 +181,115 @@ def test_sparse_lookups_and_feature_columns() -> None:
         np.testing.assert_array_equal(session.run(layer), TABLE[[3, 10, 0]])
 
 
+def wide(parts: int, fetch: Callable[[Any, Any], Any], batches: Sequence[Any]) -> Any:
+    """What ``fetch(table, rows)`` gives for each of ``batches``, of a table with so many parts; then the table.
+
+    The batches are large enough for compiled loops over rows.
+    """
+    table = np.random.default_rng(1).random((300, 4)).astype(np.float32)
+
+    def slice_of(shape: Any, dtype: Any = None, partition_info: Any = None) -> Any:
+        del dtype
+        first = 0 if partition_info is None else partition_info.var_offset[0]
+        return tf.constant(table[first : first + shape[0]])
+
+    with tf.Graph().as_default(), tf.Session() as session:
+        partitioner = tf.fixed_size_partitioner(parts) if parts > 1 else None
+        variable = tf.get_variable("table", [300, 4], initializer=slice_of, partitioner=partitioner)
+        ids = tf.placeholder(tf.int64, [None])
+        wanted = fetch(variable, ids)
+        session.run(tf.global_variables_initializer())
+        found = [session.run(wanted, {ids: batch}) for batch in batches]
+        whole = session.run(list(variable) if parts > 1 else [variable])
+    return found, np.concatenate(whole)
+
+
+SKEWED = [np.random.default_rng(batch).zipf(1.3, 256) % 300 for batch in range(3)]
+
+
+def compare(fetch: Callable[[Any, Any], Any], **tolerance: float) -> None:
+    """Tables in two and in three parts give what a whole one gives."""
+    values, table = wide(1, fetch, SKEWED)
+    for parts in (2, 3):
+        others, other = wide(parts, fetch, SKEWED)
+        np.testing.assert_allclose(other, table, **(tolerance or {"rtol": 1e-5}))
+        np.testing.assert_allclose(others, values, rtol=1e-5)
+
+
+def squares(table: Any, ids: Any) -> Any:
+    rows = tf.nn.embedding_lookup(table, ids, "div")
+    return tf.reduce_sum(rows * rows * tf.range(1.0, 257.0)[:, tf.newaxis] / 256)
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_large_batches_train_as_a_whole_table_does(optimizer: str) -> None:
+    def fetch(table: Any, ids: Any) -> Any:
+        loss = squares(table, ids)
+        with tf.control_dependencies([OPTIMIZERS[optimizer]().minimize(loss)]):
+            return tf.identity(loss)
+
+    compare(fetch, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("clip", ["global", "each"])
+def test_norms_are_of_a_row_for_each_id_as_in_tensorflow(clip: str) -> None:
+    def fetch(table: Any, ids: Any) -> Any:
+        optimizer = tf.train.GradientDescentOptimizer(0.01)
+        pairs = optimizer.compute_gradients(squares(table, ids))
+        gradients, variables = zip(*pairs, strict=True)
+        norm = tf.global_norm(gradients)
+        if clip == "global":
+            clipped, norm = tf.clip_by_global_norm(gradients, 0.5)
+        else:
+            # Each part's gradient is clipped by itself: to what no part reaches, so that parts do not matter.
+            clipped = [tf.clip_by_norm(gradient, 1e6) for gradient in gradients]
+        doubled = [tf.scalar_mul(2.0, gradient) for gradient in clipped]
+        train = optimizer.apply_gradients(zip(doubled, variables, strict=True))
+        with tf.control_dependencies([train]):
+            return tf.identity(norm)
+
+    compare(fetch)
+
+
+def test_two_lookups_of_a_table_add_up() -> None:
+    def fetch(table: Any, ids: Any) -> Any:
+        loss = squares(table, ids) + 2 * squares(table, ids[::-1])
+        with tf.control_dependencies([tf.train.AdagradOptimizer(0.1).minimize(loss)]):
+            return tf.identity(loss)
+
+    compare(fetch)
+
+
+def test_each_id_is_asked_for_once() -> None:
+    with tf.Graph().as_default(), tf.Session() as session:
+        ids = tf.placeholder(tf.int64, [None])
+        parts = parts_of(2, "mod")
+        gradients = tf.gradients(tf.reduce_sum(tf.nn.embedding_lookup(parts, ids)), parts)
+        session.run(tf.global_variables_initializer())
+        routed = [op.outputs[:2] for op in session.graph.get_operations() if op.type == "RouteIds"]
+        batch = [4, 4, 1, 4, 10, 1, 3]
+        even, odd = session.run(routed[0], {ids: batch})
+        assert [row for row in even if row >= 0] == [2, 5]
+        assert [row for row in odd if row >= 0] == [0, 1]
+        # The slices have a row for each id; their sums have one for each row.
+        each = session.run([gradient.indices for gradient in gradients], {ids: batch})
+        assert [row for row in each[0] if row >= 0] == [2, 2, 2, 5]
+        assert gradients[0].summed.distinct
+        assert not gradients[0].distinct
+
+
 def test_few_sizes_are_compiled() -> None:
-    capacities, random = Capacities(), np.random.default_rng(3)
-    seen = {
-        tuple(capacities.fitting(np.bincount(random.integers(0, 4, 256), minlength=4).tolist())) for _ in range(500)
-    }
+    capacities, random = Capacities(4), np.random.default_rng(3)
+    seen = set[tuple[int, ...]]()
+    for _ in range(500):
+        counts = np.bincount(random.integers(0, 4, 256), minlength=4)[np.newaxis]
+        room = capacities.of([256])
+        if (counts > room).any():
+            room = capacities.fitting([256], counts)
+        assert (counts <= room).all()
+        seen.add(tuple(room[0].tolist()))
     assert len(seen) <= 3
     assert all(max(places) <= 112 for places in seen)
-    assert capacities.fitting([256, 0, 0, 0])[0] == 256
-    assert max(capacities.fitting([1, 0, 0, 0])) <= 8
+    assert capacities.fitting([256], np.array([[256, 0, 0, 0]]))[0, 0] == 256
+    assert capacities.of([1]).tolist() == [[0, 0, 0, 0]]
+    assert capacities.fitting([1], np.array([[1, 0, 0, 0]])).max() <= 8

@@ -31,7 +31,7 @@ class GradientDescentOptimizer(SettingsOptimizer):
 
     def _apply_sparse_duplicate_indices(self, grad: Any, var: Any) -> Any:
         # Subtracting rows one after the other adds up those with the same index.
-        rate = self._setting("learning_rate", var)
+        grad, rate = grad.summed, self._setting("learning_rate", var)
         scaled = grad.graph.create_op("Mul", [grad.values, rate]).outputs[0]
         return scatter_sub(var, grad.indices, scaled, use_locking=self._use_locking).op
 

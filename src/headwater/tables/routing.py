@@ -1,0 +1,91 @@
+"""Which parts of divided tables have the rows of ids, and each row once, compiled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headwater.tables.compiled import compiled
+from headwater.tables.hashing import U64, Words, mix
+
+
+@compiled
+def route(
+    ids: Words, ends: Words, sizes: Words, by_ranges: NDArray[np.bool_], room: Words, none: Any
+) -> tuple[int, Words, Words, NDArray[np.int32]]:
+    """Divides the ids of lookups in several tables among the tables' parts. Equal ids of a lookup are one request.
+
+    Args:
+      ids: row numbers of the whole tables, those of each lookup after those of the one before, ``[n]``.
+      ends: where the ids of each lookup end, ``[lookups]``.
+      sizes: how many rows each part of its table has, ``[lookups, parts]``.
+      by_ranges: whether a table's parts follow each other, the first ones one row longer where they are not equal;
+        otherwise row i is in part i mod the number of parts.
+      room: how many places for requests each part has, ``[lookups, parts]``.
+      none: stands in places that are left over.
+
+    Returns:
+      The place of the first id that no part has, or -1; how many requests each part has, ``[lookups, parts]``; the rows
+      that are asked for, by part, and for each part by lookup; and for each id its place among those of its lookup,
+      the places of one part after those of the other. The last two are worth nothing where a part has more requests
+      than places.
+    """
+    lookups, parts = sizes.shape
+    n = len(ids)
+    largest = 0
+    for lookup in range(lookups):
+        largest = max(largest, ends[lookup] - (ends[lookup - 1] if lookup else 0))
+    most = 4
+    while most < 2 * largest:
+        most *= 2
+    slots = np.empty(most, np.int32)
+    keys, placed = np.empty(largest, np.int64), np.empty(largest, np.int32)
+    counts = np.zeros((lookups, parts), np.int64)
+    routed, places = np.full(np.sum(room), none, np.int64), np.empty(n, np.int32)
+    to, within = np.empty(parts, np.int64), np.empty(parts, np.int64)
+    first = 0
+    for lookup in range(lookups):
+        total, before = 0, 0
+        for part in range(parts):
+            within[part] = before
+            before += room[lookup, part]
+            total += sizes[lookup, part]
+            to[part] = 0
+            for other in range(lookups):
+                for earlier in range(part):
+                    to[part] += room[other, earlier]
+                if other < lookup:
+                    to[part] += room[other, part]
+        short, longer = total // parts, total % parts
+        less = max(short, 1)
+        size = 4
+        while size < 2 * (ends[lookup] - first):
+            size *= 2
+        slots[:size] = -1
+        requests = 0
+        for i in range(first, ends[lookup]):
+            key = ids[i]
+            at = np.int64(mix(key) & U64(size - 1))
+            while slots[at] >= 0 and keys[slots[at]] != key:
+                at = (at + 1) & (size - 1)
+            if slots[at] >= 0:
+                places[i] = placed[slots[at]]
+                continue
+            if by_ranges[lookup]:
+                part = max(key // (short + 1), (key - longer) // less)
+                row = key % (short + 1) if part < longer else (key - longer) % less
+            else:
+                part, row = key % parts, key // parts
+            if key < 0 or part >= parts or row >= sizes[lookup, part]:
+                return i, counts, routed, places
+            rank = counts[lookup, part]
+            if rank < room[lookup, part]:
+                routed[to[part] + rank] = row
+            counts[lookup, part] = rank + 1
+            slots[at], keys[requests], placed[requests] = requests, key, within[part] + rank
+            places[i] = within[part] + rank
+            requests += 1
+        first = ends[lookup]
+    return -1, counts, routed, places
