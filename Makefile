@@ -56,10 +56,10 @@ test-long: $(READY)
 
 SEEDS := 1000
 FIRST := 0
-KINDS := graphs parameters
+KINDS := graphs jobs mirrored parameters
 
 simulate: $(READY)
-	for kind in $(KINDS); do $(BIN)/python -m tests.simulation.run $$kind $(FIRST) $(SEEDS) $(ARGS) || exit 1; done
+	$(BIN)/python -m tests.simulation.run $(KINDS:%=%:$(SEEDS)) --first $(FIRST) $(ARGS)
 
 screenshots: $(READY)
 	$(BIN)/python -m pytest tests/browser/test_states.py $(ARGS)

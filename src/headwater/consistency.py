@@ -316,7 +316,15 @@ class Back:
     worker: str
 
 
-Event = Joined | Arrives | Left | Back | Gave | Updated | NoneToCome | Restarted | Tick
+@dataclass(frozen=True, slots=True)
+class Released:
+    """``worker`` goes on without the update that its gradient will be part of: where variables are on several tasks,
+    that gradient was too late elsewhere, and others may wait there for its next one."""
+
+    worker: str
+
+
+Event = Joined | Arrives | Left | Back | Gave | Released | Updated | NoneToCome | Restarted | Tick
 
 
 # What to do -----------------------------------------------------------------------------------------------------
@@ -383,6 +391,12 @@ def decide(state: State, event: Event, now: float) -> Decision:
             return _settled(_with(state, worker, member), now, (), _came(state, worker))
         case Gave(worker, version):
             return _gave(state, worker, version, now)
+        case Released(worker):
+            member = state.members.get(worker)
+            if member is None or member.waits_since is None:
+                return Decision(state)
+            state = _with(state, worker, replace(member, waits_since=None, busy_since=now))
+            return Decision(state, (Go(worker, state.version),))
         case Updated():
             state = replace(state, version=state.version + 1, gathered=0, updating=False)
             return _settled(_fresh(state), now)

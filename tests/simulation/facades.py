@@ -76,6 +76,29 @@ def _classes(simulated: Any, real: Any) -> Callable[..., Any]:
     return make
 
 
+class _Locals:
+    """In the place of an instance of a `threading.local`: each thread of a simulation has one of its own."""
+
+    def __init__(self, real: threading.local) -> None:
+        object.__setattr__(self, "_real", real)
+
+    def _mine(self) -> Any:
+        real = object.__getattribute__(self, "_real")
+        found = simulation()
+        if found is None:
+            return real
+        mine = found.current.locals
+        if self not in mine:
+            mine[self] = type(real)()
+        return mine[self]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(object.__getattribute__(self, "_mine")(), name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(object.__getattribute__(self, "_mine")(), name, value)
+
+
 def _now() -> float:
     return running().now
 
@@ -117,6 +140,7 @@ _secrets = _Facade(
         "token_hex": _either(lambda n=32: _chance().randbytes(n).hex(), secrets.token_hex),
         "token_bytes": _either(lambda n=32: _chance().randbytes(n), secrets.token_bytes),
         "randbits": _either(lambda k: _chance().getrandbits(k), secrets.randbits),
+        "choice": _either(lambda values: _chance().choice(values), secrets.choice),
         "randbelow": _either(lambda k: _chance().randrange(k), secrets.randbelow),
     },
 )
@@ -257,6 +281,12 @@ def _process_name(real: str) -> str:
     return real if simulation() is None else f"{real} {running().current.process}"
 
 
+@functools.cache
+def _shared(real: threading.local) -> _Locals:
+    """The same for all modules that name it."""
+    return _Locals(real)
+
+
 def _nothing(*args: Any, **kwargs: Any) -> None:
     del args, kwargs
 
@@ -324,6 +354,8 @@ def install() -> None:
                 for real, facade in _BY_VALUE:
                     if value is real:
                         setattr(module, key, facade)
+                if isinstance(value, threading.local):
+                    setattr(module, key, _shared(value))
     for function in gc.get_objects():
         if isinstance(function, types.FunctionType) and (function.__module__ or "").startswith("headwater"):
             _mend_defaults(function)

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tests.simulation.cluster import Cluster, Task
+from tests.simulation.disk import SimulatedDisk
 
-Kind = Literal["kill", "vanish", "stop", "part", "part one way", "lose connections"]
+Kind = Literal["kill", "vanish", "stop", "part", "part one way", "lose connections", "fill disk", "flip bit"]
 
 #: Half of them stop a task for good or for a while.
 _KINDS: tuple[Kind, ...] = ("kill", "kill", "vanish", "stop", "stop", "part", "part one way", "lose connections")
+_DISK_KINDS: tuple[Kind, ...] = ("fill disk", "flip bit", "flip bit")
 #: The first faults come within this number of messages.
 _MESSAGES = 1500
 
@@ -24,7 +26,8 @@ class Fault:
     Attributes:
       kind: ``kill``: its process is killed, and started again after a while. ``vanish``: likewise, with its machine.
         ``stop``: it stands still for a while. ``part``: nothing gets from it to another one and back for a while.
-        ``lose connections``: those between it and another one break.
+        ``lose connections``: those between it and another one break. ``fill disk``: the disk is full for a while.
+        ``flip bit``: a bit of a file flips.
       task: the task.
       other: the other task, where there is one.
       message: when: as soon as so many messages were sent since the former fault ...
@@ -43,14 +46,17 @@ class Fault:
         return f"{self.kind} {self.task} {self.other} {self.seconds:.2f} s"
 
     @staticmethod
-    def draw_some(chance: random.Random, tasks: Sequence[str], messages: int = _MESSAGES) -> tuple[Fault, ...]:
-        """Some faults at random."""
-        return tuple(Fault.draw(chance, tasks, messages) for _ in range(chance.choice((0, 1, 1, 1, 2, 2, 3))))
+    def draw_some(
+        chance: random.Random, tasks: Sequence[str], messages: int = _MESSAGES, *, disk: bool = False
+    ) -> tuple[Fault, ...]:
+        """Some faults at random; ``disk``: of the disk, too."""
+        kinds = _KINDS + _DISK_KINDS if disk else _KINDS
+        return tuple(Fault.draw(chance, tasks, messages, kinds) for _ in range(chance.choice((0, 1, 1, 1, 2, 2, 3))))
 
     @staticmethod
-    def draw(chance: random.Random, tasks: Sequence[str], messages: int) -> Fault:
+    def draw(chance: random.Random, tasks: Sequence[str], messages: int, kinds: Sequence[Kind]) -> Fault:
         """A fault at random."""
-        kind = chance.choice(_KINDS)
+        kind = chance.choice(kinds)
         task, other = chance.sample(list(tasks), 2)
         return Fault(
             kind=kind,
@@ -70,6 +76,7 @@ class Faults:
       faults: what happens.
       may_fail: whether something may still happen to a task.
       may_return: whether a task that was killed is started again.
+      disk: where there is one.
     """
 
     def __init__(
@@ -78,7 +85,9 @@ class Faults:
         faults: Sequence[Fault],
         may_fail: Callable[[Task], bool],
         may_return: Callable[[Task], bool],
+        disk: SimulatedDisk | None = None,
     ) -> None:
+        self._disk = disk
         self._cluster = cluster
         self._faults = list(faults)
         self._may_fail = may_fail
@@ -121,6 +130,12 @@ class Faults:
                 network.part(fault.task, fault.other, fault.seconds, both=fault.kind == "part")
             case "lose connections":
                 network.lose(fault.task, fault.other)
+            case "fill disk" if self._disk is not None:
+                self._disk.fill(fault.seconds)
+            case "flip bit" if self._disk is not None:
+                self._disk.flip()
+            case _:
+                raise AssertionError(f"{fault.kind} needs a disk")
 
     def _restart(self, task: Task) -> None:
         if self._may_return(task):

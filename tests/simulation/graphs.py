@@ -6,20 +6,24 @@ values say which steps were applied, and how often.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import random
-import shutil
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
 from headwater.compat import tf
+from headwater.errors import ResourceExhaustedError
+from headwater.io.disk import mounted
 from headwater.training.consistency import ConsistentOptimizer, Synchronous
 from tests.simulation.account import LAUNCHER_S, NO_UNIT, UNITS, Account
 from tests.simulation.cluster import Cluster, Task
+from tests.simulation.disk import SimulatedDisk
 from tests.simulation.faults import Fault, Faults
 from tests.simulation.scheduler import HistoryError, Simulation, running
 
@@ -55,13 +59,14 @@ class Setting:
         """A setting at random."""
         servers, workers = chance.choice((1, 1, 2, 2, 3)), chance.choice((1, 2, 2, 3, 3, 4))
         tasks = [f"ps{index}" for index in range(servers)] + [f"worker{index}" for index in range(workers)]
+        saves = chance.random() < 0.4
         return Setting(
             servers=servers,
             workers=workers,
             mode=chance.choice(("asynchronous", "synchronous", "k of n", "consistent")),
             steps=chance.randint(3, 8),
-            saves=chance.random() < 0.3,
-            faults=Fault.draw_some(chance, tasks),
+            saves=saves,
+            faults=Fault.draw_some(chance, tasks, disk=saves),
             delay_s=chance.choice((0.0002, 0.001, 0.01)),
             work_s=chance.choice((0.0, 0.005, 0.1)),
         )
@@ -80,7 +85,13 @@ class GraphHistory:
         self.setting = setting
         self.cluster = Cluster(simulation, setting.delay_s, lambda: self._chief.returned)
         self.account = Account()
-        self.folder = tempfile.mkdtemp(prefix="headwater-simulated-") if setting.saves else None
+        self._closing = contextlib.ExitStack()
+        self.folder: str | None = None
+        self.disk: SimulatedDisk | None = None
+        if setting.saves:
+            self.folder = self._closing.enter_context(tempfile.TemporaryDirectory(prefix="headwater-simulated-"))
+            self.disk = SimulatedDisk(simulation, self.folder)
+            self._closing.enter_context(mounted(self.folder, self.disk))
         self._values: dict[str, dict[str, np.ndarray[Any, Any]]] = {}
         self._prepared = False
         self._alone = False
@@ -91,13 +102,13 @@ class GraphHistory:
         for index in range(setting.servers):
             self.cluster.add(f"ps{index}", functools.partial(self._serve, index))
         for index in range(setting.workers):
-            self.cluster.add(f"worker{index}", functools.partial(self._train, index))
+            self.cluster.add(f"worker{index}", functools.partial(self._work, index))
 
     def run(self) -> None:
         """The whole history; raises HistoryError where a rule is broken."""
         simulation, cluster = self.simulation, self.cluster
         simulation.note(str(self.setting))
-        faults = Faults(cluster, self.setting.faults, self._may_fail, self._may_return)
+        faults = Faults(cluster, self.setting.faults, self._may_fail, self._may_return, self.disk)
         for task in cluster.tasks.values():
             simulation.after(simulation.random.random() * 0.1, task.start)
         simulation.sleep(0.1)
@@ -115,8 +126,7 @@ class GraphHistory:
 
     def close(self) -> None:
         """Removes what is on the disk."""
-        if self.folder is not None:
-            shutil.rmtree(self.folder, ignore_errors=True)
+        self._closing.close()
 
     @property
     def _chief(self) -> Task:
@@ -144,6 +154,15 @@ class GraphHistory:
             name: np.asarray(cell.value) for (_, name), cell in cells.items() if cell.value is not None
         }
 
+    def _work(self, index: int) -> None:
+        try:
+            self._train(index)
+        except ResourceExhaustedError as error:
+            if self.disk is None or not self.disk.full:
+                raise
+            # Training goes on without room, but its end is not passed over in silence.
+            running().note(f"the last state is not saved: {error.message}")
+
     def _train(self, index: int) -> None:
         setting, account = self.setting, self.account
         server = tf.train.Server(self._spec, job_name="worker", task_index=index)
@@ -154,6 +173,8 @@ class GraphHistory:
 
             def begun(scaffold: Any, sess: Any) -> None:
                 del scaffold, sess
+                if self.folder is not None and any(Path(self.folder).glob("model.ckpt-*.index")):
+                    raise HistoryError("training starts from nothing, though there are checkpoints")
                 self._begins_anew()
 
             # What comes between a restore and the start of the gathering belongs to the restore.

@@ -287,6 +287,7 @@ class SimulatedChannel:
         self._end = end
         self._reason = ""
         self._gone = ""
+        self._lost = False
         self._incoming: deque[bytes] = deque()
         self._waiters = Waiters()
         self._sent = [0, 0]
@@ -358,12 +359,12 @@ class SimulatedChannel:
         """Something has come from the other end; None: the end."""
         if data is None:
             self._gone = self._gone or "the other end closed it"
-        elif not self.closed:
+        elif not self.closed and not self._lost:
             self._incoming.append(data)
         self._waiters.wake(len(self._waiters))
 
     def reset(self, reason: str) -> None:
         """The connection is lost, with what has come and was not received yet."""
-        self._gone = reason
+        self._gone, self._lost = reason, True
         self._incoming.clear()
         self._waiters.wake(len(self._waiters))

@@ -1,4 +1,4 @@
-"""Runs histories, one after the other: ``python -m tests.simulation.run graphs 0 100``.
+"""Runs histories, one after the other: ``python -m tests.simulation.run graphs:100 mirrored:1000 --first 0``.
 
 Prints a line for each history that breaks a rule, with its number; ``--notes`` prints all that happened in a history.
 What hashes give must be the same in each run, so that a history is: this begins itself anew without random hashes.
@@ -14,6 +14,7 @@ import os
 import sys
 import time
 import traceback
+from typing import Any
 
 _HASHES = "PYTHONHASHSEED"
 #: Longest real time of one history, in seconds; then all stacks are printed, and this process ends.
@@ -23,9 +24,8 @@ _STUCK_S = 180.0
 def main() -> int:
     """Runs what the command line says."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("kind", help="of histories: graphs or parameters")
-    parser.add_argument("first", type=int, help="number of the first history")
-    parser.add_argument("count", type=int, help="how many")
+    parser.add_argument("kinds", nargs="+", help="such as graphs:10; of graphs, jobs, mirrored and parameters")
+    parser.add_argument("--first", type=int, default=0, help="number of the first history of each kind")
     parser.add_argument("--step", type=int, default=1, help="from one number to the next")
     parser.add_argument("--notes", action="store_true", help="print what happens in each history")
     parser.add_argument("--traces", action="store_true", help="print the sum of each history's switches")
@@ -39,9 +39,9 @@ def main() -> int:
 def run(options: argparse.Namespace) -> int:
     """Runs histories; the number of those that broke a rule, at most 100."""
     # Only in a process that has its environment.
-    from tests.simulation import caches, facades, graphs, parameters
+    from tests.simulation import caches, facades, graphs, jobs, mirrored, parameters
     from tests.simulation.cluster import Journal
-    from tests.simulation.scheduler import Killed, describe
+    from tests.simulation.scheduler import Killed
 
     facades.install()
     caches.share()
@@ -51,38 +51,50 @@ def run(options: argparse.Namespace) -> int:
     log.setLevel(logging.INFO)
     log.propagate = False
     log.addHandler(Journal())
-    kinds = {"graphs": graphs.history, "parameters": parameters.history}
-    broken = 0
-    began = time.monotonic()
+    kinds = {
+        "graphs": graphs.history,
+        "jobs": jobs.history,
+        "mirrored": mirrored.history,
+        "parameters": parameters.history,
+    }
     gc.collect()
     gc.freeze()
     gc.disable()  # what the collector ends, it would end at another moment in each run
-    for number in range(options.first, options.first + options.count * options.step, options.step):
-        faulthandler.dump_traceback_later(_STUCK_S, exit=True)
-        simulation, history = kinds[options.kind](number)
-        try:
-            simulation.run(history.run)
-            outcome = "holds"
-        except Exception as error:  # noqa: BLE001 - whatever a history ends with, its number is told
-            broken += 1
-            outcome = f"BROKEN: {type(error).__name__}: {error}"
-            if options.notes:
-                traceback.print_exception(error)
-        finally:
-            history.close()
-        if options.notes:
-            print(describe(simulation.notes))
-        if options.traces:
-            print(f"{options.kind} {number} trace {simulation.trace:08x}")
-        if outcome != "holds" or options.notes:
-            print(f"{options.kind} {number} {outcome}", flush=True)
-        del simulation, history
-        gc.collect()
+    broken = 0
+    for kind, _, count in (item.partition(":") for item in options.kinds):
+        began, before = time.monotonic(), broken
+        for number in range(options.first, options.first + int(count) * options.step, options.step):
+            broken += not _holds(options, kind, number, kinds[kind])
+        seconds = time.monotonic() - began
+        print(f"{count} histories of {kind} in {seconds:.0f} s, {broken - before} broken", flush=True)
     faulthandler.cancel_dump_traceback_later()
-    print(
-        f"{options.count} histories of {options.kind} in {time.monotonic() - began:.0f} s, {broken} broken", flush=True
-    )
     return min(broken, 100)
+
+
+def _holds(options: argparse.Namespace, kind: str, number: int, make: Any) -> bool:
+    """Runs one history, and prints its number if it breaks a rule."""
+    from tests.simulation.scheduler import describe
+
+    faulthandler.dump_traceback_later(_STUCK_S, exit=True)
+    simulation, history = make(number)
+    outcome = "holds"
+    try:
+        simulation.run(history.run)
+    except Exception as error:  # noqa: BLE001 - whatever a history ends with, its number is told
+        outcome = f"BROKEN: {type(error).__name__}: {error}"
+        if options.notes:
+            traceback.print_exception(error)
+    finally:
+        history.close()
+    if options.notes:
+        print(describe(simulation.notes))
+    if options.traces:
+        print(f"{kind} {number} trace {simulation.trace:08x}")
+    if outcome != "holds" or options.notes:
+        print(f"{kind} {number} {outcome}", flush=True)
+    del simulation, history
+    gc.collect()
+    return outcome == "holds"
 
 
 if __name__ == "__main__":

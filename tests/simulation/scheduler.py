@@ -1,6 +1,7 @@
-"""Deterministic threads: real threads of which one runs at a time, on a clock that only jumps.
+"""Deterministic threads: greenlets, of which one runs at a time, on a clock that only jumps.
 
-A `Simulation` runs a history. Its threads belong to processes, which can be stopped, continued and killed. Whenever a
+A `Simulation` runs a history. Its threads belong to processes, which can be stopped, continued and killed. All of them
+share one thread of the operating system, so a switch costs about a microsecond, and thousands fit. Whenever a
 thread blocks, and now and then when it could, a random generator chooses who runs next; when none can run, the clock
 jumps to the next event. When there is no event either, the threads wait for something that cannot come: `Deadlock`.
 The same seed gives the same history, to the last switch: `Simulation.trace` shows by a sum that two are the same.
@@ -10,14 +11,13 @@ from __future__ import annotations
 
 import heapq
 import random
-import sys
-import threading
 import traceback
 import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
-_STACK_BYTES = 16 << 20
+from greenlet import getcurrent, greenlet
 
 
 class Killed(BaseException):
@@ -70,6 +70,7 @@ class Thread:
       number: unlike that of any other thread.
       waits_for: what it waits for, in words; empty while it can run.
       ended: whether it has.
+      locals: what it has of its own of each `threading.local`, by that.
     """
 
     def __init__(self, simulation: Simulation, process: Process, name: str, run: Callable[[], None]) -> None:
@@ -80,12 +81,11 @@ class Thread:
         self.waits_for = ""
         self.ended = False
         self.on_end: list[Callable[[], None]] = []
-        self._run = run
-        self._baton = threading.Lock()
-        self._baton.acquire()
         self.waits = 0
         self.timed_out = False
-        self._real = threading.Thread(target=self._main, name=f"{process} {name}", daemon=True)
+        self.locals: dict[Any, Any] = {}
+        self._run = run
+        self._carrier = _Carrier(self._main, simulation.hub)
 
     def __str__(self) -> str:
         return f"{self.process}/{self.name}.{self.number}"
@@ -93,24 +93,15 @@ class Thread:
     def start(self) -> None:
         """Lets it run when its turn comes."""
         self.process.threads.append(self)
-        self._real.start()
         self.simulation.make_ready(self)
 
-    def pass_baton(self) -> None:
-        """The simulation goes on in this thread."""
-        self._baton.release()
-
-    def take_baton(self) -> None:
-        """Waits, for real, until the simulation goes on in this thread."""
-        self._baton.acquire()
-
-    def join_real(self) -> None:
-        """Waits, for real, until the thread that carries it has ended."""
-        self._real.join()
+    def go(self) -> None:
+        """The simulation goes on in this thread; returns when it goes on in the one that has called this."""
+        self._carrier.switch()
 
     def stack(self) -> str:
         """Where it is, in Headwater's code."""
-        frame = sys._current_frames().get(self._real.ident or 0)
+        frame = self._carrier.gr_frame
         found = traceback.extract_stack(frame) if frame is not None else []
         return " < ".join(
             f"{item.filename.rpartition('/')[2]}:{item.lineno} {item.name}"
@@ -119,8 +110,6 @@ class Thread:
         )
 
     def _main(self) -> None:
-        self.take_baton()
-        self.simulation.enter(self)
         try:
             if not self.process.dead:
                 self._run()
@@ -130,6 +119,10 @@ class Thread:
             self.simulation.fail(error)
         finally:
             self.simulation.end_thread(self)
+
+
+class _Carrier(greenlet):
+    """What carries a thread of a simulation."""
 
 
 class Simulation:
@@ -146,6 +139,7 @@ class Simulation:
       now: the time, in seconds since the beginning.
       processes: all there were.
       switches: how often another thread went on.
+      hub: where the history goes on when a thread has ended.
     """
 
     def __init__(
@@ -168,9 +162,9 @@ class Simulation:
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._current: Thread | None = None
         self._failure: BaseException | None = None
-        self._over = threading.Event()
         self._ending = False
         self._in_event = False
+        self.hub: greenlet = getcurrent()
 
     # For the one who asks for a history -------------------------------------------------------------------------------
 
@@ -183,21 +177,22 @@ class Simulation:
         global _active
         assert _active is None, "one history at a time"
         _active = self
+        self.hub = getcurrent()
+
+        def first() -> None:
+            main()
+            self._finish(None)
+
         try:
-            process = self.process("history")
-
-            def first() -> None:
-                main()
-                self._finish(None)
-
-            before = threading.stack_size(_STACK_BYTES)
-            try:
-                self.thread(process, "main", first).start()
-                self._choose().pass_baton()
-                self._over.wait()
-                self._unwind()
-            finally:
-                threading.stack_size(before)
+            self.thread(self.process("history"), "main", first).start()
+            while not self._ending:
+                try:
+                    following = self._choose()
+                except HistoryError as error:
+                    self._finish(error)
+                else:
+                    following.go()
+            self._unwind()
         finally:
             _active = None
         if self._failure is not None:
@@ -337,26 +332,12 @@ class Simulation:
         if thread not in self._ready:
             self._ready.append(thread)
 
-    def enter(self, thread: Thread) -> None:
-        """The thread has begun."""
-        _mine.thread = thread
-
     def end_thread(self, thread: Thread) -> None:
-        """The thread has ended; another one goes on."""
+        """The thread has ended; the hub goes on."""
         thread.ended = True
         self._live.discard(thread)
         for call in thread.on_end:
             call()
-        if self._ending:
-            self._over.set()
-            return
-        try:
-            following = self._choose()
-        except HistoryError as error:
-            self._finish(error)
-            self._over.set()
-        else:
-            following.pass_baton()
 
     def fail(self, error: BaseException) -> None:
         """Ends the history with an error."""
@@ -376,8 +357,7 @@ class Simulation:
             self._finish(error)
             raise Killed from None
         if following is not thread:
-            following.pass_baton()
-            thread.take_baton()
+            following.go()
             self._current = thread
         self.check(thread)
 
@@ -413,12 +393,8 @@ class Simulation:
         for process in self.processes:
             process.dead = True
         while self._live:
-            thread = min(self._live, key=_number)
-            self._over.clear()
-            self._current = thread
-            thread.pass_baton()
-            self._over.wait()
-            thread.join_real()
+            self._current = thread = min(self._live, key=_number)
+            thread.go()
             self._live.discard(thread)
 
     def report(self, what: str) -> str:
@@ -435,18 +411,15 @@ def _number(thread: Thread) -> int:
     return thread.number
 
 
-class _Mine(threading.local):
-    thread: Thread | None = None
-
-
-_mine = _Mine()
 _active: Simulation | None = None
 
 
 def simulation() -> Simulation | None:
     """The simulation that the calling thread is part of, if any."""
-    thread = _mine.thread
-    return thread.simulation if thread is not None else None
+    if _active is None:
+        return None
+    carrier = getcurrent()
+    return _active if isinstance(carrier, _Carrier) or carrier is _active.hub else None
 
 
 def running() -> Simulation:

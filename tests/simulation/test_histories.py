@@ -7,20 +7,21 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
 _REPOSITORY = Path(__file__).parents[2]
 
-#: How many histories of each kind.
-_HISTORIES = {"graphs": 30, "parameters": 80}
+#: How many histories of each kind: together 2,000.
+_HISTORIES = {"graphs": 160, "jobs": 60, "mirrored": 880, "parameters": 900}
 
 
-def _begin(kind: str, first: int, count: int, *options: str) -> subprocess.Popen[str]:
+def _begin(counts: Mapping[str, int], first: int, *options: str) -> subprocess.Popen[str]:
+    kinds = [f"{kind}:{count}" for kind, count in counts.items()]
     return subprocess.Popen(
-        [sys.executable, "-m", "tests.simulation.run", kind, str(first), str(count), *options],
+        [sys.executable, "-m", "tests.simulation.run", *kinds, "--first", str(first), *options],
         cwd=_REPOSITORY,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -36,18 +37,16 @@ def _end(runs: Sequence[subprocess.Popen[str]]) -> str:
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize("kind", _HISTORIES)
-def test_histories(kind: str) -> None:
+def test_histories() -> None:
     """Two processes, as a process runs one thread at a time."""
-    half = _HISTORIES[kind] // 2
-    _end([_begin(kind, first, half, "--step", "2") for first in (0, 1)])
+    half = {kind: count // 2 for kind, count in _HISTORIES.items()}
+    _end([_begin(half, first, "--step", "2") for first in (0, 1)])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", _HISTORIES)
-def test_a_history_is_the_same_alone_and_after_others(kind: str) -> None:
-    after_others = _begin(kind, 1000, 4, "--traces")
-    alone = _begin(kind, 1003, 1, "--traces")
-    told = [line for line in _end([alone]).splitlines() if "trace" in line]
-    assert told
-    assert set(told) <= set(_end([after_others]).splitlines())
+def test_a_history_is_the_same_alone_and_after_others() -> None:
+    after_others = _begin(dict.fromkeys(_HISTORIES, 4), 1000, "--traces")
+    alone = _begin(dict.fromkeys(_HISTORIES, 1), 1003, "--traces")
+    told = {line for line in _end([alone]).splitlines() if "trace" in line}
+    assert len(told) == len(_HISTORIES)
+    assert told <= set(_end([after_others]).splitlines())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import os
+from collections.abc import Callable
 
 from headwater.io.disk import Change, Disk
 
@@ -41,7 +42,7 @@ class FaultyDisk(Disk):
             raise Killed
 
     def stream(self, raw: io.FileIO, path: str) -> io.RawIOBase:
-        return _Stream(self, raw)
+        return Stream(self.write, raw)
 
     def write(self, raw: io.FileIO, data: memoryview) -> int:
         """Writes a piece, or what the disk makes of it; how many bytes count as written."""
@@ -64,13 +65,20 @@ class FaultyDisk(Disk):
         return raw.write(data)
 
 
-class _Stream(io.RawIOBase):
-    def __init__(self, disk: FaultyDisk, raw: io.FileIO) -> None:
-        self._disk = disk
+class Stream(io.RawIOBase):
+    """A file whose pieces go through a function.
+
+    Args:
+      piece: writes a piece to the file, or something else; gives how many bytes count as written.
+      raw: the file.
+    """
+
+    def __init__(self, piece: Callable[[io.FileIO, memoryview], int], raw: io.FileIO) -> None:
+        self._piece = piece
         self._raw = raw
 
     def write(self, data: object) -> int:
-        return self._disk.write(self._raw, memoryview(data).cast("B"))  # pyright: ignore[reportArgumentType]
+        return self._piece(self._raw, memoryview(data).cast("B"))  # pyright: ignore[reportArgumentType]
 
     def writable(self) -> bool:
         return True

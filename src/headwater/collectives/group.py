@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
+import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -15,7 +16,7 @@ from headwater.cluster.names import TaskName
 from headwater.cluster.spec import ClusterSpec
 from headwater.collectives.collective import Collective
 from headwater.collectives.pulse import Pulse, heartbeat_s
-from headwater.errors import DeadlineExceededError
+from headwater.errors import DeadlineExceededError, UnavailableError
 from headwater.task.kinds import OPEN_COLLECTIVE
 from headwater.task.service import Service
 from headwater.task.shell import TaskShell
@@ -31,6 +32,8 @@ from headwater.transport.security import Security
 from headwater.transport.waiting import Patience, Waiter
 
 _log = logging.getLogger("headwater")
+#: Between two looks whether processes that have met are still there, in seconds.
+_LOOK_S = 1.0
 #: Jobs whose tasks hold replicas, in the order of their ranks.
 _JOBS = ("chief", "master", "worker")
 
@@ -112,9 +115,12 @@ class Group:
         self.members = members
         self.rank = rank
         self._collective: Collective | None = None
-        self._closed = threading.Event()
+        self._closed = False
         self._arrived = threading.Condition()
         self._channels: dict[int, Channel] = {}
+        # Those on which this process has said, and heard, that all were met.
+        self._told: set[Channel] = set()
+        self._ready: set[Channel] = set()
 
         def wiring(me: Identity) -> Wiring:
             return Wiring(me=me, security=security or Security.from_environment(), waiter=Waiter(patience))
@@ -141,27 +147,78 @@ class Group:
         return self._collective
 
     def _meet(self) -> None:
-        for rank in range(self.rank):
-            channel = self.shell.link(self.members[rank].task).take()
-            channel.send(Frame(OPEN_COLLECTIVE))
-            self._add(rank, channel)
-        self._wait_for_all()
+        """Returns once all processes have a channel to each other. One that goes before that is met anew."""
+        began = reported = time.monotonic()
+        patience = self.shell.wiring.waiter.patience
+        while True:
+            for rank in range(self.rank):
+                if rank not in self._channels:
+                    channel = self.shell.link(self.members[rank].task).take_answered(Frame(OPEN_COLLECTIVE))
+                    with self._arrived:
+                        self._channels[rank] = channel
+            missing = self._missing()
+            if not missing and self._have_all_met():
+                break
+            waited = time.monotonic() - began
+            whom = ", ".join(missing or ["processes that wait for others"])
+            if waited >= patience.deadline_s:
+                raise DeadlineExceededError(
+                    None, None, f"{self.shell.me} gave up waiting for {whom}: are they running?"
+                )
+            if began + waited - reported >= patience.report_s:
+                reported = began + waited
+                _log.warning(
+                    "%s waits for %s to connect; gives up in %d s", self.shell.me, whom, patience.deadline_s - waited
+                )
         for rank, member in enumerate(self.members):
             if rank != self.rank and not listens_here(member.address):
                 self._pulse.listen(rank, str(member.task), member.address)
-        names = [str(member) for member in self.members]
-        self._collective = Collective(self.rank, names, self._channels)
-        self._collective.barrier(f"start of a job of {len(names)} processes")
+
+    def _missing(self) -> list[str]:
+        """The processes that this one has no channel to, after it has waited for them for a moment."""
+        with self._arrived:
+            self._arrived.wait_for(lambda: len(self._channels) == len(self.members) - 1, _LOOK_S)
+            for rank, channel in list(self._channels.items()):
+                if channel not in self._ready and (channel.closed or channel.peer_gone()):
+                    self._channels.pop(rank).close()
+            return [
+                str(member)
+                for rank, member in enumerate(self.members)
+                if rank != self.rank and rank not in self._channels
+            ]
+
+    def _have_all_met(self) -> bool:
+        """Tells each other process that this one has met all, and waits for a moment to hear the same of it."""
+        channels = list(self._channels.values())
+        try:
+            for channel in [channel for channel in channels if channel not in self._told]:
+                channel.send(Frame(OPEN_COLLECTIVE))
+                self._told.add(channel)
+            for channel in [channel for channel in channels if channel not in self._ready]:
+                channel.recv(_LOOK_S)
+                self._ready.add(channel)
+        except (DeadlineExceededError, UnavailableError):
+            return False
+        with self._arrived:
+            if not self._ready.issuperset(self._channels.values()):  # one was started anew meanwhile
+                return False
+            names = [str(member) for member in self.members]
+            self._collective = Collective(self.rank, names, dict(self._channels))
+            return True
 
     def welcome(self, channel: Channel) -> None:
-        """Keeps a channel that another process opened, until the group is closed."""
+        """Answers another process that opened a channel, and keeps that until the group is closed.
+
+        A process that was started anew while its former life is still part of this group is sent away until this
+        process, which has lost that life, starts again, too.
+        """
         task = channel.peer.partition(" ")[0]
-        for rank, member in enumerate(self.members):
-            if str(member.task) == task and rank > self.rank:
-                self._add(rank, channel)
-                self._closed.wait()
-                return
-        _log.warning("%s sent %s away, which is no process of higher rank in this job", self.shell.me, channel.peer)
+        ranks = [rank for rank, member in enumerate(self.members) if str(member.task) == task and rank > self.rank]
+        if not ranks:
+            _log.warning("%s sent %s away, which is no process of higher rank in this job", self.shell.me, channel.peer)
+        elif self._add(ranks[0], channel):
+            with self._arrived:
+                self._arrived.wait_for(lambda: self._closed or self._channels.get(ranks[0]) is not channel)
 
     def add_to(self, snapshot: Snapshot) -> Snapshot:
         """``snapshot`` with what this process does together with the others."""
@@ -183,34 +240,21 @@ class Group:
             groups=(*snapshot.groups, group),
         )
 
-    def _add(self, rank: int, channel: Channel) -> None:
-        with self._arrived:
-            earlier = self._channels.get(rank)
-            if earlier is not None and not earlier.peer_gone():
-                channel.close()
-                return
-            self._channels[rank] = channel
-            self._arrived.notify_all()
+    def _add(self, rank: int, channel: Channel) -> bool:
+        """Takes and answers a channel of a process, and ends an earlier one; once all have met, it only ends that.
 
-    def _wait_for_all(self) -> None:
-        patience = self.shell.wiring.waiter.patience
-        left = patience.deadline_s
+        Returns:
+          Whether it was taken.
+        """
         with self._arrived:
-            while len(self._channels) < len(self.members) - 1:
-                pause = min(patience.report_s, left)
-                if self._arrived.wait(pause):
-                    continue
-                left -= pause
-                missing = [
-                    str(member)
-                    for rank, member in enumerate(self.members)
-                    if rank != self.rank and rank not in self._channels
-                ]
-                if left <= 0:
-                    raise DeadlineExceededError(
-                        None, None, f"{self.shell.me} gave up waiting for {', '.join(missing)}: are they running?"
-                    )
-                _log.warning("%s waits for %s to connect; gives up in %d s", self.shell.me, ", ".join(missing), left)
+            earlier, meeting = self._channels.get(rank), self._collective is None
+            if meeting:
+                channel.send(Frame(OPEN_COLLECTIVE))  # before this process goes on, and sends more
+                self._channels[rank] = channel
+                self._arrived.notify_all()
+        if earlier is not None:
+            earlier.break_off("it was started anew")
+        return meeting
 
     def _silent(self, rank: int, reason: str) -> None:
         with self._arrived:
@@ -220,7 +264,9 @@ class Group:
 
     def close(self) -> None:
         """Leaves the job: the others get an error that names this process, if they still want something of it."""
-        self._closed.set()
+        with self._arrived:
+            self._closed = True
+            self._arrived.notify_all()
         self._pulse.close()
         for channel in list(self._channels.values()):
             channel.close()

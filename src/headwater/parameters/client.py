@@ -167,6 +167,10 @@ class ParameterClient:
         self._life = new_generation()
         self._number = 0
         self._asked: dict[int, Channel | None] = {}
+        #: Answers that came while that of another ``ps`` was waited for.
+        self._early: dict[Channel, Frame] = {}
+        #: Whether a ``ps`` has not taken the gradients that were pushed last.
+        self._late = False
         self._repeated: dict[int, tuple[Frame, int]] = {}
         #: What the first ``ps`` said: how many trainings are over, the epoch of the present one, a seed.
         self.trainings: int = 0
@@ -655,7 +659,7 @@ class ParameterClient:
           again: a ``ps`` that was lost and still has its values is sent its frame again, at once: the answer of another
             one may wait for a worker that waits for this.
         """
-        self._asked = {}
+        self._asked, self._early, self._late = {}, {}, False
         self._repeated = {
             index: (frame, session.filled)
             for index, (session, frame) in enumerate(zip(self._sessions, frames, strict=True))
@@ -676,7 +680,8 @@ class ParameterClient:
                     answer = self._receive(session)
                 except (UnavailableError, AbortedError) as error:
                     self._lost(index, error)
-            self._repeated.pop(index, None)
+            frame, _ = self._repeated.pop(index, (None, 0))
+            self._late = self._late or (frame is not None and answer is not None and _is_late(frame, answer))
             answers.append(answer)
         self._traffic[2] += 1
         return answers
@@ -723,7 +728,7 @@ class ParameterClient:
         assert session.channel is not None
         while True:
             try:
-                frame = session.channel.recv(SILENCE_S)
+                frame = self._early.pop(session.channel, None) or session.channel.recv(SILENCE_S)
             except DeadlineExceededError:
                 self._waits(session, "its answer; it says nothing")
                 continue
@@ -732,11 +737,31 @@ class ParameterClient:
             if frame.kind != kinds.WAIT:
                 break
             self._waits(session, str(frame.header[0]) if frame.header else "")
+            if self._is_too_late(session):
+                self._send(session, Frame(kinds.RELEASE))
         session.waits_for = None
         if frame.kind not in (kinds.WELCOME, kinds.VALUES, kinds.DONE):
             raise bad_header(frame, session.task)
         self._traffic[1] += sum(tensor.nbytes for tensor in frame.tensors)
         return frame
+
+    def _is_too_late(self, waiting_for: _Session) -> bool:
+        """Whether a ``ps`` has not taken the gradients, so that an update at another one need not be waited for.
+
+        That update may need the next gradient of a worker which waits for an update that needs this worker's next one.
+        """
+        for index, (frame, _) in self._repeated.items():
+            session, channel = self._sessions[index], self._asked.get(index)
+            if session is waiting_for or channel is None or channel is not session.channel or channel in self._early:
+                continue
+            try:
+                answer = channel.recv(0)
+            except (DeadlineExceededError, UnavailableError):
+                continue
+            if answer.kind != kinds.WAIT:
+                self._early[channel] = answer
+                self._late = self._late or _is_late(frame, answer)
+        return self._late
 
     def _waits(self, session: _Session, what: str) -> None:
         """Says what the worker waits for, and looks after the other ``ps`` meanwhile."""
@@ -767,6 +792,11 @@ def _within(block: Block, numbers: Array) -> slice:
         return slice(0, len(numbers))
     start, stop = np.searchsorted(numbers, (block.start, block.stop)).tolist()
     return slice(start, stop)
+
+
+def _is_late(asked: Frame, answer: Frame) -> bool:
+    """Whether gradients were pushed, and not taken."""
+    return asked.kind == kinds.PUSH and answer.kind == kinds.VALUES and answer.header[1] is False
 
 
 def _values_header(frame: Frame, task: str) -> tuple[int, bool, int, tuple[int, int] | None, Sequence[str]]:

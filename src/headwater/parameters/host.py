@@ -34,6 +34,7 @@ from headwater.consistency import (
     KOfN,
     Left,
     NoneToCome,
+    Released,
     Restarted,
     State,
     Synchronous,
@@ -43,7 +44,14 @@ from headwater.consistency import (
     waiting_text,
     without_count,
 )
-from headwater.errors import AbortedError, FailedPreconditionError, InvalidArgumentError, OpError, UnavailableError
+from headwater.errors import (
+    AbortedError,
+    DeadlineExceededError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    OpError,
+    UnavailableError,
+)
 from headwater.parameters import protocol
 from headwater.parameters.layout import Layout, block_shape
 from headwater.parameters.rounds import Round
@@ -161,6 +169,8 @@ class HostedParameters:
         self._seed = int(np.random.SeedSequence().generate_state(1)[0])
         self._free: set[str] = set()
         self._talks: dict[str, _Talk] = {}
+        #: Workers that have finished the present training.
+        self._finished: set[str] = set()
         self._claims: dict[str, Claim] = {}
         self._refused: dict[tuple[str, int], str] = {}
         self._staleness_total = 0
@@ -290,6 +300,8 @@ class HostedParameters:
     def _answer(self, talk: _Talk, frame: Frame, watchdog: ProgressWatchdog) -> None:
         """Answers a frame; one with gradients is a step of the worker's training."""
         channel, worker, name = talk.channel, talk.worker, self.name
+        if frame.kind == kinds.RELEASE:
+            return  # it was answered meanwhile
         if frame.kind == kinds.PUSH:
             if not talk.watched:
                 watchdog.opened(worker, name)
@@ -518,6 +530,7 @@ class HostedParameters:
             trainings = self._trainings
             if training < trainings:
                 return Frame(kinds.DONE)
+            self._finished.add(worker)
             if worker in self._state.members or worker in self._away:
                 self._leave(worker, "")
             else:
@@ -607,9 +620,11 @@ class HostedParameters:
         if not self._state.members and not reason:
             # All have finished. Whatever comes next begins as this did: with all workers.
             self._trainings += 1
-            # Unless one is away that has not finished: should it come back, it must not wait for those who have.
-            self._state = State(choice=self._state.choice, version=self.version, formed=self._over or bool(self._away))
+            # Unless one has not finished that is away, or has not begun: it must not wait for those who have.
+            late = self._away | (self._talks.keys() - self._finished)
+            self._state = State(choice=self._state.choice, version=self.version, formed=self._over or bool(late))
             self._away.clear()
+            self._finished.clear()
             self._tickets.begin_training()
             self._agreed = None
             self._sums.clear()
@@ -636,6 +651,8 @@ class HostedParameters:
                 self._event(Tick())
                 said = what or waiting_text(self._state, now)
                 talk.waits_for = said, began
+                if speak_at > began + SPEAK_S and _is_released(channel):
+                    self._event(Released(talk.worker))
                 if now >= speak_at:
                     channel.send(Frame(kinds.WAIT, (said,)))
                     speak_at = now + SPEAK_S
@@ -646,6 +663,14 @@ class HostedParameters:
         if self._disagreement:
             message = f"{self._disagreement}: all tasks must run the same program"
             raise FailedPreconditionError(None, None, message)
+
+
+def _is_released(channel: Channel) -> bool:
+    """Whether a worker that was told what it waits for says that it is to go on without."""
+    try:
+        return channel.recv(0).kind == kinds.RELEASE
+    except DeadlineExceededError:
+        return False
 
 
 def _place(worker: str) -> tuple[bool, int]:

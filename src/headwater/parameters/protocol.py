@@ -32,6 +32,8 @@ coming, WAIT frames say why. The tensors of each are its arrays::
                                             optimizer's state too, whose names these are; nothing of tables
     DONE    (…)
     WAIT    (reason,)
+    RELEASE ()                              the answer to WAIT of a worker whose gradients another ``ps`` has not taken:
+                                            it is to go on without the update, which may wait for its next step
     ERROR   (0, code, message)              as in `headwater.task.answers`
 
 ``set`` names a set of parameters; a task can host several. ``wish`` is None, or (number of the training, epoch,

@@ -52,6 +52,7 @@ AGREE: Final = 77
 SUMS: Final = 78
 READ_ROWS: Final = 79
 WRITE_ROWS: Final = 80
+RELEASE: Final = 81
 
 # Calls of a coordinator: `headwater.coordinator.calls`
 OPEN_CALLS: Final = 96

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from headwater.errors import DeadlineExceededError, UnavailableError
 from headwater.transport.channel import Channel
 from headwater.transport.frames import Frame
 from headwater.transport.links import Link
+from headwater.transport.problems import ConnectFailure, Problem
+
+#: After so long without an answer another channel is tried, in seconds.
+_ANSWER_S = 5.0
 
 
 class WaitingLink(Link):
@@ -12,6 +17,28 @@ class WaitingLink(Link):
 
     def _open(self) -> Channel:
         return self._wait_for(self._attempt, None)
+
+    def take_answered(self, greeting: Frame) -> Channel:
+        """A channel on which the other task has answered ``greeting``; tried again where it ends the channel instead.
+
+        Raises:
+          GaveUpError: it did not before this process's deadline.
+        """
+
+        def attempt() -> Channel:
+            channel = self.take()
+            try:
+                channel.send(greeting)
+                channel.recv(_ANSWER_S)
+            except UnavailableError as error:
+                self.give_back(channel, usable=False)
+                raise ConnectFailure(Problem.BUSY, "it ended the channel") from error
+            except DeadlineExceededError as error:
+                self.give_back(channel, usable=False)
+                raise ConnectFailure(Problem.SILENT, f"no answer for {_ANSWER_S:g} s") from error
+            return channel
+
+        return self._wait_for(attempt, None)
 
     def tell(self, frame: Frame) -> None:
         """Sends one frame to the task, if it can be reached.

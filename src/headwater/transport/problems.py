@@ -23,6 +23,7 @@ class Problem(enum.Enum):
     UNKNOWN_HOST = "unknown host"
     SILENT = "silent"
     CLOSED = "closed"
+    BUSY = "busy"
     NOT_HEADWATER = "not Headwater"
     CERTIFICATE = "certificate"
     TOKEN = "token"
@@ -40,6 +41,7 @@ _HINTS = {
     Problem.SILENT: "the process that holds the port took the connection and says nothing; is it stopped or stuck, or "
     "something other than Headwater?",
     Problem.CLOSED: "it ended the connection before it said who it is; is it starting, stopping or overloaded?",
+    Problem.BUSY: "it still ends what it did with a former life of this process",
     Problem.NOT_HEADWATER: "another program holds this port; stop it or use another port in the cluster spec",
     Problem.CERTIFICATE: "compare HEADWATER_TLS_CERT, HEADWATER_TLS_KEY and HEADWATER_TLS_CA of both tasks; the "
     "certificates must be of one CA, valid now, and for the host in the cluster spec",

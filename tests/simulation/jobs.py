@@ -1,0 +1,478 @@
+"""Histories of the platform: a server with its database runs jobs on hosts, and is killed and stopped on the way.
+
+The hosts outlive the server, as machines do. They answer late, or not at all for a while, and may have done all the
+same what they were asked. Their tasks end well, fail, or are lost with their host. What the server was told before it
+ended must not be lost, nothing may be started without a place or in the wrong order, and in the end nothing is left.
+"""
+
+from __future__ import annotations
+
+import functools
+import random
+import shutil
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+
+from headwater.cluster.names import TaskName
+from headwater.platform import store as store_module
+from headwater.platform.backends.base import (
+    BackendError,
+    Capacity,
+    Exited,
+    Lost,
+    NotEnough,
+    Place,
+    Running,
+    TaskBackend,
+    TaskOrder,
+    TaskRequest,
+    TaskState,
+)
+from headwater.platform.manager import Manager, ManagerSettings
+from headwater.platform.policy import WORKING, NotPossible
+from headwater.platform.spec import parse_job
+from headwater.platform.states import AskRestart, AskScale, AskStop, JobPhase
+from headwater.platform.store import Store
+from tests.simulation.facades import EPOCH_S
+from tests.simulation.scheduler import HistoryError, Process, Simulation, running
+
+T = TypeVar("T")
+
+_ROOM = 6
+_POLL_S = 1.0
+_LIMIT = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wish:
+    """What a person asks of a job, ``after_s`` seconds from its submission."""
+
+    kind: str
+    after_s: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobSetting:
+    """A job of a history.
+
+    Attributes:
+      servers: how many ``ps`` tasks.
+      workers: how many workers, at least and at most.
+      scope: what a failure of a task starts again.
+      work_s: mean time that a worker takes.
+      fails: how likely a worker is to fail.
+      wishes: what people ask of it, in turn.
+    """
+
+    servers: int
+    workers: tuple[int, int]
+    scope: str
+    work_s: float
+    fails: float
+    wishes: tuple[Wish, ...]
+
+    def text(self, number: int) -> str:
+        """The job's file; its name says which job of the history it is."""
+        least, most = self.workers
+        return (
+            f"name: job{number}\nprogram: b.py\nps: {{count: {self.servers}}}\n"
+            f"workers: {{count: {least if least == most else f'{least}:{most}'}, cpus: 1}}\n"
+            f"restart: {{limit: {_LIMIT}, backoff: 2s, scope: {self.scope}}}\ndeadlines: {{grace: 5s}}\n"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """What a history is about.
+
+    Attributes:
+      jobs: what is submitted, one after the other.
+      ends: when the server is killed, in seconds after the one before, and how long until it is started again.
+      stops: likewise when it is stopped, and for how long.
+      outages: likewise when the hosts do not answer, and for how long.
+      delay_s: mean time of an answer of a host.
+      lost: how likely a task is to be lost with its host.
+    """
+
+    jobs: tuple[JobSetting, ...]
+    ends: tuple[tuple[float, float], ...]
+    stops: tuple[tuple[float, float], ...]
+    outages: tuple[tuple[float, float], ...]
+    delay_s: float
+    lost: float
+
+    @staticmethod
+    def draw(chance: random.Random) -> Setting:
+        """A setting at random."""
+
+        def times(most: int) -> tuple[tuple[float, float], ...]:
+            return tuple(
+                (10 ** chance.uniform(-1, 2), 10 ** chance.uniform(-1, 1.3)) for _ in range(chance.randint(0, most))
+            )
+
+        def job() -> JobSetting:
+            least = chance.choice((1, 1, 2, 3))
+            kinds = chance.choices(("stop", "restart", "scale", "requeue"), k=chance.choice((0, 0, 1, 2)))
+            return JobSetting(
+                servers=chance.choice((0, 1, 2)),
+                workers=(least, chance.choice((least, least + 2))),
+                scope=chance.choice(("task", "job")),
+                work_s=chance.choice((3.0, 30.0)),
+                fails=chance.choice((0.0, 0.1, 0.5)),
+                wishes=tuple(Wish(kind=kind, after_s=chance.expovariate(1 / 20)) for kind in kinds),
+            )
+
+        return Setting(
+            jobs=tuple(job() for _ in range(chance.choice((1, 2, 3)))),
+            ends=times(3),
+            stops=times(1),
+            outages=times(2),
+            delay_s=chance.choice((0.001, 0.1, 1.0)),
+            lost=chance.choice((0.0, 0.0, 0.1)),
+        )
+
+
+@dataclass(kw_only=True)
+class _Life:
+    """One attempt of a task at the hosts."""
+
+    attempt: int
+    state: TaskState
+    asked: bool = False
+
+
+@dataclass(kw_only=True)
+class Hosts(TaskBackend):
+    """All machines, which outlive servers."""
+
+    name: ClassVar[str] = "local"
+
+    simulation: Simulation
+    setting: Setting
+    lives: dict[tuple[str, TaskName], list[_Life]] = field(default_factory=dict[tuple[str, TaskName], list[_Life]])
+    reserved: dict[str, set[TaskName]] = field(default_factory=dict[str, set[TaskName]])
+    silent: bool = False
+
+    def ask(self) -> None:
+        """The way to the hosts, or back; raises `BackendError`, before or after it was done."""
+        chance = self.simulation.random
+        running().sleep(chance.expovariate(1.0 / self.setting.delay_s))
+        if self.silent:
+            running().sleep(2.0)
+            raise BackendError("the host does not answer", temporary=True)
+
+    def capacity(self) -> Capacity:
+        return Capacity(hosts=())
+
+    def reserve(self, job_id: str, requests: Sequence[TaskRequest]) -> tuple[Place, ...]:
+        self.ask()
+        mine = self.reserved.setdefault(job_id, set())
+        if sum(map(len, self.reserved.values())) + len(requests) > _ROOM:
+            raise NotEnough("no room", ever=True)
+        if twice := mine & {request.task for request in requests}:
+            raise HistoryError(f"{twice} of {job_id} have places already")
+        mine.update(request.task for request in requests)
+        return tuple(Place(task=request.task, host="h", address=f"h:{request.task.index}") for request in requests)
+
+    def restore(self, job_id: str, places: Sequence[Place]) -> None:
+        self.reserved[job_id] = {place.task for place in places}
+
+    def forget_server(self) -> None:
+        """What is reserved is known to a server only; what runs stays."""
+        self.reserved.clear()
+
+    def release(self, job_id: str, tasks: Sequence[TaskName] | None = None) -> None:
+        self.ask()
+        mine = self.reserved.get(job_id, set())
+        freed = set(mine if tasks is None else tasks)
+        mine -= freed
+        if not mine:
+            self.reserved.pop(job_id, None)
+        for (job, task), lives in self.lives.items():
+            if job == job_id and task in freed:
+                self._end(lives[-1], -9)
+        self.ask()
+
+    def start(self, order: TaskOrder) -> str:
+        self.ask()
+        key = order.job_id, order.task
+        if order.task not in self.reserved.get(order.job_id, ()):
+            raise HistoryError(f"{order.task} of {order.job_id} is started without a place")
+        lives = self.lives.setdefault(key, [])
+        if lives and lives[-1].attempt > order.attempt:
+            raise HistoryError(f"attempt {order.attempt} of {key} is started after attempt {lives[-1].attempt}")
+        if not lives or lives[-1].attempt < order.attempt:
+            if lives:
+                self._end(lives[-1], -9)
+            lives.append(_Life(attempt=order.attempt, state=Running()))
+            running().note(f"{order.task} of {order.job_id} runs, attempt {order.attempt}")
+            self._live(order.job_id, order.task, lives[-1])
+        self.ask()
+        return f"{order.job_id}/{order.task.job}/{order.task.index}/{order.attempt}"
+
+    def _live(self, job_id: str, task: TaskName, life: _Life) -> None:
+        chance, job = self.simulation.random, self.setting.jobs[int(job_id.partition("-")[0].removeprefix("job"))]
+        after = chance.expovariate(1.0 / job.work_s)
+        if chance.random() < self.setting.lost:
+            self.simulation.after(after, lambda: self._end(life, None))
+        elif task.job in WORKING:
+            code = 1 if chance.random() < job.fails else 0
+            self.simulation.after(after, lambda: self._end(life, code))
+
+    def _end(self, life: _Life, code: int | None) -> None:
+        if isinstance(life.state, Running):
+            at = EPOCH_S + self.simulation.now
+            if code is None:
+                life.state = Lost(reason="its host is gone")
+            else:
+                life.state = Exited(code=code, reason=f"exit code {code}", at=at, stopped=life.asked)
+
+    def _found(self, handle: str) -> _Life:
+        job_id, job, index, attempt = handle.rsplit("/", 3)
+        return next(life for life in self.lives[job_id, TaskName(job, int(index))] if life.attempt == int(attempt))
+
+    def poll(self, handle: str) -> TaskState:
+        self.ask()
+        return self._found(handle).state
+
+    def stop(self, handle: str, *, grace_s: float) -> None:
+        self.ask()
+        life = self._found(handle)
+        if isinstance(life.state, Running):
+            life.asked = True
+            self.simulation.after(self.simulation.random.random() * grace_s, lambda: self._end(life, -15))
+        self.ask()
+
+    def adopt(self, handle: str) -> bool:
+        self.ask()
+        return isinstance(self._found(handle).state, Running)
+
+    def forget(self, job_id: str) -> None:
+        self.ask()
+
+
+class JobsHistory:
+    """A history of the platform.
+
+    Args:
+      simulation: the history.
+      setting: what it is about.
+    """
+
+    def __init__(self, simulation: Simulation, setting: Setting) -> None:
+        self.simulation = simulation
+        self.setting = setting
+        self.folder = Path(tempfile.mkdtemp(prefix="headwater-simulated-"))
+        _new_database(self.folder / "jobs.db")
+        self.hosts = Hosts(simulation=simulation, setting=setting)
+        self._server: Process | None = None
+        self._manager: Manager | None = None
+        self._submitted: list[str] = []
+        self._asked: dict[str, set[str]] = {}
+        self._people = 0
+
+    def run(self) -> None:
+        """The whole history; raises HistoryError where a rule is broken."""
+        simulation, setting = self.simulation, self.setting
+        simulation.note(str(setting))
+        self._start()
+        for times, happens in (
+            (setting.ends, self._kill),
+            (setting.stops, self._stop),
+            (setting.outages, self._silence),
+        ):
+            at = 0.0
+            for after, seconds in times:
+                at += after
+                simulation.after(at, functools.partial(happens, seconds))
+        people = simulation.process("people")
+        for number in range(len(setting.jobs)):
+            self._people += 1
+            simulation.thread(people, "person", functools.partial(self._person, number)).start()
+        while self._people:
+            simulation.sleep(1.0)
+        while not all(
+            self._call(lambda manager, job_id=job_id: manager.job(job_id)).state.phase.over
+            for job_id in self._submitted
+        ):
+            simulation.sleep(1.0)
+        simulation.sleep(60.0)
+        self._check()
+
+    def close(self) -> None:
+        """Removes what is on the disk."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    # The server -------------------------------------------------------------------------------------------------------
+
+    def _start(self) -> None:
+        simulation = self.simulation
+        self._server = process = simulation.process("server")
+        simulation.note(f"{process} begins")
+        simulation.thread(process, "program", lambda: self._serve(process)).start()
+
+    def _serve(self, process: Process) -> None:
+        store = Store(f"sqlite:///{self.folder}/jobs.db")
+        process.on_end.append(store.close)
+        store.open()
+        self.hosts.forget_server()
+        settings = ManagerSettings(data_dir=self.folder, poll_s=_POLL_S, max_running=2)
+        manager = Manager(store, [self.hosts], settings)
+        manager.start()
+        self._manager = manager
+
+    def _kill(self, seconds: float) -> None:
+        assert self._server is not None
+        if self._server.dead:
+            return
+        self._manager = None
+        self.simulation.kill(self._server)
+        self.simulation.after(seconds, self._start)
+
+    def _stop(self, seconds: float) -> None:
+        server = self._server
+        assert server is not None
+        self.simulation.stop(server)
+        self.simulation.after(seconds, lambda: self.simulation.go_on(server))
+
+    def _silence(self, seconds: float) -> None:
+        self.simulation.note(f"the hosts do not answer for {seconds:.1f} s")
+        self.hosts.silent = True
+
+        def answers() -> None:
+            self.hosts.silent = False
+
+        self.simulation.after(seconds, answers)
+
+    # People -----------------------------------------------------------------------------------------------------------
+
+    def _call(self, wanted: Callable[[Manager], T]) -> T:
+        """What a server answers; asked again where it ends before it does.
+
+        Raises:
+          NotPossible: it refuses.
+        """
+        while True:
+            manager, process = self._manager, self._server
+            answers: list[T | NotPossible] = []
+            if manager is not None and process is not None and not process.dead:
+
+                def request(manager: Manager = manager, answers: list[T | NotPossible] = answers) -> None:
+                    try:
+                        answers.append(wanted(manager))
+                    except NotPossible as error:
+                        answers.append(error)
+
+                self.simulation.thread(process, "request", request).start()
+                while not answers and not process.dead:
+                    running().sleep(0.1)
+            if answers:
+                if isinstance(answers[0], NotPossible):
+                    raise answers[0]
+                return answers[0]
+            running().sleep(0.5)
+
+    def _is_over(self, job_id: str) -> bool:
+        return self._call(lambda manager: manager.job(job_id)).state.phase.over
+
+    def _person(self, number: int) -> None:
+        job = self.setting.jobs[number]
+        chance = running().random
+        running().sleep(chance.expovariate(1 / 5))
+        spec = parse_job(job.text(number))
+
+        def submit(manager: Manager) -> str:
+            return manager.submit(spec, owner="eve").id
+
+        job_id = self._call(submit)
+        self._submitted.append(job_id)
+        running().note(f"{job_id} was submitted")
+        asked = self._asked.setdefault(job_id, set())
+        for wish in job.wishes:
+            running().sleep(wish.after_s)
+            asked.add(wish.kind)
+            try:
+                self._call(lambda manager, wish=wish: manager.ask(job_id, _asked(wish, job)))
+            except NotPossible as error:
+                running().note(f"{wish.kind} {job_id}: {error}")
+            else:
+                running().note(f"{wish.kind} {job_id} was taken")
+        self._people -= 1
+
+    # Rules ------------------------------------------------------------------------------------------------------------
+
+    def _check(self) -> None:
+        store = Store(f"sqlite:///{self.folder}/jobs.db")
+        for job_id, lives in self.hosts.lives.items():
+            if isinstance(lives[-1].state, Running):
+                raise HistoryError(f"{job_id} still runs, though all jobs are over")
+        for job_id in self._submitted:
+            record = store.job(job_id)
+            if record is None:
+                raise HistoryError(f"{job_id} was submitted, and is forgotten")
+            if record.places:
+                raise HistoryError(f"{job_id} is over, and still has places: {record.places}")
+            last = {
+                task: lives[-1].state
+                for (job, task), lives in self.hosts.lives.items()
+                if job == job_id and task in record.state.tasks
+            }
+            well = [
+                isinstance(state, Exited) and state.code == 0 for task, state in last.items() if task.job in WORKING
+            ]
+            ended_badly = any(
+                not (isinstance(life.state, Exited) and (life.state.code == 0 or life.asked))
+                for (job, _), lives in self.hosts.lives.items()
+                if job == job_id
+                for life in lives
+            )
+            match record.state.phase:
+                case JobPhase.SUCCEEDED if not well or not all(well):
+                    raise HistoryError(f"{job_id} is said to have succeeded: {last}")
+                case JobPhase.FAILED if not ended_badly:
+                    raise HistoryError(f"{job_id} is said to have failed: {record.state.reason}; {last}")
+                case JobPhase.STOPPED if "stop" not in self._asked[job_id]:
+                    raise HistoryError(f"{job_id} is stopped, which no person asked for")
+                case _:
+                    continue
+        if kept := {job_id: tasks for job_id, tasks in self.hosts.reserved.items() if tasks}:
+            raise HistoryError(f"places are kept though all jobs are over: {kept}")
+        store.close()
+
+
+def _asked(wish: Wish, job: JobSetting) -> Any:
+    match wish.kind:
+        case "stop":
+            return AskStop("eve")
+        case "requeue":
+            return AskStop("eve", requeue=True)
+        case "restart":
+            return AskRestart("eve")
+        case _:
+            return AskScale("eve", job.workers[0] + 1)
+
+
+@functools.cache
+def _template() -> bytes:
+    """An empty database, with its tables."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "jobs.db"
+        store = Store(f"sqlite:///{path}")
+        store.open()
+        store.close()
+        return path.read_bytes()
+
+
+def _new_database(path: Path) -> None:
+    path.write_bytes(_template())
+    modules: Any = store_module
+    modules.migrate = lambda connection: None  # it has its tables
+
+
+def history(seed: int) -> tuple[Simulation, JobsHistory]:
+    """The history of a seed, yet to be run."""
+    simulation = Simulation(seed, horizon_s=3600.0)
+    return simulation, JobsHistory(simulation, Setting.draw(random.Random(f"jobs {seed}")))

@@ -1,0 +1,199 @@
+"""Histories of mirrored groups: every process sums with all others, and all start again when one is lost, with faults.
+
+The sum of a step holds the *unit* of each process and step once. So the state, which all sums are added to, says which
+of them were summed, and how often; after equal steps it is equal on all processes, whatever happened before.
+"""
+
+from __future__ import annotations
+
+import functools
+import random
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headwater.cluster.addresses import parse_address
+from headwater.cluster.names import TaskName
+from headwater.collectives.collective import LostPeerError
+from headwater.collectives.group import Group, Member
+from headwater.errors import DeadlineExceededError, UnavailableError
+from tests.simulation.cluster import Cluster, Task
+from tests.simulation.faults import Fault, Faults
+from tests.simulation.scheduler import HistoryError, Simulation, running
+
+Array = NDArray[np.float32]
+
+#: A launcher starts a process again after so many seconds.
+_PAUSE_S = 1.0
+#: ... and looks so many seconds later whether some had finished before that.
+_LOOK_S = 20.0
+#: Where a sum is made in parts, and where vectors travel whole, in elements.
+_LONG, _SHORT = 8192, 64
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """What a history is about.
+
+    Attributes:
+      workers: how many processes.
+      steps: of the whole training.
+      saves: after how many steps rank 0 saves.
+      length: of the vectors.
+      faults: what happens to it.
+      delay_s: mean time of a message.
+      work_s: mean time of a step besides.
+    """
+
+    workers: int
+    steps: int
+    saves: int
+    length: int
+    faults: tuple[Fault, ...]
+    delay_s: float
+    work_s: float
+
+    @staticmethod
+    def draw(chance: random.Random) -> Setting:
+        """A setting at random."""
+        workers = chance.choice((2, 2, 3, 4))
+        tasks = [f"worker{index}" for index in range(workers)]
+        return Setting(
+            workers=workers,
+            steps=chance.randint(3, 10),
+            saves=chance.choice((1, 2, 3)),
+            length=chance.choice((_SHORT, _SHORT, _LONG)),
+            faults=Fault.draw_some(chance, tasks, messages=300),
+            delay_s=chance.choice((0.0002, 0.001, 0.01)),
+            work_s=chance.choice((0.0, 0.005, 0.1)),
+        )
+
+
+class MirroredHistory:
+    """A history of a mirrored group.
+
+    Args:
+      simulation: the history.
+      setting: what it is about.
+    """
+
+    def __init__(self, simulation: Simulation, setting: Setting) -> None:
+        self.simulation = simulation
+        self.setting = setting
+        self.cluster = Cluster(simulation, setting.delay_s, self._over)
+        self._members = [
+            Member(task=TaskName("worker", index), address=parse_address(f"worker{index}:1"))
+            for index in range(setting.workers)
+        ]
+        self._saved: tuple[int, Array] = (0, np.zeros(setting.length, np.float32))
+        self._states: dict[int, bytes] = {}
+        for index in range(setting.workers):
+            self.cluster.add(f"worker{index}", functools.partial(self._train, index))
+
+    def run(self) -> None:
+        """The whole history; raises HistoryError where a rule is broken."""
+        simulation, cluster = self.simulation, self.cluster
+        simulation.note(str(self.setting))
+        faults = Faults(cluster, self.setting.faults, lambda task: not task.returned, self._may_return)
+        for task in cluster.tasks.values():
+            simulation.after(simulation.random.random() * 0.1, task.start)
+        simulation.sleep(0.1)
+        faults.begin()
+        cluster.wait_until(lambda: all(task.done for task in cluster.tasks.values()))
+        faults.end()
+        self._check()
+
+    def close(self) -> None:
+        """Nothing is left."""
+
+    def _over(self) -> bool:
+        return all(task.returned for task in self.cluster.tasks.values())
+
+    def _may_return(self, task: Task) -> bool:
+        del task
+        self._started_again()
+        return True
+
+    def _started_again(self) -> None:
+        """Has those that finished start again, too, as a launcher does: one that was lost may lack the last step."""
+
+        def look() -> None:
+            early = [task for task in self.cluster.tasks.values() if task.returned]
+            if len(early) < len(self._members):
+                for task in early:
+                    task.returned = task.done = False
+                    task.start()
+
+        self.simulation.after(_LOOK_S, look)
+
+    # The program ------------------------------------------------------------------------------------------------------
+
+    def _train(self, rank: int) -> None:
+        try:
+            group = Group(self._members, rank, silence_s=10.0)
+        except (UnavailableError, DeadlineExceededError) as error:
+            self._again(rank, error)
+            return
+        try:
+            self._take_steps(group)
+        except LostPeerError as error:
+            group.close()
+            self._again(rank, error)
+        else:
+            group.close()
+
+    def _take_steps(self, group: Group) -> None:
+        setting, collective = self.setting, group.collective
+        begin, saved = self._saved
+        position, state = collective.broadcast([np.array(begin), saved], "the state that was saved")
+        step, state = int(position), np.array(state)
+        while step < setting.steps:
+            running().sleep(running().random.expovariate(1.0) * setting.work_s)
+            vector = np.zeros(setting.length, np.float32)
+            vector[self._unit(step, group.rank)] = 1.0
+            state += collective.sum(vector, f"gradients of step {step}")
+            step += 1
+            running().note(f"worker{group.rank} has taken step {step}")
+            self._agree(step, state)
+            if group.rank == 0 and (step % setting.saves == 0 or step == setting.steps):
+                self._saved = step, state.copy()
+
+    def _again(self, rank: int, error: Exception) -> None:
+        """The process ends with the exit code that asks for a start; its launcher starts it."""
+        simulation, task = self.simulation, self.cluster.tasks[f"worker{rank}"]
+        simulation.note(f"worker{rank} is to be started again: {error}")
+        if not self.setting.faults:
+            raise HistoryError(f"worker{rank} lost a process, though nothing happened to any: {error}")
+
+        simulation.after(_PAUSE_S, task.start)
+        self._started_again()
+        task.end()
+        running().check(running().current)
+
+    def _unit(self, step: int, rank: int) -> int:
+        """The place in the vector of a process's step."""
+        return (step * self.setting.workers + rank) * 7 % self.setting.length
+
+    # Rules ------------------------------------------------------------------------------------------------------------
+
+    def _agree(self, step: int, state: Array) -> None:
+        """All processes have equal bits after equal steps, in all their lives."""
+        if self._states.setdefault(step, state.tobytes()) != state.tobytes():
+            raise HistoryError(f"two processes differ after step {step}")
+
+    def _check(self) -> None:
+        expected: Any = np.zeros(self.setting.length, np.float32)
+        for step in range(self.setting.steps):
+            for rank in range(self.setting.workers):
+                expected[self._unit(step, rank)] += 1.0
+        step, state = self._saved
+        if step != self.setting.steps or not np.array_equal(state, expected):
+            raise HistoryError(f"what was saved last, after step {step}, is not the sum of all steps")
+
+
+def history(seed: int) -> tuple[Simulation, MirroredHistory]:
+    """The history of a seed, yet to be run."""
+    simulation = Simulation(seed, horizon_s=900.0)
+    return simulation, MirroredHistory(simulation, Setting.draw(random.Random(f"mirrored {seed}")))
