@@ -23,6 +23,7 @@ from headwater.consistency import (
     KOfN,
     Left,
     NoneToCome,
+    Released,
     Restarted,
     State,
     Synchronous,
@@ -131,6 +132,18 @@ def test_k_of_n_drops_who_is_late() -> None:
     story(Gave("a", 1))
     assert story(Gave("c", 0)) == (Drop("c", 1), Go("c", 1))
     assert story.state.dropped == 2
+
+
+def test_one_that_is_released_gives_again_to_the_same_update() -> None:
+    story = Story(KOfN(k=2))
+    story(Joined("a"))
+    story(Joined("b"))
+    assert story(Gave("a", 0)) == ()
+    assert story(Released("b")) == ()  # it does not wait
+    assert story(Released("a"), 3.0) == (Go("a", 0),)
+    assert waiting_text(story.state, 4.0) == ""
+    assert story(Gave("a", 0)) == (Apply(2),)
+    assert story(Updated()) == (Go("a", 1),)
 
 
 def test_k_of_n_with_fewer_workers_than_k() -> None:

@@ -53,6 +53,7 @@ class Task:
                 raise
             # The servers ended while it was away: it may say so, and ends.
             self.cluster.simulation.note(f"{process} was left behind: {error.message}")
+            self.cluster.killed = True
         for call, args, kwargs in reversed(facades.at_exit(process)[:]):
             call(*args, **kwargs)
         self.done = True
@@ -79,7 +80,7 @@ class Cluster:
       over: whether the job is over, so that a task that was away may find no other.
 
     Attributes:
-      killed: whether a task was ended before it was done.
+      killed: whether a task was ended, or gave up, before it was done.
     """
 
     def __init__(self, simulation: Simulation, delay_s: float, over: Callable[[], bool]) -> None:

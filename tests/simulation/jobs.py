@@ -143,6 +143,11 @@ class _Life:
     state: TaskState
     asked: bool = False
 
+    @property
+    def ended_well(self) -> bool:
+        """Whether it did its work, or was asked to end."""
+        return isinstance(self.state, Exited) and (self.state.code == 0 or self.asked)
+
 
 @dataclass(kw_only=True)
 class Hosts(TaskBackend):
@@ -416,18 +421,13 @@ class JobsHistory:
             if record.places:
                 raise HistoryError(f"{job_id} is over, and still has places: {record.places}")
             last = {
-                task: lives[-1].state
+                task: lives[-1]
                 for (job, task), lives in self.hosts.lives.items()
                 if job == job_id and task in record.state.tasks
             }
-            well = [
-                isinstance(state, Exited) and state.code == 0 for task, state in last.items() if task.job in WORKING
-            ]
+            well = [life.ended_well for task, life in last.items() if task.job in WORKING]
             ended_badly = any(
-                not (isinstance(life.state, Exited) and (life.state.code == 0 or life.asked))
-                for (job, _), lives in self.hosts.lives.items()
-                if job == job_id
-                for life in lives
+                not life.ended_well for (job, _), lives in self.hosts.lives.items() if job == job_id for life in lives
             )
             match record.state.phase:
                 case JobPhase.SUCCEEDED if not well or not all(well):

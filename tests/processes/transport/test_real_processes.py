@@ -23,7 +23,7 @@ import pytest
 from headwater.cluster.addresses import Address
 from headwater.cluster.names import TaskName
 from headwater.errors import AlreadyExistsError, UnavailableError
-from headwater.transport.connect import connect
+from headwater.transport.connect import connect, connect_lifeline
 from headwater.transport.control_client import ControlClient
 from headwater.transport.doctor import diagnose
 from headwater.transport.frames import Frame
@@ -141,6 +141,10 @@ def linked(start: Start) -> Iterator[Linked]:
     with contextlib.closing(link):
         link.reach()
         assert link.control.lives()
+        # Its helper process has taken over what came before this, and has begun to send.
+        with connect_lifeline(address, me=WORKER, wanted=PS, security=OURS, timeout_s=60.0) as beats:
+            beats.settimeout(None)
+            assert beats.recv(1)
         yield process, link
 
 
