@@ -14,6 +14,7 @@ import os
 import statistics
 import sys
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -76,7 +77,14 @@ def serve(options: TransportOptions, security: Security) -> None:
     )
     nothing: object = None
     control = ControlServer(
-        path, me=ECHO, security=security, task=nothing, master=None, on_channel=echo, options=options
+        path,
+        me=ECHO,
+        security=security,
+        task=nothing,
+        master=None,
+        on_channel=echo,
+        options=options,
+        on_trusted=listener.trust,
     )
     control.start()
     listener.start()
@@ -100,6 +108,8 @@ def served(options: TransportOptions, security: Security) -> Iterator[Address]:
         os.dup2(writing, 1)
         try:
             serve(options, security)
+        except Exception:  # noqa: BLE001 - this process ends here, and says why
+            traceback.print_exc()
         finally:
             os._exit(0)
     os.close(writing)

@@ -55,11 +55,15 @@ class Network:
     Args:
       simulation: the history.
       delay_s: mean time of a message on its way, in seconds.
+
+    Attributes:
+      message_s: what the core of a process needs for a frame that it receives, in seconds.
     """
 
     def __init__(self, simulation: Simulation, delay_s: float = 0.001) -> None:
         self.simulation = simulation
         self.delay_s = delay_s
+        self.message_s = 0.0
         self.places: dict[str, Place] = {}
         self.servers: dict[str, Any] = {}
         self.ties: dict[Tie, None] = {}
@@ -324,6 +328,10 @@ class SimulatedChannel:
                 raise nothing_came(self.peer, timeout_s or 0.0)
             self._waiters.wait(f"a frame of {self.peer}", left)
         data = self._incoming.popleft()
+        if cost := self._link.network.message_s:
+            process = simulation.current.process
+            process.free_at = max(simulation.now, process.free_at) + cost
+            simulation.sleep(process.free_at - simulation.now)
         self._received[0] += 1
         self._received[1] += len(data)
         return frames.decode(data, max_payload_bytes=frames.DEFAULT_MAX_PAYLOAD_BYTES)

@@ -46,6 +46,7 @@ class Process:
       began: when it did, in seconds of the simulation.
       stopped: whether it gets no processor now.
       dead: whether it has ended, or was killed.
+      free_at: when its core has done what it has begun, in seconds of the simulation.
       on_end: called when it ends, by itself or killed.
     """
 
@@ -54,6 +55,7 @@ class Process:
     began: float = 0.0
     stopped: bool = False
     dead: bool = False
+    free_at: float = 0.0
     on_end: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
     threads: list[Thread] = field(default_factory=list["Thread"])
 
