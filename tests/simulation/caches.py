@@ -24,7 +24,8 @@ def share() -> None:
 def _share_plans() -> None:
     """Plans of graphs that say what they are the ``same_as``."""
     master: Any = headwater.master.master
-    prune, partition, schedule, placed = master.prune, master.partition, master.schedule, master.MasterSession._placed
+    prune, partition, schedule, join = master.prune, master.partition, master.schedule, master.join_lookups
+    placed = master.MasterSession._placed
     made: dict[Any, Any] = {}
 
     class Later:
@@ -33,6 +34,7 @@ def _share_plans() -> None:
         def __init__(self, request: Any) -> None:
             self.request = request
             self.session: Any = None
+            self.pruned = self
 
         def plans(self) -> Any:
             session, request = self.session, self.request
@@ -43,7 +45,8 @@ def _share_plans() -> None:
             if key not in made:
                 # Without the session's own placer, whose lock would be another thing that can happen in a history.
                 placer = Placer(found, soft_placement=session.options.soft_placement)
-                made[key] = schedule(partition(placer.place(prune(request))))
+                pruned = prune(request)
+                made[key] = join(schedule(partition(placer.place(pruned))), pruned)
             return made[key]
 
     def place(session: Any, pruned: Any) -> Any:
@@ -58,6 +61,7 @@ def _share_plans() -> None:
     master.prune = Later
     master.MasterSession._placed = place
     master.partition = lambda placement: placement if isinstance(placement, Later) else partition(placement)
+    master.join_lookups = lambda plans, pruned: plans if isinstance(pruned, Later) else join(plans, pruned)
     master.schedule = lambda parts: parts.plans() if isinstance(parts, Later) else schedule(parts)
 
 

@@ -97,6 +97,11 @@ class Thread:
         self.process.threads.append(self)
         self.simulation.make_ready(self)
 
+    @property
+    def begun(self) -> bool:
+        """Whether it has run before."""
+        return bool(self._carrier)
+
     def go(self) -> None:
         """The simulation goes on in this thread; returns when it goes on in the one that has called this."""
         self._carrier.switch()
@@ -166,6 +171,7 @@ class Simulation:
         self._failure: BaseException | None = None
         self._ending = False
         self._in_event = False
+        self._begins: Thread | None = None
         self.hub: greenlet = getcurrent()
 
     # For the one who asks for a history -------------------------------------------------------------------------------
@@ -188,8 +194,9 @@ class Simulation:
         try:
             self.thread(self.process("history"), "main", first).start()
             while not self._ending:
+                following, self._begins = self._begins, None
                 try:
-                    following = self._choose()
+                    following = following or self._choose()
                 except HistoryError as error:
                     self._finish(error)
                 else:
@@ -359,7 +366,11 @@ class Simulation:
             self._finish(error)
             raise Killed from None
         if following is not thread:
-            following.go()
+            if following.begun:
+                following.go()
+            else:  # in the hub: a greenlet begins as deep as the one that it begins in, and Python counts that
+                self._begins = following
+                self.hub.switch()
             self._current = thread
         self.check(thread)
 
