@@ -308,6 +308,28 @@ def inspect(
 
 
 @app.command()
+def audit(
+    logdir: Annotated[str, typer.Argument(metavar="LOGDIR", help="The folder with journals of examples.")],
+    example: Annotated[
+        int | None, typer.Option(min=0, help="Only when this one was applied, and by which task.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Says whether each example of an epoch was applied exactly once: which were not, by which worker, and when.
+
+    The first parameter server writes the journals that this reads; see the guide to parameter servers. The exit code is
+    1 where an epoch that is over is not exact, or a file is damaged.
+    """
+    from headwater.cli.audit import show_audit  # noqa: PLC0415  other commands need no arrays
+
+    try:
+        exit_code = show_audit(logdir, example=example, as_json=as_json)
+    except (OpError, OSError, ValueError) as error:
+        _fail("audit", str(error))
+    raise typer.Exit(exit_code)
+
+
+@app.command()
 def make_records(
     data_set: Annotated[str, typer.Argument(metavar="mnist", help="The data set.")],
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where to put the files.")],

@@ -233,7 +233,7 @@ def _workers(reports: Sequence[TaskReport]) -> Table:
 
 
 def _groups(reports: Sequence[TaskReport]) -> Table:
-    table = _table("training", "task", "updates", "staleness", "greatest", "dropped", "workers", "waiting")
+    table = _table("training", "task", "updates", "staleness", "greatest", "dropped", "workers", "waiting", "examples")
     for report in reports:
         for group in report.snapshot.groups if report.snapshot else ():
             how = ", ".join(filter(None, (group.consistency, group.optimizer)))
@@ -246,6 +246,7 @@ def _groups(reports: Sequence[TaskReport]) -> Table:
                 str(group.dropped),
                 str(len(group.workers)) if group.workers else "",
                 Text(group.waiting, "yellow"),
+                Text(group.examples, "red" if "set aside" in group.examples else ""),
             )
     return table
 

@@ -11,3 +11,5 @@ INSECURE = "HEADWATER_INSECURE"
 #: A secret that a launcher made for the tasks that it starts. Unlike ``HEADWATER_TOKEN``, it counts on loopback only,
 #: and other programs of the same user are let in as well.
 LAUNCH_TOKEN = "HEADWATER_LAUNCH_TOKEN"
+#: A folder for what a job writes of itself: event files, journals.
+LOG_DIR = "HEADWATER_LOG_DIR"

@@ -79,6 +79,7 @@ class Group:
       workers: who takes part, where that is known.
       waiting: which task waits for which, in words; empty without waits.
       consistency, optimizer: which, where that is known.
+      examples: how far epochs are whose examples are accounted for, in words; empty without any.
     """
 
     name: str
@@ -90,6 +91,7 @@ class Group:
     waiting: str = ""
     consistency: str = ""
     optimizer: str = ""
+    examples: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

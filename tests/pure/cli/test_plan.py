@@ -88,6 +88,13 @@ def test_variables_reach_every_task_and_win(plan: Any) -> None:
         assert (p.env["A"], p.env["B"], p.env["CUDA_VISIBLE_DEVICES"]) == ("1", "2", "7")
 
 
+def test_tasks_write_journals_where_their_output_is(plan: Any, tmp_path: Path) -> None:
+    (found, *_) = plan(settings(log_dir=tmp_path)).values()
+    assert found.env["HEADWATER_LOG_DIR"] == str(tmp_path)
+    (found, *_) = plan(settings(log_dir=tmp_path), env={"HEADWATER_LOG_DIR": "/other"}).values()
+    assert found.env["HEADWATER_LOG_DIR"] == "/other"
+
+
 def test_a_job_within_a_job_carries_both_marks(plan: Any) -> None:
     assert plan(settings(), env={"HEADWATER_JOB": "outer"})[TaskName("ps", 0)].env["HEADWATER_JOB"] == "outer:j0b"
     assert plan(settings())[TaskName("ps", 0)].env["HEADWATER_JOB"] == "j0b"

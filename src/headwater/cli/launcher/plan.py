@@ -14,7 +14,7 @@ from headwater.cli.child import PARENT
 from headwater.cli.execute import interpreter_command
 from headwater.cli.launcher.job import PS
 from headwater.cluster.names import TaskName
-from headwater.cluster.variables import LAUNCH_TOKEN, LISTEN_FDS, MAX_WORKERS
+from headwater.cluster.variables import LAUNCH_TOKEN, LISTEN_FDS, LOG_DIR, MAX_WORKERS
 from headwater.platform.host.gpus import CPU_ONLY, VISIBLE
 from headwater.platform.host.guard import JOB, marked
 from headwater.telemetry.progress import STATUS_VARIABLE
@@ -34,7 +34,8 @@ class LaunchSettings:
       workers: number of worker tasks.
       chief: whether there is a task of job ``chief`` besides them.
       flags: whether to pass the cluster as ``--ps_hosts --worker_hosts --job_name --task_index``, too.
-      log_dir: where each task's output is written to a file of its own; None for nowhere.
+      log_dir: where each task's output is written to a file of its own, and tasks write journals unless
+        ``HEADWATER_LOG_DIR`` names another folder; None for nowhere.
       env: variables for the tasks, besides those of the launcher's own environment.
       grace_s: seconds between asking a task to end and killing it.
       restarts: how often all tasks are started again when one is lost of those that cannot go on without each other, or
@@ -143,6 +144,8 @@ def plan_tasks(
         STATUS_VARIABLE: status_address,
         LAUNCH_TOKEN: launch_token,
     }
+    if settings.log_dir is not None:
+        common.setdefault(LOG_DIR, str(settings.log_dir.absolute()))
     workers = [task for task in settings.tasks if task.job != PS]
     plans: list[TaskPlan] = []
     for task, address in addresses.items():

@@ -1,0 +1,62 @@
+"""Sets of whole numbers, kept as ranges: memory grows with the number of gaps, not with that of the numbers."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
+
+Span = tuple[int, int]
+"""The numbers from the first on, up to but without the second."""
+
+
+class Intervals:
+    """A set of whole numbers.
+
+    Args:
+      spans: what is in it at the beginning.
+    """
+
+    def __init__(self, spans: Iterable[Span] = ()) -> None:
+        self._starts: list[int] = []
+        self._stops: list[int] = []
+        for start, stop in spans:
+            self.add(start, stop)
+
+    def add(self, start: int, stop: int) -> None:
+        """Adds the numbers from ``start`` on, up to but without ``stop``, which is greater."""
+        first = bisect_left(self._stops, start)
+        behind = bisect_right(self._starts, stop)
+        if first < behind:  # it touches these: they become one
+            start, stop = min(start, self._starts[first]), max(stop, self._stops[behind - 1])
+        self._starts[first:behind] = [start]
+        self._stops[first:behind] = [stop]
+
+    def __iter__(self) -> Iterator[Span]:
+        return iter(zip(self._starts, self._stops, strict=True))
+
+    def __len__(self) -> int:
+        """How many numbers are in it."""
+        return sum(self._stops) - sum(self._starts)
+
+    @property
+    def end(self) -> int:
+        """One more than the greatest number; 0 without any."""
+        return self._stops[-1] if self._stops else 0
+
+    def gaps(self, start: int, stop: int) -> list[Span]:
+        """The numbers of a range that are not in it."""
+        found: list[Span] = []
+        at = bisect_right(self._stops, start)
+        while start < stop and at < len(self._starts):
+            if start < self._starts[at]:
+                found.append((start, min(stop, self._starts[at])))
+            start = max(start, self._stops[at])
+            at += 1
+        if start < stop:
+            found.append((start, stop))
+        return found
+
+    def from_here(self, number: int) -> int:
+        """The first number from ``number`` on that is not in it."""
+        at = bisect_right(self._starts, number) - 1
+        return max(number, self._stops[at]) if at >= 0 else number

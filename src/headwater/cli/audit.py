@@ -1,0 +1,134 @@
+"""``headwater audit LOGDIR``: whether each example of an epoch was applied exactly once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import datetime
+
+from headwater.accounting.audit import Audit, Entry, Epoch, Run, audit, spans_text
+
+
+def show_audit(logdir: str, *, example: int | None, as_json: bool) -> int:
+    """Prints what the journals of a folder say.
+
+    Args:
+      logdir: the folder.
+      example: says of this one only when it was applied, and by whom; None for all.
+      as_json: print JSON.
+
+    Returns:
+      The exit code: 1 where an epoch that is over is not exact, or a file is damaged.
+
+    Raises:
+      NotFoundError: there is no journal.
+    """
+    found = audit(logdir)
+    if as_json:
+        print(json.dumps(_to_json(found)))
+        return 0 if found.exact else 1
+    for number, run in found.runs.items():
+        lives = f"{len(run.files)} files" if len(run.files) > 1 else "1 file"
+        print(f"run {number:016x} of {run.name!r}, kept by {run.task} in {lives}")
+        for back in run.rollbacks:
+            print(
+                f"  {_time(back.time)}: {run.task} was started anew with the parameters of update {back.update}: "
+                f"{back.updates} updates, of {back.places} examples, do not count"
+            )
+        for epoch in run.epochs.values():
+            for line in _lines(epoch) if example is None else _of_example(epoch, example):
+                print(f"  {line}")
+    for damage in found.damage:
+        print(f"DAMAGED {damage}")
+    print(_verdict(found))
+    return 0 if found.exact else 1
+
+
+def _verdict(found: Audit) -> str:
+    epochs = [epoch for run in found.runs.values() for epoch in run.epochs.values()]
+    over = sum(epoch.over for epoch in epochs)
+    open_ = f"; {len(epochs) - over} not over" if over < len(epochs) else ""
+    if found.exact:
+        return f"exact: each example of every epoch that is over ({over}) was applied once{open_}"
+    wrong = sum(not epoch.exact for epoch in epochs)
+    return f"NOT EXACT: {wrong} of {len(epochs)} epochs are wrong, {len(found.damage)} files are damaged{open_}"
+
+
+def _lines(epoch: Epoch) -> list[str]:
+    name = _name(epoch)
+    missing, double, beyond = epoch.missing(), epoch.double(), epoch.beyond()
+    applied = epoch.size - sum(stop - start for start, stop in missing)
+    workers = ", ".join(f"{worker} {count}" for worker, count in epoch.by_worker().items())
+    again = f"; {epoch.back} were handed out again" if epoch.back else ""
+    if epoch.over and epoch.exact:
+        found = [f"{name}: {epoch.size} {epoch.unit}, each applied once: {workers}{again}"]
+    else:
+        state = "over" if epoch.over else "not over"
+        found = [f"{name}, {state}: {applied} of {epoch.size} {epoch.unit} applied: {workers}{again}"]
+        if missing:
+            found.append(f"  {'MISSING' if epoch.over else 'not applied yet'}: {spans_text(missing)}")
+    for span, entries in double:
+        found.append(f"  APPLIED {len(entries)} TIMES: {spans_text([span])} {_who(entries)}")
+    for entry in beyond:
+        found.append(f"  NO PART OF THE EPOCH: {spans_text([(entry.start, entry.stop)])} {_who([entry])}")
+    for span, reason in epoch.aside.items():
+        if any(start < span[1] and span[0] < stop for start, stop in missing):
+            found.append(f"  SET ASIDE: {spans_text([span])}: {reason}")
+    return found
+
+
+def _of_example(epoch: Epoch, example: int) -> list[str]:
+    if not 0 <= example < epoch.size:
+        return [f"{_name(epoch)} has no number {example}: it has {epoch.size} {epoch.unit}"]
+    if epoch.unit == "places":
+        return [f"{_name(epoch)} is a part of all examples: its journal knows places in their order, no examples"]
+    place = epoch.place_of(example)
+    entries = [entry for entry in epoch.entries if entry.start <= place < entry.stop]
+    times = {0: "not applied", 1: "applied once,"}.get(len(entries), f"applied {len(entries)} times,")
+    return [f"{_name(epoch)}: number {example}, in place {place}, {times} {_who(entries)}".rstrip()]
+
+
+def _name(epoch: Epoch) -> str:
+    return f"epoch {epoch.epoch}" + (f" of training {epoch.training}" if epoch.training else "")
+
+
+def _who(entries: Sequence[Entry]) -> str:
+    return "; ".join(f"by {entry.worker} with update {entry.update} at {_time(entry.time)}" for entry in entries)
+
+
+def _time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds).astimezone().isoformat(" ", "milliseconds")
+
+
+def _to_json(found: Audit) -> dict[str, object]:
+    return {"exact": found.exact, "damage": list(found.damage), "runs": [_run_json(*one) for one in found.runs.items()]}
+
+
+def _run_json(number: int, run: Run) -> dict[str, object]:
+    return {
+        "run": number,
+        "name": run.name,
+        "task": run.task,
+        "files": run.files,
+        "rollbacks": [asdict(back) for back in run.rollbacks],
+        "epochs": [
+            {
+                "training": epoch.training,
+                "epoch": epoch.epoch,
+                "size": epoch.size,
+                "unit": epoch.unit,
+                "over": epoch.over,
+                "exact": epoch.exact,
+                "missing": epoch.missing(),
+                "double": [
+                    {"range": span, "entries": [entry._asdict() for entry in entries]}
+                    for span, entries in epoch.double()
+                ],
+                "workers": epoch.by_worker(),
+                "handed out again": epoch.back,
+                "set aside": [[*span, reason] for span, reason in epoch.aside.items()],
+            }
+            for epoch in run.epochs.values()
+        ],
+    }
