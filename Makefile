@@ -56,7 +56,7 @@ test-long: $(READY)
 
 SEEDS := 1000
 FIRST := 0
-KINDS := graphs jobs mirrored parameters
+KINDS := graphs jobs mirrored parameters examples
 
 simulate: $(READY)
 	$(BIN)/python -m tests.simulation.run $(KINDS:%=%:$(SEEDS)) --first $(FIRST) $(ARGS)

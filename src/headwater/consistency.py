@@ -324,7 +324,13 @@ class Released:
     worker: str
 
 
-Event = Joined | Arrives | Left | Back | Gave | Released | Updated | NoneToCome | Restarted | Tick
+@dataclass(frozen=True, slots=True)
+class DataEnd:
+    """No worker has data for another gradient of this version: what was gathered becomes an update, if it is fewer
+    than k."""
+
+
+Event = Joined | Arrives | Left | Back | Gave | Released | Updated | NoneToCome | Restarted | Tick | DataEnd
 
 
 # What to do -----------------------------------------------------------------------------------------------------
@@ -406,6 +412,10 @@ def decide(state: State, event: Event, now: float) -> Decision:
             return _settled(replace(state, formed=True), now)
         case Tick():
             return _out_of_patience(state, now)
+        case DataEnd():
+            if not state.gathers or not state.gathered or state.updating:
+                return Decision(state)
+            return Decision(replace(state, updating=True), (Apply(state.gathered),), "the data end")
 
 
 def waited_for(state: State) -> tuple[str, ...]:

@@ -24,7 +24,9 @@ _STUCK_S = 180.0
 def main() -> int:
     """Runs what the command line says."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("kinds", nargs="+", help="such as graphs:10; of graphs, jobs, mirrored and parameters")
+    parser.add_argument(
+        "kinds", nargs="+", help="such as graphs:10; of examples, graphs, jobs, mirrored and parameters"
+    )
     parser.add_argument("--first", type=int, default=0, help="number of the first history of each kind")
     parser.add_argument("--step", type=int, default=1, help="from one number to the next")
     parser.add_argument("--notes", action="store_true", help="print what happens in each history")
@@ -39,7 +41,7 @@ def main() -> int:
 def run(options: argparse.Namespace) -> int:
     """Runs histories; the number of those that broke a rule, at most 100."""
     # Only in a process that has its environment.
-    from tests.simulation import caches, facades, graphs, jobs, mirrored, parameters
+    from tests.simulation import caches, examples, facades, graphs, jobs, mirrored, parameters
     from tests.simulation.cluster import Journal
     from tests.simulation.scheduler import Killed
 
@@ -52,6 +54,7 @@ def run(options: argparse.Namespace) -> int:
     log.propagate = False
     log.addHandler(Journal())
     kinds = {
+        "examples": examples.history,
         "graphs": graphs.history,
         "jobs": jobs.history,
         "mirrored": mirrored.history,

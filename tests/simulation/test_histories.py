@@ -14,8 +14,8 @@ import pytest
 
 _REPOSITORY = Path(__file__).parents[2]
 
-#: How many histories of each kind: together 2,000.
-_HISTORIES = {"graphs": 160, "jobs": 60, "mirrored": 880, "parameters": 900}
+#: How many histories of each kind: together 2,200.
+_HISTORIES = {"examples": 200, "graphs": 160, "jobs": 60, "mirrored": 880, "parameters": 900}
 
 
 def _begin(counts: Mapping[str, int], first: int, *options: str) -> subprocess.Popen[str]:

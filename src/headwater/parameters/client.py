@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from headwater.accounting.ledger import Work
 from headwater.consistency import Consistency, without_count
 from headwater.errors import AbortedError, DeadlineExceededError, OpError, UnavailableError
 from headwater.parameters import protocol
@@ -17,6 +18,7 @@ from headwater.parameters.layout import Block, Layout, VariableSpec, block_shape
 from headwater.parameters.table_copies import AT_ONCE_BYTES, TableCopy, row_bytes, rows_of
 from headwater.parameters.updater import Array
 from headwater.parameters.waiting import SILENCE_S, SPEAK_S
+from headwater.parameters.wishes import Returned, Wish
 from headwater.task import kinds
 from headwater.task.agreement import Said
 from headwater.task.answers import bad_header, raise_error
@@ -28,9 +30,6 @@ from headwater.transport.waiting import Patience
 
 _log = logging.getLogger("headwater")
 _NOTHING: Array = np.empty(0)
-
-#: Number of the training, of the epoch, the epoch's steps or -1, a step that there are no data for or -1.
-Wish = tuple[int, int, int, int]
 
 #: When this process began, about; see `headwater.cluster.claims`.
 _STARTED = time.time()
@@ -55,8 +54,9 @@ class _Session:
       link: how to reach it.
       channel: open, or None.
       filled: generation of its values; 0 before the first.
-      version: of the values that were read last.
+      version: of the values that it has, as far as it has told.
       pieces: its blocks' values as they were read last, in the layout's order.
+      read: the version of these.
       optimized, added, tables: its blocks with their places in the layout's order: those that the optimizer updates,
         those that changes are added to, and those of which some rows are read and updated.
       waits_for: what this worker waits for there, and since when; None while it does not wait for long.
@@ -71,6 +71,7 @@ class _Session:
     filled: int = 0
     version: int = 0
     pieces: list[Array] = field(default_factory=list[Array])
+    read: int = 0
     waits_for: tuple[str, float] | None = None
 
 
@@ -83,12 +84,15 @@ class ParameterSnapshot:
       blocks: by ``ps`` the values of its blocks but tables.
       states: by ``ps`` the optimizer's state by name.
       tables: the rows of tables with their state, in a file; None without tables, and on others than the chief.
+      ledger: which examples the values of the first ``ps`` have seen; None where none are accounted for, and on others
+        than the chief.
     """
 
     versions: tuple[int, ...]
     blocks: tuple[tuple[Array, ...], ...]
     states: tuple[Mapping[str, Array], ...]
     tables: TableCopy | None = None
+    ledger: bytes | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -172,12 +176,20 @@ class ParameterClient:
         #: Whether a ``ps`` has not taken the gradients that were pushed last.
         self._late = False
         self._repeated: dict[int, tuple[Frame, int]] = {}
+        self._ledger: bytes | None = None
+        # Whether the first ps may have handed out again what this worker holds: its channel was lost meanwhile. And
+        # since when it has held something.
+        self._unsure = False
+        self._held_since: float | None = None
         #: What the first ``ps`` said: how many trainings are over, the epoch of the present one, a seed.
         self.trainings: int = 0
         self.epoch: int = -1
         self.seed: int = 0
         #: Which part of a batch that several workers share the ``ps`` wants of this one; None where it did not say.
         self.share: tuple[int, int] | None = None
+        #: What the first ``ps`` handed out with its last answer: a range of examples and the seed of its epoch's order;
+        #: or, in words, which ranges were set aside.
+        self.handed: tuple[Work, int] | str | None = None
         #: How many gradients it has brought.
         self.steps: int = 0
         #: Whether the values were there when this worker came.
@@ -253,16 +265,17 @@ class ParameterClient:
             arrays = [*snapshot.blocks[index], *snapshot.states[index].values()]
             version = snapshot.versions[index]
             _log.warning("%s brings %s the values of version %d", self._worker, session.task, version)
-            return Frame(kinds.FILL, (version, written), arrays)
+            return Frame(kinds.FILL, (version, written, snapshot.ledger if index == 0 else None), arrays)
         if session.pieces:
             if session.tables:
                 _log.warning(
                     "%s has no copy of the tables that %s has lost: they begin anew", self._worker, session.task
                 )
-            return Frame(kinds.FILL, (session.version, written), self._without_tables(index, session.pieces))
+            ledger = self._ledger if index == 0 else None
+            return Frame(kinds.FILL, (session.read, written, ledger), self._without_tables(index, session.pieces))
         pieces = [np.asarray(block.of(self._initial[block.variable])) for block in self._whole_blocks(index)]
         state = self._initial_state(index) if self._initial_state else ()
-        return Frame(kinds.FILL, (0, written), [*pieces, *state])
+        return Frame(kinds.FILL, (0, written, None), [*pieces, *state])
 
     def _whole_blocks(self, index: int) -> list[Block]:
         """The blocks of a ``ps`` that are no tables."""
@@ -339,19 +352,35 @@ class ParameterClient:
         """Reads values of all variables, but not the optimizer's state; gives the ticket for ``wish``."""
         number = self._next_number()
         frames = [
-            Frame(kinds.PULL, (False, list(range(len(others))), wish if index == 0 else None, number))
+            self._pull_frame(index, list(range(len(others))), wish, (), number)
             for index, others in enumerate(self._others)
         ]
         return self._values(frames, [list(range(len(others))) for others in self._others])[0]
 
-    def next_step(self, wish: Wish) -> int:
-        """The ticket for ``wish``, with the values of what travels in every step."""
+    def next_step(self, wish: Wish, returned: Sequence[Returned] = ()) -> int:
+        """The ticket for ``wish``, with the values of what travels in every step; see `push` for ``returned``."""
         number = self._next_number()
-        frames = [
-            Frame(kinds.PULL, (False, extras, wish if index == 0 else None, number))
-            for index, extras in enumerate(self._extras)
-        ]
+        frames = [self._pull_frame(index, extras, wish, returned, number) for index, extras in enumerate(self._extras)]
         return self._values(frames, self._extras)[0]
+
+    def _pull_frame(
+        self, index: int, extras: Sequence[int], wish: Wish | None, returned: Sequence[Returned], number: int
+    ) -> Frame:
+        if index:
+            return Frame(kinds.PULL, (False, extras, None, None, False, number))
+        work = ((), returned) if returned else None
+        return Frame(kinds.PULL, (False, extras, wish, work, self._chief, number))
+
+    def rest(self, wish: Wish) -> bool:
+        """Says that this worker has no data, because others hold what is left of the examples that ``wish`` asks for;
+        returns when it is of use to ask again. Meanwhile no other worker waits for this one.
+
+        Returns:
+          False where what is left will not come: all who hold some of it rest, as this worker does.
+        """
+        frames = [Frame(kinds.REST, (wish if index == 0 else None,)) for index in range(len(self._sessions))]
+        answer = self._exchange(frames)[0]
+        return answer is None or answer.header != (False,)
 
     def push(
         self,
@@ -363,6 +392,8 @@ class ParameterClient:
         knobs: Sequence[float] = (),
         wish: Wish | None = None,
         sums: Array | None = None,
+        given: Sequence[Work] = (),
+        returned: Sequence[Returned] = (),
     ) -> tuple[int, bool]:
         """Brings gradients, waits until this worker may go on, and reads what travels in every step.
 
@@ -374,10 +405,18 @@ class ParameterClient:
           knobs: see `headwater.parameters.updater.Updater.apply`.
           wish: for the next step.
           sums: what to add to the sums of the epoch that ``wish`` names, see `sums`.
+          given: the ranges of examples whose gradients these are. They are not taken where the first ``ps`` has handed
+            one of these ranges to another worker meanwhile.
+          returned: ranges that this worker had, and gives back.
 
         Returns:
           The ticket, and whether every ``ps`` took the gradients.
         """
+        if given and not self._holds(given):
+            self.steps += 1
+            number, back = self._next_number(), [*returned, *((work, "") for work in given)]
+            pulls = [self._pull_frame(index, extras, wish, back, number) for index, extras in enumerate(self._extras)]
+            return self._values(pulls, self._extras)[0], False
         arrays = [None if gradient is None else np.asarray(gradient) for gradient in gradients]
         frames: list[Frame] = []
         number = self._next_number()
@@ -393,10 +432,28 @@ class ParameterClient:
                 tensors += [numbers[within] - block.start, row_gradients[within]]
             if sums is not None and index == 0:
                 tensors.append(sums)
-            header = (session.version, float(weight), extras, wish if index == 0 else None, list(knobs), number)
+            first = index == 0
+            work = (given, returned) if first and (given or returned) else None
+            keeps = first and self._chief
+            asked = wish if first else None
+            header = (session.version, float(weight), extras, asked, list(knobs), work, keeps, number)
             frames.append(Frame(kinds.PUSH, header, tensors))
         self.steps += 1
         return self._values(frames, self._extras)
+
+    def _holds(self, works: Sequence[Work]) -> bool:
+        """Whether this worker still has ranges. It asks where it was away, or slow for long enough to be taken for
+        gone: the first ``ps`` may have handed them out again, and then no ``ps`` shall take their gradient."""
+        session, since, patience = self._sessions[0], self._held_since, self._choice.patience_s
+        self._held_since = None
+        if session.channel is None or session.channel.closed or session.channel.peer_gone():
+            self._lost(0, UnavailableError(None, None, f"the channel to {session.task} is gone"))
+        slow = patience is not None and since is not None and time.monotonic() - since >= patience / 2
+        if not self._unsure and not slow:
+            return True
+        answer = self._ask_until(0, Frame(kinds.HOLDS, (works,)))
+        self._unsure = False
+        return answer.header == (True,)
 
     def _next_number(self) -> int:
         self._number += 1
@@ -537,7 +594,10 @@ class ParameterClient:
     def snapshot(self) -> ParameterSnapshot:
         """Reads everything. The chief keeps it, to fill a ``ps`` that is started anew."""
         while True:
-            answers = self._exchange([Frame(kinds.PULL, (True, [], None, self._next_number())) for _ in self._sessions])
+            keeps = [self._chief and index == 0 for index in range(len(self._sessions))]
+            answers = self._exchange(
+                [Frame(kinds.PULL, (True, [], None, None, keep, self._next_number())) for keep in keeps]
+            )
             found = [answer for answer in answers if answer is not None]
             if len(found) == len(answers):
                 break
@@ -545,8 +605,10 @@ class ParameterClient:
         blocks: list[tuple[Array, ...]] = []
         states: list[Mapping[str, Array]] = []
         for session, answer, held in zip(self._sessions, found, self._layout.blocks, strict=True):
-            version, _, _, _, names = _values_header(answer, session.task)
-            session.version = version
+            version, _, _, _, names, _, ledger = _values_header(answer, session.task)
+            session.version = session.read = version
+            if session is self._sessions[0]:
+                self._ledger = ledger
             count = len(held) - len(session.tables)
             whole = iter(answer.tensors[:count])
             tables = {at for at, _ in session.tables}
@@ -556,7 +618,11 @@ class ParameterClient:
             states.append(dict(zip(names, answer.tensors[count:], strict=True)))
         self.version = versions[0]
         made = ParameterSnapshot(
-            versions=tuple(versions), blocks=tuple(blocks), states=tuple(states), tables=self._copy_tables()
+            versions=tuple(versions),
+            blocks=tuple(blocks),
+            states=tuple(states),
+            tables=self._copy_tables(),
+            ledger=self._ledger,
         )
         if self._chief:
             self._snapshot = made
@@ -626,18 +692,22 @@ class ParameterClient:
                     everything = list(range(len(self._others[index])))
                     extras = [*extras[:index], everything, *extras[index + 1 :]]
                     applied = applied and frame.kind == kinds.PULL
-                    frame = Frame(kinds.PULL, (False, everything, wish, number))
+                    frame = self._pull_frame(index, everything, wish, (), number)
                 try:
                     answer = self._ask(session, frame)
                 except (UnavailableError, AbortedError) as error:
                     self._lost(index, error)
-            version, was_applied, its_ticket, share, _ = _values_header(answer, session.task)
-            session.version = version
+            version, was_applied, its_ticket, share, _, handed, ledger = _values_header(answer, session.task)
+            session.version = session.read = version
             self._take_in(index, answer.tensors, extras[index])
             if index == 0:
                 ticket = its_ticket
                 self.share = share
                 self.version: int = version
+                self.handed = handed
+                if self._held_since is None and isinstance(handed, tuple):
+                    self._held_since = time.monotonic()
+                self._ledger = ledger
             if frame.kind == kinds.PUSH:
                 applied = applied and was_applied
         return ticket, applied
@@ -660,31 +730,44 @@ class ParameterClient:
             one may wait for a worker that waits for this.
         """
         self._asked, self._early, self._late = {}, {}, False
+        answers: list[Frame | None] = []
         self._repeated = {
             index: (frame, session.filled)
             for index, (session, frame) in enumerate(zip(self._sessions, frames, strict=True))
             if again and frame is not None
         }
-        for index, frame in enumerate(frames):
+        for index in range(len(self._sessions)):
+            frame = frames[index]
             if frame is not None:
                 try:
                     self._send_asked(index, frame)
                 except (UnavailableError, AbortedError) as error:
                     self._lost(index, error)
-        answers: list[Frame | None] = []
-        for index, session in enumerate(self._sessions):
-            answer: Frame | None = None
-            # On a new channel it was lost, and met again, while another one was waited for.
-            while answer is None and index in self._asked and self._asked[index] is session.channel:
-                try:
-                    answer = self._receive(session)
-                except (UnavailableError, AbortedError) as error:
-                    self._lost(index, error)
-            frame, _ = self._repeated.pop(index, (None, 0))
-            self._late = self._late or (frame is not None and answer is not None and _is_late(frame, answer))
-            answers.append(answer)
+        for index in range(len(self._sessions)):
+            answers.append(self._answer(index))
+            if index == 0 and _gives(frames[0]) and _drops(answers[0]):
+                self._repeat_none()
         self._traffic[2] += 1
         return answers
+
+    def _answer(self, index: int) -> Frame | None:
+        """The answer of a ``ps`` to what `_exchange` asked of it; None where it was lost meanwhile."""
+        session, answer = self._sessions[index], None
+        # On a new channel it was lost, and met again, while another one was waited for.
+        while answer is None and index in self._asked and self._asked[index] is session.channel:
+            try:
+                answer = self._receive(session)
+            except (UnavailableError, AbortedError) as error:
+                self._lost(index, error)
+        frame, _ = self._repeated.pop(index, (None, 0))
+        self._late = self._late or (frame is not None and answer is not None and _is_late(frame, answer))
+        return answer
+
+    def _repeat_none(self) -> None:
+        """The first ``ps`` has dropped a gradient of examples, which others must not be brought again."""
+        for index, (frame, filled) in self._repeated.items():
+            pull = self._pull_frame(index, frame.header[2], None, (), frame.header[-1])
+            self._repeated[index] = pull, filled
 
     def _send_asked(self, index: int, frame: Frame) -> None:
         self._send(self._sessions[index], frame)
@@ -694,6 +777,7 @@ class ParameterClient:
         """Meets a ``ps`` anew; sends it again what it is to answer, where it has its values still."""
         session = self._sessions[index]
         while True:
+            self._unsure = self._unsure or index == 0
             _log.warning("%s lost %s and waits for it: %s", self._worker, session.task, error.message)
             self._asked.pop(index, None)
             self._meet(index)
@@ -799,11 +883,40 @@ def _is_late(asked: Frame, answer: Frame) -> bool:
     return asked.kind == kinds.PUSH and answer.kind == kinds.VALUES and answer.header[1] is False
 
 
-def _values_header(frame: Frame, task: str) -> tuple[int, bool, int, tuple[int, int] | None, Sequence[str]]:
+def _gives(frame: Frame | None) -> bool:
+    """Whether a frame brings the gradient of ranges of examples, to the first ``ps``."""
+    return frame is not None and frame.kind == kinds.PUSH and bool(frame.header[5]) and bool(frame.header[5][0])
+
+
+def _drops(answer: Frame | None) -> bool:
+    """Whether a ``ps`` did not take a gradient. Nor does one that was started anew, and gives no answer."""
+    return answer is None or not answer.header[1]
+
+
+_Values = tuple[
+    int, bool, int, "tuple[int, int] | None", Sequence[str], "tuple[Work, int] | str | None", "bytes | None"
+]
+
+
+def _values_header(frame: Frame, task: str) -> _Values:
+    handed: tuple[Work, int] | str | None
+    share: tuple[int, int] | None
     match frame.header:
-        case (int(version), bool(applied), int(ticket), None, names):
-            return version, applied, ticket, None, names
-        case (int(version), bool(applied), int(ticket), (int(number), int(count)), names):
-            return version, applied, ticket, (number, count), names
+        case (int(version), bool(applied), int(ticket), its_share, names, given, bytes() | None as ledger):
+            match given:
+                case (int(epoch), int(start), int(stop), int(seed)):
+                    handed = Work(epoch, start, stop), seed
+                case str() | None:
+                    handed = given
+                case _:
+                    raise bad_header(frame, task)
+            match its_share:
+                case (int(number), int(count)):
+                    share = number, count
+                case None:
+                    share = None
+                case _:
+                    raise bad_header(frame, task)
+            return version, applied, ticket, share, names, handed, ledger
         case _:
             raise bad_header(frame, task)

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from headwater.accounting.ledger import Nothing, Plan, Work
 from headwater.cluster.claims import Claim
 from headwater.cluster.claims import decide as decide_claims
 from headwater.cluster.names import TaskName
@@ -25,6 +26,7 @@ from headwater.consistency import (
     Back,
     BoundedStaleness,
     Consistency,
+    DataEnd,
     Decision,
     Drop,
     Event,
@@ -53,11 +55,13 @@ from headwater.errors import (
     UnavailableError,
 )
 from headwater.parameters import protocol
+from headwater.parameters.accounts import Accounts
 from headwater.parameters.layout import Layout, block_shape
 from headwater.parameters.rounds import Round
 from headwater.parameters.tickets import Tickets
 from headwater.parameters.updater import Array, Updater
 from headwater.parameters.waiting import LOOK_S, SPEAK_S
+from headwater.parameters.wishes import range_of, wish_of, work_of
 from headwater.task import kinds
 from headwater.task.agreement import Said, difference, is_said
 from headwater.task.answers import bad_header, error_frame
@@ -71,6 +75,8 @@ _log = logging.getLogger("headwater")
 
 #: What the progress watchdog calls the steps of a worker.
 _STEP = 0
+#: How long a snapshot waits for an update to end, in seconds.
+_GLANCE_S = 0.5
 
 
 class _Talk:
@@ -99,12 +105,15 @@ class _Request:
       applied: whether its gradients were taken.
       version: of the values when they were given.
       ticket: the step that it was given; None without one.
+      handed: the range of examples that it was given, as (epoch, start, stop, seed of the order); or, in words, which
+        were set aside; None without either.
     """
 
     number: int
     applied: bool = False
     version: int = -1
     ticket: int | None = None
+    handed: tuple[int, int, int, int] | str | None = None
 
 
 class HostedParameters:
@@ -121,6 +130,7 @@ class HostedParameters:
       staleness_aware: whether the step of a gradient that is τ > 1 updates old is divided by τ: Zhang, Gupta, Lian and
         Liu, *Staleness-aware Async-SGD for Distributed Deep Learning*, IJCAI 2016. What the optimizer keeps, such as
         momenta, sees the whole gradient.
+      log_dir: the folder for the journal of examples, on the first ``ps``; see `headwater.parameters.accounts`.
       clock: seconds that only grow.
 
     Attributes:
@@ -141,6 +151,7 @@ class HostedParameters:
         *,
         program: Said | None = None,
         staleness_aware: bool = False,
+        log_dir: str | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.name = name
@@ -167,6 +178,7 @@ class HostedParameters:
         self._trainings = 0
         self._over = False
         self._seed = int(np.random.SeedSequence().generate_state(1)[0])
+        self._accounts = Accounts(name, task, self._seed, log_dir)
         self._free: set[str] = set()
         self._talks: dict[str, _Talk] = {}
         #: Workers that have finished the present training.
@@ -184,6 +196,8 @@ class HostedParameters:
         self._lives: dict[str, int] = {}
         self._latest: dict[str, _Request] = {}
         self._away: set[str] = set()
+        # Workers that take part, and that no other waits for: they wait for examples which others hold.
+        self._resting: set[str] = set()
 
     @property
     def version(self) -> int:
@@ -205,17 +219,23 @@ class HostedParameters:
 
     def group(self) -> Group:
         """How training goes."""
-        state = self._state
+        state, examples = self._state, ""
+        if self._changed.acquire(timeout=_GLANCE_S):
+            try:
+                examples = str(self._accounts)
+            finally:
+                self._changed.release()
         return Group(
             name=self.name,
             updates=state.version,
             staleness=self._staleness_total / max(1, self.updates),
             staleness_max=self._staleness_max,
             dropped=state.dropped,
-            workers=tuple(sorted(state.members)),
+            workers=tuple(sorted({*state.members, *self._resting})),
             waiting=waiting_text(state, self._clock()),
             consistency=str(self._choice),
             optimizer=self._updater.optimizer,
+            examples=examples,
         )
 
     def waits(self) -> list[tuple[str, float]]:
@@ -259,7 +279,8 @@ class HostedParameters:
             channel.send(error_frame(0, error, self._task))
             return
         with self._changed:
-            if self._lives.get(worker) != life:  # its program was started anew, and numbers anew
+            anew = self._lives.get(worker) != life
+            if anew:  # its program numbers anew
                 self._lives[worker] = life
                 self._latest.pop(worker, None)
             before = self._talks.get(worker)
@@ -267,6 +288,8 @@ class HostedParameters:
             if before is not None:
                 self._leave(worker, "it was started anew")
                 before.channel.close()
+            if anew:
+                self._accounts.begun_anew(worker)
             welcome = (self._filled, self.version, self._trainings, self._tickets.epoch, self._seed)
         channel.send(Frame(kinds.WELCOME, welcome))
         try:
@@ -281,6 +304,7 @@ class HostedParameters:
                     self._leave(worker, "its channel has ended")
                 if not self._talks:
                     self._agreed, self._disagreement = None, ""
+            self._accounts.flush()
 
     def _decide(self, claim: Claim) -> str:
         """Why a worker does not have its place here; empty where it has. The lock is held."""
@@ -319,18 +343,23 @@ class HostedParameters:
         if frame.kind == kinds.PUSH:
             self.steps += 1
             watchdog.ended(worker, name, _STEP, talk, done=answer.kind == kinds.VALUES)
+        self._accounts.flush()
         channel.send(answer)
 
     def _handle(self, talk: _Talk, frame: Frame) -> Frame:
         match frame.kind, frame.header:
-            case kinds.PUSH, (int(version), float(weight), extras, wish, knobs, int(number)):
-                return self._push(talk, version, weight, extras, wish, knobs, number, frame.tensors)
-            case kinds.PULL, (bool(everything), extras, wish, int(number)):
-                return self._pull(talk, everything, extras, wish, number)
+            case kinds.PUSH, (int(version), float(weight), extras, wish, knobs, work, bool(keeps), int(number)):
+                return self._push(talk, version, weight, extras, wish, knobs, work, keeps, number, frame.tensors)
+            case kinds.PULL, (bool(everything), extras, wish, work, bool(keeps), int(number)):
+                return self._pull(talk, everything, extras, wish, work, keeps, number)
+            case kinds.REST, (wish,):
+                return self._rest(talk, wish)
+            case kinds.HOLDS, ([*spans],):
+                return Frame(kinds.DONE, (self._holds(talk.worker, [range_of(span) for span in spans]),))
             case kinds.ROWS, ():
                 return self._rows(talk, frame.tensors)
-            case kinds.FILL, (int(version), [*tables]):
-                return self._fill(version, tables, frame.tensors)
+            case kinds.FILL, (int(version), [*tables], bytes() | None as ledger):
+                return self._fill(version, tables, ledger, frame.tensors)
             case kinds.READ_ROWS, (int(table), int(start), int(stop), [*parts]) if 0 <= table < self._tables:
                 with self._changed:
                     self._await(talk, lambda: bool(self._filled), "the chief to bring values")
@@ -377,11 +406,13 @@ class HostedParameters:
 
     # What workers ask for ---------------------------------------------------------------------------------------------
 
-    def _fill(self, version: int, written: Sequence[Any], tensors: Sequence[Array]) -> Frame:
+    def _fill(self, version: int, written: Sequence[Any], ledger: bytes | None, tensors: Sequence[Array]) -> Frame:
         blocks = self._blocks - self._tables
         with self._changed:
             # The second worker has nothing to add: the values are there.
             if not self._filled:
+                if ledger is not None:
+                    self._trainings = max(self._trainings, self._accounts.restore(ledger, version))
                 self._updater.fill(tensors[:blocks], tensors[blocks:] or None)
                 for number, table in enumerate(self._updater.tables):
                     if number not in written:
@@ -392,13 +423,75 @@ class HostedParameters:
                 self._changed.notify_all()
             return Frame(kinds.DONE, (self._filled,))
 
-    def _pull(self, talk: _Talk, everything: bool, extras: Any, wish: Any, number: int) -> Frame:
+    def _pull(
+        self, talk: _Talk, everything: bool, extras: Any, wish: Any, work: Any, keeps: bool, number: int
+    ) -> Frame:
         with self._changed:
             self._await(talk, lambda: bool(self._filled), "the chief to bring values")
-            if wish is not None and talk.worker not in self._state.members:
+            if (wish is not None or talk.worker in self._resting) and talk.worker not in self._state.members:
                 self._event(Joined(talk.worker))
-            request, _ = self._request(talk, number)
-            return self._values(talk, everything, extras, wish, request)
+            request, again = self._request(talk, number)
+            if not again:
+                self._take_back(talk.worker, work_of(work)[1])
+            return self._values(talk, everything, extras, wish, keeps, request)
+
+    def _rest(self, talk: _Talk, wish: Any) -> Frame:
+        """A worker has no data, because others hold what is left: no other waits for it, and it waits for theirs."""
+        worker = talk.worker
+        with self._changed:
+            self._require_present(talk)
+            if not self._state.formed and worker not in self._state.members:
+                self._event(Joined(worker))
+            self._await(talk, lambda: self._state.formed, "the other workers to come")
+            self._require_present(talk)
+            self._resting.add(worker)
+            self._event(Left(worker, "it has no data"))
+            self._end_data()
+            if wish is not None:
+                training, last, _, _, (first, *_) = wish_of(worker, wish)
+                began, patience = self._clock(), self._choice.patience_s
+
+                def ready() -> bool:
+                    if patience is not None and self._clock() - began >= patience:
+                        for slow in set(self._accounts.holders()) - self._resting:
+                            self._accounts.left(slow, f"others have waited for it for {patience:g} s")
+                    over = self._tickets.stopped or self._trainings > training
+                    return over or self._accounts.has_work(training, first, last)
+
+                def none_to_come() -> bool:
+                    holders = self._accounts.holders()
+                    return worker in holders and self._resting.issuperset(holders)
+
+                holders = ", ".join(self._accounts.holders()) or "other workers"
+                self._await(talk, lambda: ready() or none_to_come(), f"the last examples, which {holders} computes")
+                self._changed.notify_all()
+                return Frame(kinds.DONE, (ready(),))
+            return Frame(kinds.DONE)
+
+    def _holds(self, worker: str, works: Sequence[Work]) -> bool:
+        """Whether a worker that was away still has ranges."""
+        with self._changed:
+            self._accounts.back(worker)
+            holds = all(self._accounts.holds(worker, work) for work in works)
+        if not holds:
+            self._tell_dropped(worker, works)
+        return holds
+
+    def _tell_dropped(self, worker: str, works: Sequence[Work]) -> None:
+        ranges = ", ".join(map(str, works))
+        _log.warning("%s drops a gradient of %s: %s were handed out again", self._task, worker, ranges)
+
+    def _end_data(self) -> None:
+        """Where all workers rest that take part, what was gathered becomes an update."""
+        if self._resting and not self._state.members:
+            self._event(DataEnd())
+            self._changed.notify_all()
+
+    def _take_back(self, worker: str, returned: Sequence[tuple[Work, str]]) -> None:
+        for work, reason in returned:
+            self._accounts.failed(worker, work, reason)
+        if returned:
+            self._changed.notify_all()
 
     def _push(
         self,
@@ -408,10 +501,13 @@ class HostedParameters:
         extras: Any,
         wish: Any,
         knobs: Any,
+        work: Any,
+        keeps: bool,
         number: int,
         tensors: Sequence[Array],
     ) -> Frame:
         worker = talk.worker
+        given, returned = work_of(work)
         expected = self._optimized + len(extras) + 2 * self._tables
         # The first ps gets what the worker adds to the sums of its epoch, too.
         sums = tensors[expected] if wish is not None and len(tensors) == expected + 1 else None
@@ -421,6 +517,8 @@ class HostedParameters:
             self._require_filled()
             request, again = self._request(talk, number)
             if not again:
+                self._take_back(worker, returned)
+            if not again and self._accounts.give(worker, given):
                 self._free.discard(worker)
                 request.version = self.version
                 decision = decide(self._state, Gave(worker, version), self._clock())
@@ -432,6 +530,8 @@ class HostedParameters:
                     self._round.add(tensors[: self._optimized], changes, rows, weight, knobs)
                     if sums is not None and wish is not None:
                         self._add_sums(talk.worker, wish, sums)
+                else:
+                    self._accounts.dropped(worker, given)
                 self._tickets.ended(worker)
                 try:
                     self._perform(decision)
@@ -442,12 +542,15 @@ class HostedParameters:
             elif request.applied and self._state.gathers and request.version == self.version:
                 self._event(Back(worker))
             else:
+                if not again:
+                    self._tell_dropped(worker, given)
+                    self._changed.notify_all()
                 self._event(Joined(worker))
                 self._free.add(worker)
             self._await(talk, lambda: worker in self._free or self._talks.get(worker) is not talk, "")
             self._require_present(talk)  # else its new channel is the one that may go on
             self._free.discard(worker)
-            return self._values(talk, False, extras, wish, request)
+            return self._values(talk, False, extras, wish, keeps, request)
 
     def _request(self, talk: _Talk, number: int) -> tuple[_Request, bool]:
         """What is known of a numbered request, and whether it came before, on a channel that was lost.
@@ -457,6 +560,8 @@ class HostedParameters:
         """
         self._require_present(talk)
         self._away.discard(talk.worker)
+        self._resting.discard(talk.worker)
+        self._accounts.back(talk.worker)
         latest = self._latest.get(talk.worker)
         if latest is not None and latest.number == number:
             return latest, True
@@ -475,18 +580,20 @@ class HostedParameters:
         if isinstance(self._choice, Asynchronous):  # the others keep together by themselves
             self._await(talk, lambda: self._tickets.may_begin(epoch), "others that are more than an epoch behind")
 
-    def _values(self, talk: _Talk, everything: bool, extras: Any, wish: Any, request: _Request) -> Frame:
+    def _values(self, talk: _Talk, everything: bool, extras: Any, wish: Any, keeps: bool, request: _Request) -> Frame:
         worker, ticket, share = talk.worker, protocol.EPOCH_OVER, None
         match wish:
             case None:
                 self._tickets.at_work.pop(worker, None)
-            case (int(training), int(epoch), int(steps), int(exhausted)):
+            case (int(training), int(epoch), int(steps), int(exhausted), *_):
                 if exhausted >= 0:
                     self._tickets.exhausted(epoch, exhausted)
                 self._await_epoch(talk, epoch)
                 self._trainings = max(self._trainings, training)
                 if training < self._trainings:
                     ticket = protocol.TRAINING_OVER
+                elif len(wish) > 4:
+                    ticket = self._hand_out(worker, wish, request)
                 elif request.ticket is not None:  # it has that step already, and not the answer that said so
                     ticket = self._tickets.at_work[worker] = request.ticket
                 else:
@@ -503,7 +610,39 @@ class HostedParameters:
             state = self._updater.state()
             values += state.values()
             names += state
-        return Frame(kinds.VALUES, (self.version, request.applied, ticket, share, names), values)
+        ledger = self._accounts.to_bytes() if keeps else None
+        header = (self.version, request.applied, ticket, share, names, request.handed, ledger)
+        return Frame(kinds.VALUES, header, values)
+
+    def _hand_out(self, worker: str, wish: Any, request: _Request) -> int:
+        """A range of examples for a worker, noted in its request; the number of the batch, or why there is none."""
+        training, last, steps, _, (first, plan, part) = wish_of(worker, wish)
+        self._tickets.ended(worker)
+        handed = request.handed
+        if isinstance(handed, tuple) and self._accounts.holds(worker, Work(*handed[:3])):
+            # It has that range already, and not the answer that said so.
+            return self._begins(worker, Work(*handed[:3]), plan)
+        request.handed = None
+        if self._tickets.stopped:
+            return protocol.TRAINING_OVER
+        share = part and (self._share(worker) or part)
+        found = self._accounts.hand_out(worker, training, first, last, plan, share, self.version)
+        match found:
+            case Nothing.OVER:
+                return protocol.EPOCH_OVER
+            case Nothing.YET:
+                return protocol.NOTHING_YET
+            case Nothing.ASIDE:
+                request.handed = self._accounts.set_aside(first, last)
+                return protocol.SET_ASIDE
+            case (work, seed):
+                request.handed = work.epoch, work.start, work.stop, seed
+                self._tickets.reach(work.epoch, steps, self.version)
+                return self._begins(worker, work, plan)
+
+    def _begins(self, worker: str, work: Work, plan: Plan) -> int:
+        batch = self._tickets.at_work[worker] = work.start // plan.batch
+        return batch
 
     def _rows(self, talk: _Talk, numbers: Sequence[Array]) -> Frame:
         if len(numbers) != self._tables:
@@ -531,12 +670,16 @@ class HostedParameters:
             if training < trainings:
                 return Frame(kinds.DONE)
             self._finished.add(worker)
-            if worker in self._state.members or worker in self._away:
+            if worker in self._state.members or worker in self._away or worker in self._resting:
                 self._leave(worker, "")
             else:
                 # This task was started anew while others trained: a worker that has finished will not come.
                 self._event(NoneToCome())
-            self._await(talk, lambda: self._trainings > trainings or not self._state.members, "the others to finish")
+            self._await(
+                talk,
+                lambda: self._trainings > trainings or not (self._state.members or self._resting),
+                "the others to finish",
+            )
         return Frame(kinds.DONE)
 
     def _add_sums(self, worker: str, wish: Sequence[int], sums: Array) -> None:
@@ -595,11 +738,27 @@ class HostedParameters:
                 self._changed.notify_all()
             elif isinstance(action, Apply):
                 stale = self._staleness_aware and action.staleness > 1
-                self._round.apply(self._updater, 1 / action.staleness if stale else 1.0)
+                try:
+                    self._round.apply(self._updater, 1 / action.staleness if stale else 1.0)
+                except BaseException as error:
+                    self._spoil(str(error))
+                    if isinstance(error, ValueError):
+                        raise InvalidArgumentError(None, None, f"gradients do not fit together: {error}") from error
+                    raise
+                # An update of several gradients is counted by what follows.
+                self._accounts.applied(self.version + self._state.updating)
                 self.updates += 1
                 self._staleness_total += action.staleness
                 self._staleness_max = max(self._staleness_max, action.staleness)
         if decision.state.updating:
+            self._event(Updated())
+
+    def _spoil(self, reason: str) -> None:
+        """An update could not be made: the gradients that were to be part of it are not applied."""
+        self._accounts.spoiled(reason)
+        if self._state.updating:
+            for request in self._latest.values():
+                request.applied = request.applied and request.version != self.version
             self._event(Updated())
 
     def job_over(self) -> None:
@@ -610,14 +769,17 @@ class HostedParameters:
             self._changed.notify_all()
 
     def _leave(self, worker: str, reason: str) -> None:
-        if reason and worker in self._state.members:
+        if reason and (worker in self._state.members or worker in self._resting):
             self._away.add(worker)
         elif not reason:
             self._away.discard(worker)
         self._tickets.left(worker)
         self._free.discard(worker)
+        self._resting.discard(worker)
+        self._accounts.left(worker, reason)
         self._event(Left(worker, reason))
-        if not self._state.members and not reason:
+        self._end_data()
+        if not self._state.members and not self._resting and not reason:
             # All have finished. Whatever comes next begins as this did: with all workers.
             self._trainings += 1
             # Unless one has not finished that is away, or has not begun: it must not wait for those who have.
@@ -626,6 +788,7 @@ class HostedParameters:
             self._away.clear()
             self._finished.clear()
             self._tickets.begin_training()
+            self._round.clear()
             self._agreed = None
             self._sums.clear()
         self._changed.notify_all()
@@ -647,8 +810,10 @@ class HostedParameters:
                 if channel.closed or channel.peer_gone():
                     raise UnavailableError(None, None, f"{channel.peer} is gone")
                 self._raise_disagreement()
-                now = self._clock()
+                now, members = self._clock(), self._state.members
                 self._event(Tick())
+                for slow in members.keys() - self._state.members.keys():
+                    self._accounts.left(slow, "others waited for it for too long")
                 said = what or waiting_text(self._state, now)
                 talk.waits_for = said, began
                 if speak_at > began + SPEAK_S and _is_released(channel):

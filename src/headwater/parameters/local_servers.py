@@ -28,7 +28,7 @@ class LocalServers:
       layout: what each has.
       make_updater: makes the updater of each.
       choice: how closely workers keep together.
-      staleness_aware: see `HostedParameters`.
+      staleness_aware, log_dir: see `HostedParameters`.
     """
 
     def __init__(
@@ -39,12 +39,14 @@ class LocalServers:
         choice: Consistency,
         *,
         staleness_aware: bool = False,
+        log_dir: str | None = None,
     ) -> None:
         self.name = name
         self._layout = layout
         self._make_updater = make_updater
         self._choice = choice
         self._staleness_aware = staleness_aware
+        self._log_dir = log_dir
         self._channels: list[list[Channel]] = [[] for _ in layout.blocks]
         self._threads: list[threading.Thread] = []
         self._services: list[ParameterService] = []
@@ -62,6 +64,7 @@ class LocalServers:
             self._make_updater(index),
             self._choice,
             staleness_aware=self._staleness_aware,
+            log_dir=self._log_dir,
         )
         self._services[index].host(self.name, host)
         return host

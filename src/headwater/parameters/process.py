@@ -77,6 +77,7 @@ class ParameterTask:
         program: Said | None = None,
         *,
         staleness_aware: bool = False,
+        log_dir: str | None = None,
     ) -> HostedParameters:
         """On a ``ps``: serves its part of the set ``name`` from now on; see `HostedParameters`."""
         index = self.members.number
@@ -89,6 +90,7 @@ class ParameterTask:
             choice,
             program=program,
             staleness_aware=staleness_aware,
+            log_dir=log_dir,
         )
         self._service.host(name, parameters)
         return parameters

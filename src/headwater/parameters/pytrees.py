@@ -5,7 +5,7 @@
     params = model.init(jax.random.key(0), x)                      # the same program on every task
     ps = headwater.ParameterServer(params, optax.adam(1e-3))       # a ps task stays here and serves
     grad = jax.jit(jax.value_and_grad(loss))
-    for x, y in data(worker=ps.worker, workers=ps.workers):
+    for x, y in ps.batches((images, labels), batch_size=64, epochs=10):
         value, grads = grad(ps.params, x, y)
         ps.push(grads)
     ps.finish()
@@ -15,9 +15,10 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from typing import TYPE_CHECKING, Any, Literal
 
 import jax
@@ -25,6 +26,7 @@ import numpy as np
 
 from headwater.consistency import Consistency, KOfN, Synchronous, from_text
 from headwater.errors import InvalidArgumentError
+from headwater.parameters.batches import Examples, Source
 from headwater.parameters.block_values import BlockValues, fill_state, scaled_steps
 from headwater.parameters.client import ParameterSnapshot, Traffic
 from headwater.parameters.global_norms import SumsError, find_sums, norms_from, sums_of_gradients
@@ -32,6 +34,7 @@ from headwater.parameters.layout import DEFAULT_PARTITIONER, Layout, Partitioner
 from headwater.parameters.local_servers import LocalServers
 from headwater.parameters.process import ParameterTask, process_task
 from headwater.parameters.updater import Array, HostedTable
+from headwater.parameters.wishes import Wish
 from headwater.task.agreement import said
 from headwater.task.members import find_members
 from headwater.telemetry.progress import ProgressReporter
@@ -44,6 +47,8 @@ if TYPE_CHECKING:
 _jax: Any = jax
 _jnp: Any = _jax.numpy
 _tree: Any = _jax.tree_util
+
+_log = logging.getLogger("headwater")
 
 
 class OptaxUpdater:
@@ -175,11 +180,14 @@ class ParameterServer:
       snapshot_steps: the chief reads everything, the optimizer's state too, at this interval of its own steps; from
         that it fills a ``ps`` that was lost and started anew. None for never: such a ``ps`` then gets the values that
         the chief has read last, and the optimizer's state begins anew.
+      log_dir: a folder where the first ``ps`` writes which examples of `batches` each update held, for `headwater
+        audit`; what ``HEADWATER_LOG_DIR`` names by default. Without either, nothing is written.
 
     Attributes:
       worker: number of this worker.
       workers: how many there are.
       is_chief: whether this worker is the chief.
+      epoch: of the batch that `batches` gave last, from 0; -1 before the first.
 
     Raises:
       ValueError: the cluster or an argument cannot be right.
@@ -198,6 +206,7 @@ class ParameterServer:
         snapshot_steps: int | None = 1000,
         nonfinite: Literal["raise", "push"] = "raise",
         staleness_aware: bool = False,
+        log_dir: str | None = None,
     ) -> None:
         if nonfinite not in ("raise", "push"):
             raise ValueError(f"nonfinite must be 'raise' or 'push', not {nonfinite!r}")
@@ -218,6 +227,10 @@ class ParameterServer:
         self.is_chief: bool = members is None or members.is_chief
         self._snapshot_steps = snapshot_steps
         self._steps = 0
+        # How often this program has called finish. One that was started anew goes through the same trainings: those
+        # that are over have no examples for it.
+        self._finished = 0
+        self.epoch: int = -1
         reporter = ProgressReporter.from_environment(str(members.me)) if members else None
         # A program that no launcher started reports to no one.
         self._reporter = reporter if reporter is not None and reporter.listening else None
@@ -237,15 +250,16 @@ class ParameterServer:
         self._task: ParameterTask | None = None
         self._table_client: TableClient | None = None
         if members is None:
-            self._client = LocalServers(name, layout, make_updater, choice, staleness_aware=staleness_aware).client(
-                leaves
-            )
+            self._client = LocalServers(
+                name, layout, make_updater, choice, staleness_aware=staleness_aware, log_dir=log_dir
+            ).client(leaves)
         else:
             task = self._task = process_task(members)
             if members.is_server:
-                task.host(name, layout, make_updater, choice, program, staleness_aware=staleness_aware)
+                task.host(name, layout, make_updater, choice, program, staleness_aware=staleness_aware, log_dir=log_dir)
                 task.serve()
             self._client = task.client(name, layout, choice, leaves)
+        self._examples = Examples(self._client)
         self._client.connect()
         self._client.agree(program)
         self._client.pull()
@@ -273,25 +287,27 @@ class ParameterServer:
     def push(self, gradients: Any, *, weight: float = 1.0) -> bool:
         """Brings gradients, waits until this worker may go on, and reads the parameters, in one round trip.
 
+        Gradients after a batch of `batches` are those of its examples: of all batches since the `push` before.
+
         Args:
           gradients: a pytree like ``params``.
           weight: how many examples they are the mean of; gradients that make an update together are weighted by it.
 
         Returns:
-          Whether they were taken: False when they came too late (``"k=3"``), or when a ``ps`` was lost.
+          Whether they were taken: False when they came too late (``"k=3"``), when a ``ps`` was lost, or when this
+          worker was taken for lost and another one does its batch.
 
         Raises:
           InvalidArgumentError: the tree is another one, or a gradient is not finite; the message has the path of its
             leaf. See ``nonfinite``.
         """
-        leaves, structure = _tree.tree_flatten(gradients)
-        if structure != self._structure:
-            raise InvalidArgumentError(None, None, f"gradients are {structure}, parameters are {self._structure}")
-        arrays = [np.asarray(leaf) for leaf in leaves]
-        if self._nonfinite == "raise":
-            self._require_finite(arrays)
+        try:
+            arrays = self._checked(gradients)
+        except InvalidArgumentError as error:
+            self._examples.cannot(error.message)
+            raise
         knobs = () if self._sum is None else (float(self._sum(gradients)),)
-        _, applied = self._client.push(arrays, weight=weight, knobs=knobs)
+        applied = self._examples.push(arrays, weight=weight, knobs=knobs)
         self._params = None
         self._steps += 1
         if self._reporter is not None:
@@ -299,6 +315,15 @@ class ParameterServer:
         if self.is_chief and self._snapshot_steps is not None and self._steps % self._snapshot_steps == 0:
             self._client.snapshot()
         return applied
+
+    def _checked(self, gradients: Any) -> list[Array]:
+        leaves, structure = _tree.tree_flatten(gradients)
+        if structure != self._structure:
+            raise InvalidArgumentError(None, None, f"gradients are {structure}, parameters are {self._structure}")
+        arrays = [np.asarray(leaf) for leaf in leaves]
+        if self._nonfinite == "raise":
+            self._require_finite(arrays)
+        return arrays
 
     def _require_finite(self, gradients: Sequence[Array]) -> None:
         for name, gradient in zip(self._names, gradients, strict=True):
@@ -327,6 +352,63 @@ class ParameterServer:
     def traffic(self) -> Traffic:
         """What has travelled between this worker and all ``ps`` so far."""
         return self._client.traffic()
+
+    # Examples ---------------------------------------------------------------------------------------------------------
+
+    def batches(
+        self,
+        source: Any,
+        *,
+        batch_size: int,
+        epochs: int = 1,
+        seed: int | None = None,
+        shuffle: bool = True,
+        tries: int = 3,
+    ) -> Iterator[Any]:
+        """This worker's batches of the job's examples, of which each counts once in an epoch.
+
+        The first ``ps`` hands them out. The next `push` after a batch brings the gradients of its examples, which are
+        applied and accounted for as one. What a worker had that is lost, or whose gradients were dropped, is handed out
+        again, to any worker. At the end a worker waits until all that others have is applied.
+
+        A second call goes on with the epochs after those of the first. All workers must make the same calls. A batch
+        that ``source`` fails to give is handed out again, too; the error is in the log.
+
+        Args:
+          source: an array, or a pytree of arrays with equally many rows: examples. Instead of an array anything with
+            ``len`` that gives the rows of an array of indices, or of a slice where ``shuffle`` is False.
+          batch_size: most examples in a batch; of this worker, however many others make an update with it.
+          epochs: how often to go through all examples. One begins when the one before is handed out.
+          seed: of the order; by default one that the first ``ps`` has drawn.
+          shuffle: whether every epoch has an order of its own; otherwise all have that of ``source``.
+          tries: how often a range of examples may be lost with a worker, or fail, before it is set aside.
+
+        Returns:
+          An iterator over structures like ``source`` with the rows of a batch.
+
+        Raises:
+          ValueError, TypeError: an argument cannot be right.
+          FailedPreconditionError: from the iterator: other workers have other arguments.
+          DataLossError: from the iterator, at the end of an epoch: some examples were set aside; the message names
+            their places in the order of the epoch, and why.
+        """
+        examples = Source(source, batch_size=batch_size, shuffle=shuffle, seed=seed, tries=tries)
+        if epochs < 1:
+            raise ValueError(f"epochs must be at least 1, but is {epochs}")
+        return self._batches(examples, self._examples.wish(self._finished, epochs, examples.plan))
+
+    def _batches(self, source: Source, wish: Wish) -> Iterator[Any]:
+        with closing(self._examples.ranges(wish)) as ranges:
+            for work, seed in ranges:
+                self._params = None  # they may have been read anew
+                try:
+                    batch = source.take(work, seed)
+                except Exception as error:  # noqa: BLE001 - whatever it is, the examples are handed out again
+                    _log.exception("source does not give %s of the examples: it is handed out again", work)
+                    self._examples.cannot(f"source raised {type(error).__name__}: {error}", work)
+                    continue
+                self.epoch = work.epoch
+                yield batch
 
     # Embedding tables -------------------------------------------------------------------------------------------------
 
@@ -405,8 +487,10 @@ class ParameterServer:
 
     def finish(self) -> Any:
         """Takes part no more; waits until all workers have finished or are gone, and gives the parameters."""
-        self._client.finish(self._training)
+        self._client.finish(self._finished if self._examples.asked else self._training)
+        self._finished += 1
         self._training += 1
+        self._examples = Examples(self._client)
         if self._reporter is not None:
             self._reporter.close()
         return self.pull()

@@ -16,9 +16,10 @@ class Round:
     """
 
     def __init__(self) -> None:
-        self._clear()
+        self.clear()
 
-    def _clear(self) -> None:
+    def clear(self) -> None:
+        """Forgets what was given."""
         self._weights: list[float] = []
         self._gradients: list[Sequence[Array]] = []
         self._changes: list[Mapping[int, Array]] = []
@@ -45,7 +46,7 @@ class Round:
         """Makes the update, see `Updater.apply`; nothing is left afterwards."""
         weights, gradients, changes, rows = self._weights, self._gradients, self._changes, self._rows
         knobs = self._knobs
-        self._clear()
+        self.clear()
         total = sum(weights)
         if not total:  # none, or none that counts, such as one that is not finite
             return

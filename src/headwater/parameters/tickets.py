@@ -54,14 +54,18 @@ class Tickets:
         self.at_work.pop(worker, None)
         if self.stopped:
             return TRAINING_OVER
-        if epoch > self.epoch:
-            self.epoch, self.given, self.base, self.steps = epoch, 0, version, steps
+        self.reach(epoch, steps, version)
         step = self.step(version)
         if epoch < self.epoch or (self.steps != UNKNOWN_STEPS and step >= self.steps):
             return EPOCH_OVER
         self.given += 1
         self.at_work[worker] = step
         return step
+
+    def reach(self, epoch: int, steps: int, version: int) -> None:
+        """Begins ``epoch``, unless it or a later one has begun."""
+        if epoch > self.epoch:
+            self.epoch, self.given, self.base, self.steps = epoch, 0, version, steps
 
     def exhausted(self, epoch: int, step: int) -> None:
         """There are no data for ``step`` of ``epoch``: that many steps it has."""

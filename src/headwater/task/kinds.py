@@ -53,6 +53,8 @@ SUMS: Final = 78
 READ_ROWS: Final = 79
 WRITE_ROWS: Final = 80
 RELEASE: Final = 81
+REST: Final = 82
+HOLDS: Final = 83
 
 # Calls of a coordinator: `headwater.coordinator.calls`
 OPEN_CALLS: Final = 96

@@ -1,0 +1,35 @@
+"""Counts examples on parameter servers: each batch adds 1 in the places of its examples, three epochs long.
+
+With ``--hold_at=3`` it waits, with its third batch in hand, until a pipe named ``hold-WORKER`` in the folder is opened.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+import optax
+
+from headwater import ParameterServer
+
+SIZE, BATCH, EPOCHS = 400, 8, 3
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--consistency", default="async")
+parser.add_argument("--hold_at", type=int, default=-1)
+parser.add_argument("folder", type=Path)
+arguments, _ = parser.parse_known_args()
+
+params = {"first": np.zeros(SIZE, np.float32), "second": np.zeros(SIZE, np.float32)}
+ps = ParameterServer(params, optax.sgd(1.0), consistency=arguments.consistency)
+for number, batch in enumerate(ps.batches(np.arange(SIZE), batch_size=BATCH, epochs=EPOCHS), 1):
+    if number == arguments.hold_at:
+        print(f"holding as {ps.worker}", flush=True)
+        (arguments.folder / f"hold-{ps.worker}").read_bytes()
+    gradient = np.zeros(SIZE, np.float32)
+    gradient[batch] = -1
+    taken = ps.push({"first": gradient, "second": gradient})
+    print(f"batch {number} of epoch {ps.epoch} {'taken' if taken else 'dropped'}", flush=True)
+found = ps.finish()
+print("counts", sorted({float(one) for leaf in found.values() for one in np.asarray(leaf)}), flush=True)

@@ -1,0 +1,87 @@
+"""Each example counts once while workers are killed, stopped and join: as real processes, proved from files."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.processes import Process, Processes, processes
+
+COUNTS = Path(__file__).with_name("counts.py")
+OF_KERAS = Path(__file__).parents[1] / "keras" / "counts.py"
+HEADWATER = (sys.executable, "-u", "-m", "headwater")
+
+pytestmark = pytest.mark.slow
+
+
+def start(cluster: Processes, job: str, index: int, folder: Path, *options: str, program: Path = COUNTS) -> Process:
+    config = json.dumps({"cluster": cluster.hosts, "task": {"type": job, "index": index}})
+    logs = str(folder / "logs")
+    return cluster.start(job, index, program, *options, str(folder), TF_CONFIG=config, HEADWATER_LOG_DIR=logs)
+
+
+@pytest.mark.parametrize(
+    ("program", "consistency"),
+    [
+        (COUNTS, "async"),
+        pytest.param(COUNTS, "sync", marks=pytest.mark.long),
+        pytest.param(OF_KERAS, "async", marks=pytest.mark.long),
+        pytest.param(OF_KERAS, "sync", marks=pytest.mark.long),
+    ],
+    ids=["jax-async", "jax-sync", "keras-async", "keras-sync"],
+)
+def test_workers_are_killed_and_stopped_and_join(program: Path, consistency: str, tmp_path: Path) -> None:
+    choice = f"--consistency={consistency} patience=2"
+    for number in range(5):
+        os.mkfifo(tmp_path / f"hold-{number}")
+    with processes(ps=2, worker=3) as cluster:
+        ps = [start(cluster, "ps", index, tmp_path, choice, program=program) for index in range(2)]
+        chief, killed, stopped = (
+            start(cluster, "worker", index, tmp_path, choice, "--hold_at=3", program=program) for index in range(3)
+        )
+        for one in (chief, killed, stopped):
+            one.wait_for("holding")
+        os.kill(stopped.pid, signal.SIGSTOP)
+        killed.kill()
+        ps[0].wait_for("of epoch 0, which /job:worker/task:1 had, is handed out again")
+        join = (*HEADWATER, "worker", "--join", cluster.hosts["ps"][0])
+        joins = cluster.run(*join, str(program), choice, "--hold_at=1", str(tmp_path))
+        joined = joins.wait_for(r"holding as (\d)")[1]
+        for released in ("0", joined):
+            (tmp_path / f"hold-{released}").write_bytes(b"")
+        ps[0].wait_for("of epoch 0, which /job:worker/task:2 had, is handed out again")
+        chief.wait_for("batch 4 ")
+        os.kill(stopped.pid, signal.SIGCONT)
+        (tmp_path / "hold-2").write_bytes(b"")
+        ps[0].wait_for("drops a gradient of /job:worker/task:2: .* of epoch 0 were handed out again")
+        for one in (chief, stopped, joins):
+            shown = one.succeeds()
+            assert program == OF_KERAS or "counts [3.0]" in shown or consistency == "sync"
+        for one in ps:
+            one.succeeds()
+        shown = cluster.run(*HEADWATER, "audit", str(tmp_path / "logs")).succeeds()
+    assert "exact: each example of every epoch that is over (3) was applied once\n" in f"{shown}\n"
+    assert "epoch 0: 400 examples, each applied once: " in shown
+
+
+def test_the_first_ps_is_killed_and_goes_back_with_its_ledger(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "hold-0")
+    with processes(ps=2, worker=1) as cluster:
+        ps = [start(cluster, "ps", index, tmp_path) for index in range(2)]
+        chief = start(cluster, "worker", 0, tmp_path, "--hold_at=60")
+        chief.wait_for("holding")
+        ps[0].kill()
+        ps[0] = start(cluster, "ps", 0, tmp_path)
+        (tmp_path / "hold-0").write_bytes(b"")
+        chief.wait_for("brings /job:ps/task:0 the values of version 59|batch 60 of epoch 1 dropped")
+        chief.succeeds()
+        for one in ps:
+            one.succeeds()
+        shown = cluster.run(*HEADWATER, "audit", str(tmp_path / "logs")).succeeds()
+    assert "/job:ps/task:0 was started anew with the parameters of update 59: 0 updates, of 0 examples" in shown
+    assert "exact: each example of every epoch that is over (3) was applied once" in shown

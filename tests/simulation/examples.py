@@ -1,0 +1,76 @@
+"""Histories of parameter servers whose examples are accounted for, with faults.
+
+A batch adds 1 in the place of each of its examples, in rows that are on different parameter servers. On the first, each
+example of each epoch is there exactly once in the end, whatever was killed, stopped, cut off or started anew meanwhile:
+its values and its ledger are equally old.
+"""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+
+from headwater.accounting.ledger import Plan
+from headwater.consistency import from_text
+from headwater.parameters.batches import Examples
+from tests.simulation.account import UNITS
+from tests.simulation.parameters import ParameterHistory, Setting
+from tests.simulation.scheduler import HistoryError, Simulation, running
+
+
+class ExampleHistory(ParameterHistory):
+    """A history of workers that go through epochs.
+
+    Args:
+      simulation: the history.
+      setting: what it is about.
+      plan: how an epoch is divided.
+      epochs: how many there are.
+    """
+
+    def __init__(self, simulation: Simulation, setting: Setting, plan: Plan, epochs: int) -> None:
+        super().__init__(simulation, setting)
+        self._plan = plan
+        self._epochs = epochs
+
+    def run(self) -> None:
+        self.simulation.note(f"{self._epochs} epochs of {self._plan}")
+        super().run()
+
+    def _train(self, index: int) -> None:
+        setting, plan = self.setting, self._plan
+        task = self._task("worker", index)
+        zeros = np.zeros((setting.servers, UNITS), np.float32)
+        choice = from_text(setting.consistency, setting.workers)
+        client = task.client("set", self._layout, choice, [zeros, zeros])
+        client.connect()
+        client.pull()
+        examples = Examples(client)
+        for steps, (work, _) in enumerate(examples.ranges(examples.wish(0, self._epochs, plan)), 1):
+            self._look(client.values())
+            running().sleep(running().random.expovariate(1.0) * setting.work_s)
+            gradient = np.zeros((setting.servers, UNITS), np.float32)
+            gradient[:, work.epoch * plan.size + work.start : work.epoch * plan.size + work.stop] = 1
+            applied = examples.push([gradient, gradient])
+            running().note(f"{work} of worker{index} is {'acknowledged' if applied else 'dropped'}")
+            if setting.snapshots and index == 0 and steps % setting.snapshots == 0:
+                client.snapshot()
+        client.finish(0)
+
+    def _check(self) -> None:
+        for name, values in zip("ab", self._updaters[0].values(None), strict=False):
+            (applied,) = values
+            all_of_them = self._epochs * self._plan.size
+            wrong = {at: count for at, count in enumerate(applied.tolist()) if count != (at < all_of_them)}
+            if wrong:
+                raise HistoryError(f"{name} of ps0 has examples not exactly once: {wrong}")
+
+
+def history(seed: int) -> tuple[Simulation, ExampleHistory]:
+    """The history of a seed, yet to be run."""
+    simulation = Simulation(seed, horizon_s=900.0)
+    chance = random.Random(f"examples {seed}")
+    setting = Setting.draw(chance)
+    plan = Plan(size=chance.randint(1, 30), batch=chance.randint(1, 4), tries=1000)
+    return simulation, ExampleHistory(simulation, setting, plan, chance.randint(1, 3))
