@@ -1,5 +1,7 @@
 """Batches by number: step 17 of an epoch is the same examples on every worker.
 
+Examples of arrays, and whole batches of a `keras.utils.PyDataset`, are accounted for, see `headwater.accounting`.
+
 Arrays and `keras.utils.PyDataset` are looked up. Everything else is iterated: every worker goes over all of it and
 takes what it needs, so that any of them can do any step.
 """
@@ -15,6 +17,8 @@ from keras.src import tree
 from keras.src.trainers import data_adapters
 from keras.src.trainers.data_adapters import data_adapter_utils
 
+from headwater.accounting.ledger import Plan, Work
+from headwater.accounting.order import shuffled
 from headwater.keras.datasets import is_dataset
 from headwater.keras.programs import contents, elements
 
@@ -52,6 +56,18 @@ class Batches(Protocol):
         """The batch of a step; None where the data end before it."""
         ...
 
+    def plan(self, *, divided: bool) -> Plan | None:
+        """How an epoch is handed out where examples are accounted for; None where they are not.
+
+        Args:
+          divided: whether workers share each batch.
+        """
+        ...
+
+    def take(self, work: Work, seed: int) -> Any:
+        """The examples of a range of such an epoch; ``seed`` is that of its order."""
+        ...
+
 
 class ArrayBatches:
     """Batches of arrays of which each has one row for each example.
@@ -73,7 +89,7 @@ class ArrayBatches:
         self._shuffle = shuffle
         self._steps = steps
         self._seed = 0
-        self._order: tuple[int, Any] = (-1, None)
+        self._order: tuple[tuple[int, int], Any] = ((-1, -1), None)
 
     @property
     def steps(self) -> int | None:
@@ -102,12 +118,20 @@ class ArrayBatches:
         start = step * self._batch_size
         if start >= self._rows:
             return None
-        stop = min(start + self._batch_size, self._rows)
+        return self.take(Work(epoch, start, min(start + self._batch_size, self._rows)), self._seed)
+
+    def plan(self, *, divided: bool) -> Plan:
+        size = self._rows if self._steps is None else min(self._rows, self._steps * self._batch_size)
+        unit = "examples" if size == self._rows or not self._shuffle else "places"
+        return Plan(size=size, batch=self._batch_size, shuffle=self._shuffle, unit=unit)
+
+    def take(self, work: Work, seed: int) -> Any:
+        places = slice(work.start, work.stop)
         if not self._shuffle:
-            return self._take(slice(start, stop))
-        if self._order[0] != epoch:
-            self._order = (epoch, np.random.default_rng([self._seed, epoch]).permutation(self._rows))
-        return self._take(self._order[1][start:stop])
+            return self._take(places)
+        if self._order[0] != (seed, work.epoch):
+            self._order = (seed, work.epoch), shuffled(seed, work.epoch, self._rows)
+        return self._take(self._order[1][places])
 
     def _take(self, rows: Any) -> Any:
         def take(leaf: Any) -> Any:
@@ -151,6 +175,13 @@ class PyDatasetBatches:
         if self._steps is not None:
             return self._data[(epoch * self._steps + step) % count]
         return self._data[step] if step < count else None
+
+    def plan(self, *, divided: bool) -> Plan | None:
+        steps = self.steps
+        return None if steps is None or divided else Plan(size=steps, batch=1, shuffle=False, unit="batches")
+
+    def take(self, work: Work, seed: int) -> Any:
+        return self.get(work.epoch, work.start)
 
 
 class IteratedBatches:
@@ -207,6 +238,12 @@ class IteratedBatches:
             self._iterator, self._next = None, 0
         self._epoch = epoch
         return self._at(step)
+
+    def plan(self, *, divided: bool) -> None:
+        return None
+
+    def take(self, work: Work, seed: int) -> Any:
+        return self.get(work.epoch, work.start)
 
     def _at(self, number: int) -> Any:
         iterator = self._iterator

@@ -14,8 +14,9 @@ from typing import Any
 import keras
 from keras.src.trainers.data_adapters import array_slicing, data_adapter_utils
 
+from headwater.accounting.ledger import Plan, Work
 from headwater.consistency import KOfN, Synchronous
-from headwater.errors import GaveUpError
+from headwater.errors import DataLossError, GaveUpError
 from headwater.keras.embeddings.calls import plain_embeddings
 from headwater.keras.embeddings.ids import stand_in
 from headwater.keras.embeddings.inference import dynamic_layers, set_source
@@ -29,8 +30,9 @@ from headwater.keras.programs import optimizer_topics
 from headwater.keras.progress import progress_callbacks
 from headwater.keras.tensorboard import TensorBoard
 from headwater.parameters.client import ParameterClient
-from headwater.parameters.protocol import TRAINING_OVER, UNKNOWN_STEPS
+from headwater.parameters.protocol import NOTHING_YET, TRAINING_OVER, UNKNOWN_STEPS
 from headwater.parameters.updater import Array
+from headwater.parameters.wishes import Wish, asking
 from headwater.task.agreement import said
 
 _keras: Any = keras
@@ -286,21 +288,31 @@ class ServedModel(ModelValues):
         self._logs = {}
         in_rounds = isinstance(place.choice, Synchronous | KOfN)
         whole = (place.worker, place.workers) if in_rounds else (0, 1)
-        wish = (self._training, epoch, UNKNOWN_STEPS if batches.steps is None else batches.steps)
+        steps = UNKNOWN_STEPS if batches.steps is None else batches.steps
+        plan = batches.plan(divided=in_rounds)
+        wish: Wish = (self._training, epoch, steps, -1)
+        if plan is not None:
+            wish = (*wish, asking(epoch, plan, whole if in_rounds else None))
         step.begin()
-        ticket = client.next_step((*wish, -1))
+        ticket = _handed(client, wish, client.next_step(wish))
         made = 0
         while ticket >= 0:
-            batch = batches.get(epoch, ticket)
+            works: list[Work] = []
+            if plan is not None and isinstance(client.handed, tuple):
+                work, seed = client.handed
+                works, batch = [work], batches.take(work, seed)
+            else:
+                batch = batches.get(epoch, ticket)
             if batch is None:
-                ticket = client.next_step((*wish, ticket))
+                ticket = client.next_step((*wish[:3], ticket))
                 continue
             if made % model.steps_per_execution == 0:
                 container.on_train_batch_begin(ticket)
             made += 1
             # The first ps knows who takes part: workers may have joined or left.
-            data, rows = share_of(batch, *(client.share or whole))
-            following = self._one_step(client, step, data, rows, wish, part=rows / rows_of(batch))
+            data, rows = share_of(batch, *((0, 1) if works else client.share or whole))
+            part = rows / (rows_of(batch) if plan is None or plan.unit == "batches" else _rows_of_batch(plan, works))
+            following = _handed(client, wish, self._one_step(client, step, data, rows, wish, part=part, works=works))
             # Callbacks hear of as many steps at once as the program says.
             if made % model.steps_per_execution == 0 or following < 0:
                 container.on_train_batch_end(ticket, self._logs)
@@ -344,11 +356,15 @@ class ServedModel(ModelValues):
         step: GradientStep,
         data: Any,
         rows: int,
-        wish: tuple[int, int, int] | None,
+        wish: Wish | None,
         *,
         part: float = 1.0,
+        works: Sequence[Work] = (),
     ) -> int:
-        """Computes and brings gradients of ``rows`` examples, ``part`` of a batch; the ticket for the next step."""
+        """Computes and brings gradients of ``rows`` examples, ``part`` of a batch; the ticket for the next step.
+
+        ``works`` are the ranges of these examples where they are accounted for.
+        """
         variables = client.values()
         tables = self.table_numbers()
         dense = variables[: tables.start]
@@ -369,7 +385,8 @@ class ServedModel(ModelValues):
             rows=pushed,
             knobs=self._knobs(),
             sums=step.sums if rows and wish is not None else None,
-            wish=None if wish is None else (*wish, -1),
+            wish=wish,
+            given=works,
         )
         if dynamic is not None and late and applied:
             dynamic.push(found.keys[count:], of_rows[count:], part=part, version=version)
@@ -426,6 +443,26 @@ class ServedModel(ModelValues):
 
         setattr(save_after_sync, _MODEL, True)
         callback._save_model = save_after_sync
+
+
+def _handed(client: ParameterClient, wish: Wish, ticket: int) -> int:
+    """The ticket, once other workers hold nothing that this one may have to do.
+
+    Raises:
+      DataLossError: some examples were set aside.
+    """
+    while ticket == NOTHING_YET:
+        client.rest(wish)
+        ticket = client.next_step(wish)
+    if isinstance(client.handed, str):
+        raise DataLossError(None, None, f"these ranges of examples were set aside: {client.handed}")
+    return ticket
+
+
+def _rows_of_batch(plan: Plan, works: Sequence[Work]) -> int:
+    """How many examples the batch has of which these are a part."""
+    start = works[0].start - works[0].start % plan.batch
+    return min(plan.size - start, plan.batch)
 
 
 def _padded(batch: Any, of_inputs: Callable[[Any], Any] | None = None) -> Any:
