@@ -15,6 +15,7 @@ from headwater.consistency import (
     Asynchronous,
     BoundedStaleness,
     Consistency,
+    DataEnd,
     Drop,
     Event,
     Gave,
@@ -144,6 +145,21 @@ def test_one_that_is_released_gives_again_to_the_same_update() -> None:
     assert waiting_text(story.state, 4.0) == ""
     assert story(Gave("a", 0)) == (Apply(2),)
     assert story(Updated()) == (Go("a", 1),)
+
+
+def test_what_was_gathered_is_an_update_when_the_data_end() -> None:
+    story = Story(KOfN(k=3))
+    assert story(DataEnd()) == ()
+    for name in "abc":
+        story(Joined(name))
+    assert story(Gave("a", 0)) == ()
+    story(Left("b", "it has no data"))
+    story(Left("c", "it has no data"))
+    assert story(DataEnd()) == (Apply(1),)
+    assert story(DataEnd()) == ()  # it is being made
+    story(Updated())
+    assert story(DataEnd()) == ()
+    assert story.state.version == 1
 
 
 def test_k_of_n_with_fewer_workers_than_k() -> None:

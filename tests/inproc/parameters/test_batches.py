@@ -444,3 +444,32 @@ def test_an_update_takes_one_call_of_the_system_for_the_journal(tmp_path: Path) 
         stop(local, ps)
     (journal,) = tmp_path.iterdir()
     assert journal.stat().st_size / BATCHES < 140
+
+
+def test_a_step_is_one_round_trip(tmp_path: Path) -> None:
+    local = servers(tmp_path)
+    ps = worker(local)
+    batches = iter(ps.batches(np.arange(SIZE), batch_size=BATCH, epochs=2))
+    first = next(batches)
+    before, steps = ps.traffic().round_trips, 1
+    ps.push(gradients(first))
+    for batch in batches:
+        ps.push(gradients(batch))
+        steps += 1
+    assert steps == 2 * BATCHES
+    assert ps.traffic().round_trips - before == steps
+    stop(local, ps)
+
+
+def test_examples_of_a_worker_for_which_others_have_waited_too_long_are_done_by_them(tmp_path: Path) -> None:
+    local = servers(tmp_path, "async patience=0.01", workers=2)
+    goes_on, stands_still = worker(local, 0), worker(local, 1)
+    slow = iter(stands_still.batches(np.arange(SIZE), batch_size=BATCH))
+    held = next(slow)
+    for batch in goes_on.batches(np.arange(SIZE), batch_size=BATCH):
+        goes_on.push(gradients(batch))
+    assert not stands_still.push(gradients(held))
+    assert list(slow) == []
+    exact(tmp_path, 1)
+    assert [counts(local, index) for index in range(2)] == [[1] * (SIZE // 2)] * 2
+    stop(local, goes_on, stands_still)
