@@ -15,6 +15,7 @@ from typing import Any
 
 import llvmlite.ir
 import numba
+import numpy as np
 from numba import extending
 
 _numba: Any = numba
@@ -136,3 +137,93 @@ def _prefetch(typing: Any, pointer: Any) -> Any:
 def prefetch(address: int) -> None:
     """Has the memory at an address brought near, which is not waited for."""
     _prefetch(_to_words(address))
+
+
+# Eight real numbers at a time. Of a loop over arrays that may overlap LLVM makes one over single numbers where rows are
+# as short as those of tables.
+
+_eight: Any = _ir.VectorType(_ir.FloatType(), 8)
+_REAL_BYTES = 4
+
+
+def _load_eight(builder: Any, address: Any) -> Any:
+    return builder.load(builder.inttoptr(address, _eight.as_pointer()), align=_REAL_BYTES)
+
+
+def _store_eight(builder: Any, value: Any, address: Any) -> None:
+    builder.store(value, builder.inttoptr(address, _eight.as_pointer()), align=_REAL_BYTES)
+
+
+@_intrinsic
+def _copy_eight(typing: Any, to: Any, source: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        _store_eight(builder, _load_eight(builder, arguments[1]), arguments[0])
+        return context.get_dummy_value()
+
+    return _types.void(_types.int64, _types.int64), generate
+
+
+@_intrinsic
+def _add_eight(typing: Any, to: Any, source: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        into, source = arguments
+        _store_eight(builder, builder.fadd(_load_eight(builder, into), _load_eight(builder, source)), into)
+        return context.get_dummy_value()
+
+    return _types.void(_types.int64, _types.int64), generate
+
+
+@_intrinsic
+def _adagrad_eight(typing: Any, row: Any, squares: Any, gradients: Any, rate: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        row, squares, gradients, rate = arguments
+        gradient = _load_eight(builder, gradients)
+        square = builder.fadd(_load_eight(builder, squares), builder.fmul(gradient, gradient))
+        _store_eight(builder, square, squares)
+        module, name = builder.module, "llvm.sqrt.v8f32"
+        form = _ir.FunctionType(_eight, [_eight])
+        root = builder.call(module.globals.get(name) or _ir.Function(module, form, name), [square])
+        rates = _ir.Constant(_eight, _ir.Undefined)
+        for place in range(8):
+            rates = builder.insert_element(rates, rate, _ir.IntType(32)(place))
+        inverse = builder.fdiv(_ir.Constant(_eight, [1.0] * 8), root)
+        step = builder.fmul(builder.fmul(gradient, rates), inverse)
+        _store_eight(builder, builder.fsub(_load_eight(builder, row), step), row)
+        return context.get_dummy_value()
+
+    return _types.void(_types.int64, _types.int64, _types.int64, _types.float32), generate
+
+
+@inlined
+def copy_numbers(to: int, source: int, count: int) -> None:
+    """Copies ``count`` numbers of 4 bytes from one address to another."""
+    whole = count - count % 8
+    for j in range(0, whole, 8):
+        _copy_eight(to + _REAL_BYTES * j, source + _REAL_BYTES * j)
+    into, given = numbers_at(to, count), numbers_at(source, count)
+    for j in range(whole, count):
+        into[j] = given[j]
+
+
+@inlined
+def add_reals(to: int, source: int, count: int) -> None:
+    """Adds ``count`` float32 at one address to those at another."""
+    whole = count - count % 8
+    for j in range(0, whole, 8):
+        _add_eight(to + _REAL_BYTES * j, source + _REAL_BYTES * j)
+    into, given = reals_at(to, count), reals_at(source, count)
+    for j in range(whole, count):
+        into[j] += given[j]
+
+
+@inlined
+def adagrad_reals(row: int, squares: int, gradients: int, rate: Any, count: int) -> None:
+    """a ← a + g², θ ← θ − g·η / √a for ``count`` float32 at each of three addresses: of θ, a and g."""
+    whole = count - count % 8
+    for j in range(0, whole, 8):
+        at = _REAL_BYTES * j
+        _adagrad_eight(row + at, squares + at, gradients + at, rate)
+    values, sums, slopes = reals_at(row, count), reals_at(squares, count), reals_at(gradients, count)
+    for j in range(whole, count):
+        sums[j] += slopes[j] * slopes[j]
+        values[j] -= slopes[j] * rate * (np.float32(1) / np.sqrt(sums[j]))

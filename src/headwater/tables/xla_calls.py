@@ -17,7 +17,16 @@ from typing import Any, Final
 import numba
 import numpy as np
 
-from headwater.tables.compiled import inlined, numbers_at, prefetch, reals_at, words_at
+from headwater.tables.compiled import (
+    adagrad_reals,
+    add_reals,
+    copy_numbers,
+    inlined,
+    numbers_at,
+    prefetch,
+    reals_at,
+    words_at,
+)
 from headwater.tables.hashing import U64, mix
 
 _numba: Any = numba
@@ -42,7 +51,6 @@ _EIGHT_BYTES: Final = (5, 9, 12, 15)
 
 _LARGEST: Final = (1 << 63) - 1
 _NUMBER_BYTES: Final = 4
-_ONE: Final = np.float32(1)
 #: How many rows ahead memory is fetched: rows of a large table are in no cache, and in no two on one page.
 _AHEAD: Final = 8
 
@@ -96,22 +104,18 @@ def _numbers_of_row(buffer: Any) -> int:
 def _take(frame: int, nearest: bool) -> None:
     source, places, target = _argument(frame, 0), _argument(frame, 1), _result(frame, 0)
     width, length, count = _numbers_of_row(source), _length(source), _length(places)
-    rows, to = numbers_at(source[_DATA], length * width), numbers_at(target[_DATA], count * width)
+    rows, to, row_bytes = source[_DATA], target[_DATA], _NUMBER_BYTES * width
     indices = words_at(places[_DATA], count)
-    row_bytes = width * _NUMBER_BYTES
     for i in range(count):
         if i + _AHEAD < count and 0 <= indices[i + _AHEAD] < length:
-            prefetch(source[_DATA] + indices[i + _AHEAD] * row_bytes)
+            prefetch(rows + indices[i + _AHEAD] * row_bytes)
         index = indices[i]
-        if index < 0 or index >= length:
-            if not nearest:
-                for j in range(width):
-                    to[i * width + j] = 0
-                continue
-            index = 0 if index < 0 else length - 1
-        at = index * width
-        for j in range(width):
-            to[i * width + j] = rows[at + j]
+        if nearest:
+            index = min(max(index, 0), length - 1)
+        if 0 <= index < length:
+            copy_numbers(to + i * row_bytes, rows + index * row_bytes, width)
+        else:
+            numbers_at(to + i * row_bytes, width)[:] = 0
 
 
 def _take_nearest(frame: int) -> int:
@@ -134,13 +138,10 @@ def _put_rows(frame: int) -> int:
         return 0
     places, given, target = _argument(frame, 1), _argument(frame, 2), _result(frame, 0)
     width, length, count = _numbers_of_row(target), _length(target), _length(places)
-    rows, values = numbers_at(target[_DATA], length * width), numbers_at(given[_DATA], count * width)
-    indices = words_at(places[_DATA], count)
+    indices, row_bytes = words_at(places[_DATA], count), _NUMBER_BYTES * width
     for i in range(count):
         if 0 <= indices[i] < length:
-            at = indices[i] * width
-            for j in range(width):
-                rows[at + j] = values[i * width + j]
+            copy_numbers(target[_DATA] + indices[i] * row_bytes, given[_DATA] + i * row_bytes, width)
     return 0
 
 
@@ -150,13 +151,10 @@ def _add_rows(frame: int) -> int:
         return 0
     places, given, target = _argument(frame, 1), _argument(frame, 2), _result(frame, 0)
     width, length, count = _elements_of_row(target), _length(target), _length(places)
-    rows, values = reals_at(target[_DATA], length * width), reals_at(given[_DATA], count * width)
-    indices = words_at(places[_DATA], count)
+    indices, row_bytes = words_at(places[_DATA], count), _NUMBER_BYTES * width
     for i in range(count):
         if 0 <= indices[i] < length:
-            at = indices[i] * width
-            for j in range(width):
-                rows[at + j] += values[i * width + j]
+            add_reals(target[_DATA] + indices[i] * row_bytes, given[_DATA] + i * row_bytes, width)
     return 0
 
 
@@ -167,7 +165,7 @@ def _sum_rows(frame: int) -> int:
         return 0
     given, places = _argument(frame, 0), _argument(frame, 1)
     width, count = _elements_of_row(given), _length(places)
-    rows, sums = reals_at(given[_DATA], count * width), reals_at(_result(frame, 0)[_DATA], count * width)
+    rows, sums, row_bytes = given[_DATA], _result(frame, 0)[_DATA], _NUMBER_BYTES * width
     indices, distinct = words_at(places[_DATA], count), words_at(_result(frame, 1)[_DATA], count)
     size = 4
     while size < 2 * count:
@@ -175,22 +173,18 @@ def _sum_rows(frame: int) -> int:
     slots = np.full(size, -1, np.int32)
     found = 0
     for i in range(count):
-        index, source = indices[i], i * width
+        index, source = indices[i], rows + i * row_bytes
         at = np.int64(mix(index) & U64(size - 1))
         while slots[at] >= 0 and distinct[slots[at]] != index:
             at = (at + 1) & (size - 1)
         if slots[at] >= 0:
-            to = slots[at] * width
-            for j in range(width):
-                sums[to + j] += rows[source + j]
+            add_reals(sums + slots[at] * row_bytes, source, width)
         else:
+            copy_numbers(sums + found * row_bytes, source, width)
             slots[at], distinct[found] = found, index
-            to = found * width
-            for j in range(width):
-                sums[to + j] = rows[source + j]
             found += 1
     distinct[found:] = _LARGEST
-    sums[found * width :] = 0
+    numbers_at(sums, count * width)[found * width :] = 0
     return 0
 
 
@@ -201,21 +195,15 @@ def _adagrad(frame: int) -> int:
     given, places = _argument(frame, 3), _argument(frame, 4)
     target, state = _result(frame, 0), _result(frame, 1)
     width, length, count = _elements_of_row(target), _length(target), _length(places)
-    rows, squares = reals_at(target[_DATA], length * width), reals_at(state[_DATA], length * width)
-    rate, gradients = reals_at(_argument(frame, 2)[_DATA], 1)[0], reals_at(given[_DATA], count * width)
-    indices = words_at(places[_DATA], count)
-    row_bytes = width * _NUMBER_BYTES
+    rate = reals_at(_argument(frame, 2)[_DATA], 1)[0]
+    indices, row_bytes = words_at(places[_DATA], count), _NUMBER_BYTES * width
     for i in range(count):
         if i + _AHEAD < count and 0 <= indices[i + _AHEAD] < length:
             prefetch(target[_DATA] + indices[i + _AHEAD] * row_bytes)
             prefetch(state[_DATA] + indices[i + _AHEAD] * row_bytes)
         if 0 <= indices[i] < length:
-            at = indices[i] * width
-            for j in range(width):
-                gradient = gradients[i * width + j]
-                square = squares[at + j] + gradient * gradient
-                squares[at + j] = square
-                rows[at + j] -= gradient * rate * (_ONE / np.sqrt(square))
+            at = indices[i] * row_bytes
+            adagrad_reals(target[_DATA] + at, state[_DATA] + at, given[_DATA] + i * row_bytes, rate, width)
     return 0
 
 
