@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from headwater import tf
 from headwater.ops import table_rows
 from headwater.registry import lookup
 
@@ -148,3 +149,14 @@ def test_a_gpu_is_left_to_xla() -> None:
 def test_few_rows_load_nothing() -> None:
     _, code = called(table_rows.take_rows, numbers((ROWS, 8), "float32"), np.arange(10))
     assert "headwater_" not in code
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64", "uint64"])
+def test_unique_of_many_numbers_is_that_of_few(dtype: str) -> None:
+    many = (RANDOM.zipf(1.3, 1000) % 2**31 - 5).astype(dtype)
+    with tf.Graph().as_default(), tf.Session() as session:
+        values, places, counts = session.run(tf.unique_with_counts(tf.constant(many)))
+    first = list(dict.fromkeys(many.tolist()))
+    assert values.tolist() == first
+    np.testing.assert_array_equal(values[places], many)
+    assert counts.tolist() == [many.tolist().count(number) for number in first]
