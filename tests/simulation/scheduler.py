@@ -84,6 +84,7 @@ class Thread:
         self.ended = False
         self.on_end: list[Callable[[], None]] = []
         self.waits = 0
+        self.is_ready = False
         self.timed_out = False
         self.locals: dict[Any, Any] = {}
         self._run = run
@@ -315,7 +316,7 @@ class Simulation:
         if (self._ready or thread.process.stopped) and self.random.random() < (
             self.preemption if likely is None else likely
         ):
-            self._ready.append(thread)
+            self.make_ready(thread)
             self._switch(thread)
 
     def check(self, thread: Thread) -> None:
@@ -338,7 +339,8 @@ class Simulation:
         """Lets a thread go on when its turn comes."""
         thread.waits_for = ""
         self._live.add(thread)
-        if thread not in self._ready:
+        if not thread.is_ready:
+            thread.is_ready = True
             self._ready.append(thread)
 
     def end_thread(self, thread: Thread) -> None:
@@ -376,10 +378,7 @@ class Simulation:
 
     def _choose(self) -> Thread:
         """The thread that goes on, after what happens before that."""
-        while True:
-            ready = [thread for thread in self._ready if not thread.process.stopped]
-            if ready:
-                break
+        while (thread := self._take_ready()) is None:
             if not self._events:
                 raise Deadlock(self.report("nothing will happen any more"))
             when, _, call = heapq.heappop(self._events)
@@ -391,14 +390,27 @@ class Simulation:
                 call()
             finally:
                 self._in_event = False
-        ready.sort(key=_number)
-        thread = ready[self.random.randrange(len(ready))] if len(ready) > 1 else ready[0]
-        self._ready.remove(thread)
         self._current = thread
         self.switches += 1
         if self.switches > self._max_switches:
             raise OutOfTime(self.report(f"the history has changed threads {self._max_switches} times"))
         self.trace = zlib.crc32(f"{self.now:.9f} {thread.number}".encode(), self.trace)
+        return thread
+
+    def _take_ready(self) -> Thread | None:
+        """A thread that can run, at random; None where none can."""
+        ready = self._ready
+        if not ready:
+            return None
+        at = self.random.randrange(len(ready)) if len(ready) > 1 else 0
+        if ready[at].process.stopped:
+            runs = [place for place, thread in enumerate(ready) if not thread.process.stopped]
+            if not runs:
+                return None
+            at = self.random.choice(runs)
+        thread, ready[at] = ready[at], ready[-1]
+        ready.pop()
+        thread.is_ready = False
         return thread
 
     def _unwind(self) -> None:
