@@ -173,6 +173,8 @@ class ParameterClient:
         self._asked: dict[int, Channel | None] = {}
         #: Answers that came while that of another ``ps`` was waited for.
         self._early: dict[Channel, Frame] = {}
+        #: Whether this worker takes part no more, and says so.
+        self._finishes = False
         #: Whether a ``ps`` has not taken the gradients that were pushed last.
         self._late = False
         self._repeated: dict[int, tuple[Frame, int]] = {}
@@ -250,7 +252,8 @@ class ParameterClient:
         # What one has lost is not there, though the others still have theirs.
         self.joined_late = self.joined_late and bool(filled)
         session.version, session.filled = version, filled
-        if not filled:
+        # What has no values hears all the same that this worker has finished: the chief may have ended.
+        if not filled and (self._chief or not self._finishes):
             frame = self._fill_frame(index, self._write_tables(index)) if self._chief else Frame(kinds.READY)
             answer = self._ask(session, frame)
             match answer.header:
@@ -635,9 +638,13 @@ class ParameterClient:
     def finish(self, training: int) -> None:
         """Takes part in training number ``training`` no more; returns once all workers have finished or are gone."""
         frame = Frame(kinds.FINISH, (training,))
-        for index, answer in enumerate(self._exchange([frame for _ in self._sessions])):
-            if answer is None:
-                self._ask_until(index, frame)
+        self._finishes = True
+        try:
+            for index, answer in enumerate(self._exchange([frame for _ in self._sessions], again=True)):
+                if answer is None:
+                    self._ask_until(index, frame)
+        finally:
+            self._finishes = False
 
     def follow(self, training: int, epoch: int) -> bool:
         """Waits until an epoch is over; whether that training is.
@@ -782,7 +789,7 @@ class ParameterClient:
             self._asked.pop(index, None)
             self._meet(index)
             frame, filled = self._repeated.get(index, (None, 0))
-            if frame is None or session.filled != filled:
+            if frame is None or (session.filled != filled and not self._finishes):
                 return
             try:
                 self._send_asked(index, frame)
