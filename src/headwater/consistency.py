@@ -20,7 +20,7 @@ it has ended. The *staleness* of a gradient is how many updates its variables ha
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 # The choices ----------------------------------------------------------------------------------------------------
@@ -158,6 +158,8 @@ def from_text(setting: str | Consistency, workers: int | None = None) -> Consist
         ) from None
 
 
+#: Texts name so many workers one by one.
+_LISTED = 5
 _LONG = {"asynchronous": "async", "synchronous": "sync", "k-of-n": "k", "bounded-staleness": "staleness"}
 """The words that `to_text` writes, which are part of names in graphs and checkpoints, and the short ones."""
 
@@ -441,9 +443,15 @@ def waiting_text(state: State, now: float) -> str:
     elif missing > 0:
         whom = f"{missing} more worker{'s' if missing > 1 else ''} to come"
     else:
-        whom = ", ".join(waited_for(state)) or "more gradients"
-    waiting = ", ".join(sorted(name for name, member in state.members.items() if member.waits_since is not None))
+        whom = _listed(waited_for(state)) or "more gradients"
+    waiting = _listed(sorted(name for name, member in state.members.items() if member.waits_since is not None))
     return f"{waiting} ({state.choice}) since {now - min(since):.0f} s for {whom}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Names, and how many others there are beside the first of many."""
+    others = len(names) - _LISTED
+    return ", ".join(names) if others <= 1 else f"{', '.join(names[:_LISTED])} and {others} others"
 
 
 def _gave(state: State, worker: str, version: int, now: float) -> Decision:
@@ -465,22 +473,31 @@ def _gave(state: State, worker: str, version: int, now: float) -> Decision:
         return _settled(state, now, (Apply(1, staleness),), reason)
     if void or staleness or state.updating or version > state.version:
         state = replace(_with(state, worker, member), dropped=state.dropped + 1)
-        return _settled(state, now, (Drop(worker, max(1, staleness)),), reason)
+        return _settled(state, now, (Drop(worker, max(1, staleness)),), reason, worker)
     state = replace(_with(state, worker, replace(member, gave=member.gave + 1)), gathered=state.gathered + 1)
-    return _settled(state, now, (), reason)
+    return _settled(state, now, (), reason, worker)
 
 
-def _settled(state: State, now: float, actions: tuple[Action, ...] = (), reason: str = "") -> Decision:
-    """Makes an update where one is due, and lets those go who may."""
+def _settled(
+    state: State, now: float, actions: tuple[Action, ...] = (), reason: str = "", giver: str | None = None
+) -> Decision:
+    """Makes an update where one is due, and lets those go who may.
+
+    Of a gradient that makes no update, only its ``giver`` can have come to be free, where updates are gathered: a round
+    of many workers would take a time that grows with the square of their number if all were looked at for each.
+    """
     if not state.formed and _missing(state) <= 0:
-        state = replace(state, formed=True)
+        state, giver = replace(state, formed=True), None
     if state.gathers and not state.updating and _complete(state):
         actions += (Apply(state.gathered),)
         state = replace(state, updating=True)
-    for name, member in sorted(state.members.items()):
-        if member.waits_since is not None and _may_go(state, member):
-            actions += (Go(name, state.version),)
-            state = _with(state, name, replace(member, waits_since=None, busy_since=now))
+    names = sorted(state.members) if giver is None or not state.gathers else [giver]
+    may_go = _rule(state)
+    waiting = [name for name in names if state.members[name].waits_since is not None]
+    if free := [name for name in waiting if may_go(state.members[name])]:
+        gone = {name: replace(state.members[name], waits_since=None, busy_since=now) for name in free}
+        state = replace(state, members={**state.members, **gone})
+        actions += tuple(Go(name, state.version) for name in free)
     return Decision(state, actions, reason)
 
 
@@ -500,22 +517,24 @@ def _missing(state: State) -> int:
 def _complete(state: State) -> bool:
     if isinstance(state.choice, KOfN):
         return state.gathered >= state.choice.k
-    return state.formed and bool(state.members) and all(member.gave for member in state.members.values())
+    given = state.formed and 0 < len(state.members) <= state.gathered
+    return given and all(member.gave for member in state.members.values())
 
 
-def _may_go(state: State, member: Member) -> bool:
+def _rule(state: State) -> Callable[[Member], bool]:
+    """Which of the members that wait may go."""
+    members = state.members.values()
     match state.choice:
         case Synchronous():
-            return not member.gave and not state.updating
+            return lambda member: not member.gave and not state.updating
         case KOfN(k=k):
-            if state.updating:
-                return False
-            to_come = sum(not other.gave for other in state.members.values())
-            return not member.gave or (state.formed and state.gathered + to_come < k)
+            too_few = state.formed and state.gathered + sum(not member.gave for member in members) < k
+            return lambda member: not state.updating and (not member.gave or too_few)
         case BoundedStaleness(steps=steps):
-            return member.clock - min(other.clock for other in state.members.values()) <= steps
+            slowest = min((member.clock for member in members), default=0)
+            return lambda member: member.clock - slowest <= steps
         case _:
-            return True
+            return lambda member: True
 
 
 def _restarted(state: State, version: int, again: bool, now: float) -> Decision:

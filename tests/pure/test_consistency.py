@@ -96,6 +96,16 @@ def test_synchronous_takes_one_gradient_of_each() -> None:
     assert story(Gave("a", 1)) == (Apply(2),)
 
 
+def test_many_that_wait_are_not_all_named() -> None:
+    story = Story(Synchronous(workers=9))
+    for name in "abcdefgh":
+        story(Gave(name, 0))
+    waiting = "a, b, c, d, e and 3 others (synchronous)"
+    assert waiting_text(story.state, 3.0) == f"{waiting} since 3 s for 1 more worker to come"
+    story(Joined("z"))
+    assert waiting_text(story.state, 4.0) == f"{waiting} since 4 s for z"
+
+
 def test_synchronous_forms_anew() -> None:
     story = Story(Synchronous(workers=2))
     for name in "ab":

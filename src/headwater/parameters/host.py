@@ -85,13 +85,16 @@ class _Talk:
     Attributes:
       worker: its name.
       channel: to it.
-      waits_for: what it waits for here, and since when; None while it does not.
+      waits_for: what it waits for here, and since when; None while it does not. The text is empty for an update, which
+        `waiting_text` tells of.
+      turn: notified when the worker may go on.
       watched: whether the watchdog counts its steps.
     """
 
-    def __init__(self, worker: str, channel: Channel) -> None:
+    def __init__(self, worker: str, channel: Channel, turn: threading.Condition) -> None:
         self.worker = worker
         self.channel = channel
+        self.turn = turn
         self.waits_for: tuple[str, float] | None = None
         self.watched = False
 
@@ -167,7 +170,8 @@ class HostedParameters:
         self._blocks = len(specs)
         self._optimized = sum(spec.optimized for spec in specs)
         self._tables = sum(spec.table for spec in specs)
-        self._changed = threading.Condition()
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
         self._choice = choice
         # Whether a worker is too far ahead is for one task to say: two might have seen it join at different steps, and
         # each hold up another one.
@@ -241,7 +245,8 @@ class HostedParameters:
     def waits(self) -> list[tuple[str, float]]:
         """Which workers wait here, for what, and since when (`time.monotonic`)."""
         waits = [(talk.worker, talk.waits_for) for talk in list(self._talks.values())]
-        return [(f"{worker}: {wait[0]}", wait[1]) for worker, wait in waits if wait is not None]
+        together = waiting_text(self._state, self._clock())
+        return [(f"{worker}: {wait[0] or together}", wait[1]) for worker, wait in waits if wait is not None]
 
     # A worker's channel -----------------------------------------------------------------------------------------------
 
@@ -284,7 +289,7 @@ class HostedParameters:
                 self._lives[worker] = life
                 self._latest.pop(worker, None)
             before = self._talks.get(worker)
-            talk = self._talks[worker] = _Talk(worker, channel)
+            talk = self._talks[worker] = _Talk(worker, channel, threading.Condition(self._lock))
             if before is not None:
                 self._leave(worker, "it was started anew")
                 before.channel.close()
@@ -547,7 +552,7 @@ class HostedParameters:
                     self._changed.notify_all()
                 self._event(Joined(worker))
                 self._free.add(worker)
-            self._await(talk, lambda: worker in self._free or self._talks.get(worker) is not talk, "")
+            self._await(talk, lambda: worker in self._free or self._talks.get(worker) is not talk, "", talk.turn)
             self._require_present(talk)  # else its new channel is the one that may go on
             self._free.discard(worker)
             return self._values(talk, False, extras, wish, keeps, request)
@@ -735,7 +740,8 @@ class HostedParameters:
         for action in decision.actions:
             if isinstance(action, Go):
                 self._free.add(action.worker)
-                self._changed.notify_all()
+                if (talk := self._talks.get(action.worker)) is not None:
+                    talk.turn.notify_all()
             elif isinstance(action, Apply):
                 stale = self._staleness_aware and action.staleness > 1
                 try:
@@ -797,29 +803,34 @@ class HostedParameters:
         if not self._filled:
             raise AbortedError(None, None, f"{self._task} was started anew: its values are gone")
 
-    def _await(self, talk: _Talk, ready: Callable[[], bool], what: str) -> None:
-        """Waits, with the lock given away meanwhile, and says now and then for what."""
+    def _await(
+        self, talk: _Talk, ready: Callable[[], bool], what: str, changed: threading.Condition | None = None
+    ) -> None:
+        """Waits, with the lock given away meanwhile, and says now and then for what.
+
+        ``changed`` is notified when ``ready`` may have come true; unless given, that is at every change.
+        """
+        changed = changed or self._changed
         self._raise_disagreement()
         if ready():
             return
         channel, began = talk.channel, self._clock()
         speak_at = began + SPEAK_S
-        talk.waits_for = what or "the others", began
+        talk.waits_for = what, began
         try:
-            while not self._changed.wait_for(ready, LOOK_S):
+            while not changed.wait_for(ready, LOOK_S):
                 if channel.closed or channel.peer_gone():
                     raise UnavailableError(None, None, f"{channel.peer} is gone")
                 self._raise_disagreement()
                 now, members = self._clock(), self._state.members
-                self._event(Tick())
-                for slow in members.keys() - self._state.members.keys():
-                    self._accounts.left(slow, "others waited for it for too long")
-                said = what or waiting_text(self._state, now)
-                talk.waits_for = said, began
+                if self._choice.patience_s is not None:
+                    self._event(Tick())
+                    for slow in members.keys() - self._state.members.keys():
+                        self._accounts.left(slow, "others waited for it for too long")
                 if speak_at > began + SPEAK_S and _is_released(channel):
                     self._event(Released(talk.worker))
                 if now >= speak_at:
-                    channel.send(Frame(kinds.WAIT, (said,)))
+                    channel.send(Frame(kinds.WAIT, (what or waiting_text(self._state, now),)))
                     speak_at = now + SPEAK_S
         finally:
             talk.waits_for = None
