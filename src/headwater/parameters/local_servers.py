@@ -8,7 +8,8 @@ from typing import Any
 
 from headwater.consistency import Consistency
 from headwater.errors import CancelledError, UnavailableError
-from headwater.parameters.client import ParameterClient, ServerLink
+from headwater.parameters.client import ParameterClient
+from headwater.parameters.conversation import ServerLink
 from headwater.parameters.host import HostedParameters
 from headwater.parameters.layout import Layout
 from headwater.parameters.service import ParameterService

@@ -28,7 +28,8 @@ from headwater.consistency import Consistency, KOfN, Synchronous, from_text
 from headwater.errors import InvalidArgumentError
 from headwater.parameters.batches import Examples, Source
 from headwater.parameters.block_values import BlockValues, fill_state, scaled_steps
-from headwater.parameters.client import ParameterSnapshot, Traffic
+from headwater.parameters.client import ParameterSnapshot
+from headwater.parameters.conversation import Traffic
 from headwater.parameters.global_norms import SumsError, find_sums, norms_from, sums_of_gradients
 from headwater.parameters.layout import DEFAULT_PARTITIONER, Layout, Partitioner, VariableSpec, make_layout
 from headwater.parameters.local_servers import LocalServers
@@ -351,7 +352,7 @@ class ParameterServer:
 
     def traffic(self) -> Traffic:
         """What has travelled between this worker and all ``ps`` so far."""
-        return self._client.traffic()
+        return self._client.conversation.traffic()
 
     # Examples ---------------------------------------------------------------------------------------------------------
 

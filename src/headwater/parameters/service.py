@@ -89,7 +89,7 @@ class ParameterService(Service):
             key=lambda size: (-size.nbytes, size.name),
         )
         counted = [parameters.version for parameters in hosted if parameters.counts_steps]
-        waits = [wait for party in (*hosted, *used) for wait in party.waits()]
+        waits = [wait for party in (*hosted, *(client.conversation for client in used)) for wait in party.waits()]
         return replace(
             snapshot,
             steps=snapshot.steps + sum(party.steps for party in (*hosted, *used)),

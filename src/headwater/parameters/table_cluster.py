@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from headwater.errors import CancelledError, UnavailableError
-from headwater.parameters.client import ServerLink
+from headwater.parameters.conversation import ServerLink
 from headwater.parameters.process import ParameterTask
 from headwater.parameters.table_client import RowTable, TableClient
 from headwater.parameters.table_host import TableService

@@ -92,9 +92,9 @@ def test_updates_are_those_of_the_optimizer_alone(optimizer: Any) -> None:
 def test_a_push_and_its_answer_are_one_round_trip() -> None:
     local = servers(optax.sgd(0.1))
     client = connected(local)
-    before = client.traffic().round_trips
+    before = client.conversation.traffic().round_trips
     client.push(gradients(0))
-    assert client.traffic().round_trips == before + 1
+    assert client.conversation.traffic().round_trips == before + 1
     client.close()
     local.stop()
 

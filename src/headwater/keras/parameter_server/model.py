@@ -347,7 +347,7 @@ class ServedModel(ModelValues):
         """Rows of the tables of Keras's own embeddings."""
         assert self._client is not None
         tables = self.table_numbers()
-        read = self._client.rows(dict(zip(tables, numbers, strict=True)))
+        read = self._client.tables.rows(dict(zip(tables, numbers, strict=True)))
         return [read[table] for table in tables]
 
     def _one_step(

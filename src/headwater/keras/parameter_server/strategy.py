@@ -9,7 +9,7 @@ from headwater.consistency import Consistency, from_text
 from headwater.keras.embeddings.variables import watch_tables
 from headwater.keras.parameter_server.model import ServedModel, serve_model, served_model
 from headwater.keras.strategy import Strategy, active_strategy
-from headwater.parameters.client import Traffic
+from headwater.parameters.conversation import Traffic
 from headwater.parameters.layout import Partitioner
 from headwater.parameters.process import ParameterTask, process_task
 from headwater.task.members import find_members

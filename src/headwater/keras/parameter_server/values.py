@@ -19,7 +19,8 @@ from headwater.keras.parameter_server.optimizers import KerasUpdater, join_state
 from headwater.keras.parameter_server.place import Place
 from headwater.keras.parameter_server.steps import Split, inner_optimizer, keeps_train_step
 from headwater.keras.programs import optimizer_topics, updates_made
-from headwater.parameters.client import ParameterClient, Traffic
+from headwater.parameters.client import ParameterClient
+from headwater.parameters.conversation import Traffic
 from headwater.parameters.layout import Layout, VariableSpec, make_layout
 from headwater.parameters.local_servers import LocalServers
 from headwater.task.agreement import said
@@ -145,7 +146,7 @@ class ModelValues:
 
     def _make_client(self) -> ParameterClient:
         if self._given is not None:
-            self._given.set_initial_rows(self._held_rows)
+            self._given.tables.set_initial(self._held_rows)
             return self._given
         layout, place = self.layout(), self.place
         initial = [
@@ -157,7 +158,7 @@ class ModelValues:
             client = LocalServers(self.model.name, layout, make_updater, place.choice).client(initial)
         else:
             client = place.task.client(self.model.name, layout, place.choice, initial)
-        client.set_initial_rows(self._held_rows)
+        client.tables.set_initial(self._held_rows)
         if place.is_chief and place.workers > 1 and not place.staleness_aware:
             self._warn_of_momentum()
         if place.is_chief and updates_made(self.optimizer):
@@ -236,7 +237,7 @@ class ModelValues:
         assert client is not None
         for number, kept in self._kept_of_tables().items():
             for part, variable in enumerate(kept):
-                variable.is_at(functools.partial(client.read_table, number, part))
+                variable.is_at(functools.partial(client.tables.read, number, part))
 
     # Values -----------------------------------------------------------------------------------------------------------
 
@@ -291,7 +292,7 @@ class ModelValues:
 
     def traffic(self) -> Traffic:
         """What has travelled so far."""
-        return self._client.traffic() if self._client is not None else Traffic()
+        return self._client.conversation.traffic() if self._client is not None else Traffic()
 
     def connect(self) -> ParameterClient:
         """A worker's access to the values, made at the first call."""
