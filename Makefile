@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 # Most tests of processes wait for one another more than they compute.
 JOBS := 2
 
-.PHONY: simulate help venv screenshots demo demo-towers demo-keras demo-platform bench test test-long test-other check check-style check-types check-copies compatibility stubs format docs clean
+.PHONY: simulate simulate-scale help venv screenshots demo demo-towers demo-keras demo-platform bench test test-long test-other check check-style check-types check-copies compatibility stubs format docs clean
 
 help:
 	@echo 'make venv     the virtual environment $(VENV) with everything in it'
@@ -17,6 +17,7 @@ help:
 	@echo 'make test     all tests, two modules at a time (JOBS=2); ARGS=... goes to pytest'
 	@echo 'make test-long  further cases that take minutes, one after the other'
 	@echo 'make simulate SEEDS=N  histories of clusters with faults, on a virtual clock; FIRST=N and KINDS=... choose'
+	@echo 'make simulate-scale  a plot of simulated clusters with up to 1,000 workers and 16 ps tasks, in docs/scale.png'
 	@echo 'make test-other  a part of the tests with another Python, which OTHER=python3.13 names'
 	@echo 'make bench    Headwater beside TensorFlow 1.15, whose python PEER=... names'
 	@echo 'make screenshots  each state of the page, wide and narrow, light and dark, in build/browser'
@@ -60,6 +61,9 @@ KINDS := graphs jobs mirrored parameters examples
 
 simulate: $(READY)
 	$(BIN)/python -m tests.simulation.run $(KINDS:%=%:$(SEEDS)) --first $(FIRST) $(ARGS)
+
+simulate-scale: $(READY)
+	$(BIN)/python -m tests.simulation.scale docs/scale.png $(ARGS)
 
 screenshots: $(READY)
 	$(BIN)/python -m pytest tests/browser/test_states.py $(ARGS)

@@ -33,10 +33,22 @@ class ExampleHistory(ParameterHistory):
         super().__init__(simulation, setting)
         self._plan = plan
         self._epochs = epochs
+        self._acknowledged: set[int] = set()
+        self._lost_late = False
 
     def run(self) -> None:
         self.simulation.note(f"{self._epochs} epochs of {self._plan}")
         super().run()
+
+    def _is_strict(self, server: int) -> bool:
+        # Another one may have the gradient that the first has dropped, whose examples are with another worker by then.
+        return server == 0
+
+    def _serve(self, index: int) -> None:
+        # What it gets back from the chief then may be older, and workers may have heard that there is no more to do.
+        done = len(self._acknowledged) == self._epochs * self._plan.size
+        self._lost_late = self._lost_late or (index == 0 and done)
+        super()._serve(index)
 
     def _train(self, index: int) -> None:
         setting, plan = self.setting, self._plan
@@ -51,14 +63,20 @@ class ExampleHistory(ParameterHistory):
             self._look(client.values())
             running().sleep(running().random.expovariate(1.0) * setting.work_s)
             gradient = np.zeros((setting.servers, UNITS), np.float32)
-            gradient[:, work.epoch * plan.size + work.start : work.epoch * plan.size + work.stop] = 1
+            places = range(work.epoch * plan.size + work.start, work.epoch * plan.size + work.stop)
+            gradient[:, places] = 1
             applied = examples.push([gradient, gradient])
+            if applied:
+                self._acknowledged.update(places)
             running().note(f"{work} of worker{index} is {'acknowledged' if applied else 'dropped'}")
             if setting.snapshots and index == 0 and steps % setting.snapshots == 0:
                 client.snapshot()
         client.finish(0)
 
     def _check(self) -> None:
+        if self._lost_late:
+            self.simulation.note("the first parameter server was lost after all examples were acknowledged")
+            return
         for name, values in zip("ab", self._updaters[0].values(None), strict=False):
             (applied,) = values
             all_of_them = self._epochs * self._plan.size

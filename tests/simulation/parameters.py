@@ -69,13 +69,19 @@ class Setting:
 
 
 class CountingUpdater:
-    """Counts how often each unit has come, in the place of an optimizer."""
+    """Counts how often each unit has come, in the place of an optimizer.
+
+    Args:
+      rows: of each variable.
+      strict: whether no unit may be in an update more than once.
+    """
 
     optimizer = "counts"
     tables = ()
 
-    def __init__(self, rows: int) -> None:
+    def __init__(self, rows: int, *, strict: bool = True) -> None:
         self._rows = rows
+        self._strict = strict
         self._values: list[Array] = []
 
     def fill(self, values: Sequence[Array], state: Sequence[Array] | None) -> None:
@@ -106,7 +112,7 @@ class CountingUpdater:
         del changes, tables, knobs, scale
         for at, gradient in enumerate(gradients):
             there = np.unique(np.round(gradient[gradient > 0], 5))
-            if len(there) > 1:
+            if self._strict and len(there) > 1:
                 raise HistoryError(f"units of one update have weights {there}: one is in it more than once")
             self._values[at] = self._values[at] + (gradient > 0)
 
@@ -188,11 +194,16 @@ class ParameterHistory:
         task = self._task("ps", index)
 
         def make(number: int) -> CountingUpdater:
-            updater = self._updaters[number] = CountingUpdater(self.setting.servers)
+            updater = self._updaters[number] = CountingUpdater(self.setting.servers, strict=self._is_strict(number))
             return updater
 
         task.host("set", self._layout, make, from_text(self.setting.consistency, self.setting.workers))
         task.shell.wait_until_over()
+
+    def _is_strict(self, server: int) -> bool:
+        """Whether a parameter server may see no unit in an update more than once."""
+        del server
+        return True
 
     def _train(self, index: int) -> None:
         setting, account = self.setting, self.account

@@ -31,6 +31,7 @@ def main() -> int:
     parser.add_argument("--step", type=int, default=1, help="from one number to the next")
     parser.add_argument("--notes", action="store_true", help="print what happens in each history")
     parser.add_argument("--traces", action="store_true", help="print the sum of each history's switches")
+    parser.add_argument("--without", help="a repair to take out; see tests/simulation/mends.py")
     options = parser.parse_args()
     os.environ |= {"JAX_PLATFORMS": "cpu", "HEADWATER_CONNECT_DEADLINE_S": "120", _HASHES: "0"}
     if sys.flags.hash_randomization:
@@ -41,12 +42,14 @@ def main() -> int:
 def run(options: argparse.Namespace) -> int:
     """Runs histories; the number of those that broke a rule, at most 100."""
     # Only in a process that has its environment.
-    from tests.simulation import caches, examples, facades, graphs, jobs, mirrored, parameters
+    from tests.simulation import caches, examples, facades, graphs, jobs, mends, mirrored, parameters
     from tests.simulation.cluster import Journal
     from tests.simulation.scheduler import Killed
 
     facades.install()
     caches.share()
+    if options.without:
+        mends.MENDS[options.without]()
     unraisable = sys.unraisablehook
     sys.unraisablehook = lambda args: None if args.exc_type is Killed else unraisable(args)
     log = logging.getLogger("headwater")

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -50,3 +51,21 @@ def test_a_history_is_the_same_alone_and_after_others() -> None:
     told = {line for line in _end([alone]).splitlines() if "trace" in line}
     assert len(told) == len(_HISTORIES)
     assert told <= set(_end([after_others]).splitlines())
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("kind", "count", "mend", "message"),
+    [
+        ("graphs", 80, "void steps", "OutOfTime|Deadlock|lacks units|more than once"),
+        ("parameters", 80, "numbered requests", "more than once"),
+        ("graphs", 40, "living state", "the chief threw the state away"),
+        ("graphs", 80, "final deadlines", "OutOfTime"),
+        ("mirrored", 40, "evidence", "lost a process, though nothing happened"),
+    ],
+)
+def test_a_fault_that_was_repaired_is_found_without_its_repair(kind: str, count: int, mend: str, message: str) -> None:
+    run = _begin({kind: count}, 0, "--without", mend)
+    told = run.communicate()[0]
+    assert run.returncode, told
+    assert re.search(f"BROKEN: .*(?:{message})", told), told

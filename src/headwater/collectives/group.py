@@ -160,16 +160,14 @@ class Group:
             if not missing and self._have_all_met():
                 break
             waited = time.monotonic() - began
-            whom = ", ".join(missing or ["processes that wait for others"])
+            what = f"{', '.join(missing)} to connect" if missing else "the others to meet each other"
             if waited >= patience.deadline_s:
                 raise DeadlineExceededError(
-                    None, None, f"{self.shell.me} gave up waiting for {whom}: are they running?"
+                    None, None, f"{self.shell.me} gave up waiting for {what}: are they running?"
                 )
             if began + waited - reported >= patience.report_s:
                 reported = began + waited
-                _log.warning(
-                    "%s waits for %s to connect; gives up in %d s", self.shell.me, whom, patience.deadline_s - waited
-                )
+                _log.warning("%s waits for %s; gives up in %d s", self.shell.me, what, patience.deadline_s - waited)
         for rank, member in enumerate(self.members):
             if rank != self.rank and not listens_here(member.address):
                 self._pulse.listen(rank, str(member.task), member.address)

@@ -1,0 +1,74 @@
+"""Takes repairs of former faults out again, to see that histories find each of these faults.
+
+``python -m tests.simulation.run graphs:40 --without "void steps"``
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import headwater.parameters.host
+import headwater.resources.replica_lives
+import headwater.training.monitored_wrappers
+import headwater.training.session_manager
+import headwater.transport.lifeline
+
+
+def _void_steps() -> None:
+    """A replica whose step is void, because the chief has restored an older one, does not hear of it."""
+    lives: Any = headwater.resources.replica_lives
+    lives.is_void = lambda *_: False
+
+
+def _numbered_requests() -> None:
+    """A ``ps`` does not know a push again that comes a second time, on another channel."""
+    hosted: Any = headwater.parameters.host.HostedParameters
+    request = hosted._request
+
+    def forgets(self: Any, talk: Any, number: int) -> Any:
+        self._latest.pop(talk.worker, None)
+        return request(self, talk, number)
+
+    hosted._request = forgets
+
+
+def _living_state() -> None:
+    """A new chief always restores, though all parameter servers have their state."""
+    manager: Any = headwater.training.session_manager
+    manager.always_restores = lambda: True
+
+
+def _final_deadlines() -> None:
+    """A session that has given up is made once more, again and again."""
+    session: Any = headwater.training.monitored_wrappers.RecoverableSession
+    created = session._created
+
+    def for_ever(self: Any, final: Any = ()) -> Any:
+        del final
+        self._give_up_after_s = math.inf
+        return created(self)
+
+    session._created = for_ever
+
+
+def _evidence() -> None:
+    """One sign of life that is late makes a task a lost one."""
+    signs: Any = headwater.transport.lifeline.Signs
+    init = signs.__init__
+
+    def impatient(self: Any, silence_s: float, *others: Any) -> None:
+        del silence_s
+        init(self, 1.0, *others)
+
+    signs.__init__ = impatient
+
+
+MENDS: dict[str, Callable[[], None]] = {
+    "void steps": _void_steps,
+    "numbered requests": _numbered_requests,
+    "living state": _living_state,
+    "final deadlines": _final_deadlines,
+    "evidence": _evidence,
+}
