@@ -5,13 +5,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
 import headwater.parameters.host
 import headwater.resources.replica_lives
-import headwater.training.monitored_wrappers
 import headwater.training.session_manager
 import headwater.transport.lifeline
 
@@ -40,19 +38,6 @@ def _living_state() -> None:
     manager.always_restores = lambda: True
 
 
-def _final_deadlines() -> None:
-    """A session that has given up is made once more, again and again."""
-    session: Any = headwater.training.monitored_wrappers.RecoverableSession
-    created = session._created
-
-    def for_ever(self: Any, final: Any = ()) -> Any:
-        del final
-        self._give_up_after_s = math.inf
-        return created(self)
-
-    session._created = for_ever
-
-
 def _evidence() -> None:
     """One sign of life that is late makes a task a lost one."""
     signs: Any = headwater.transport.lifeline.Signs
@@ -69,6 +54,5 @@ MENDS: dict[str, Callable[[], None]] = {
     "void steps": _void_steps,
     "numbered requests": _numbered_requests,
     "living state": _living_state,
-    "final deadlines": _final_deadlines,
     "evidence": _evidence,
 }

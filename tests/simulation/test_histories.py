@@ -58,9 +58,8 @@ def test_a_history_is_the_same_alone_and_after_others() -> None:
     ("kind", "count", "mend", "message"),
     [
         ("graphs", 80, "void steps", "OutOfTime|Deadlock|lacks units|more than once"),
-        ("parameters", 80, "numbered requests", "more than once"),
+        ("parameters", 240, "numbered requests", "more than once"),
         ("graphs", 40, "living state", "the chief threw the state away"),
-        ("graphs", 80, "final deadlines", "OutOfTime"),
         ("mirrored", 40, "evidence", "lost a process, though nothing happened"),
     ],
 )
