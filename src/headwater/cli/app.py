@@ -367,6 +367,7 @@ for _command in (
 ):
     app.command()(_command)
 app.add_typer(serve.token, name="token")
+app.add_typer(serve.secret, name="secret")
 
 
 def _run_job(path: Path, workers: int | None, *, as_json: bool) -> int:

@@ -39,7 +39,8 @@ def render(
 ) -> None:
     """Prints a job as manifests of Kubernetes, or as a batch script of Slurm.
 
-    For kubectl apply -f - and for sbatch. What is printed holds a new secret that the job's tasks share.
+    For kubectl apply -f - and for sbatch. No secret is in manifests: their first lines say how to make those that they
+    name. A batch script holds a new secret that the job's tasks share.
     """
     if rbac:
         from headwater.platform.backends import kubernetes_objects as objects  # noqa: PLC0415  pydantic takes 100 ms
@@ -70,10 +71,17 @@ def _kubernetes(spec: JobSpec, image: str, namespace: str | None, archive: Path 
         job_id=spec.name,
         image=image,
         namespace=namespace,
-        token=secrets.token_urlsafe(32),
+        token=None,
         archive=archive,
     )
-    return objects.to_yaml(objects.job_objects(spec, how))
+    where = "" if namespace is None else f" --namespace={namespace}"
+    lines = ["Secrets are not in here. Make those that are not there yet:"]
+    lines += [f'kubectl create secret generic {name}{where} --from-literal=token="$(openssl rand -hex 32)"']
+    lines += [
+        f"kubectl create secret generic {secret}{where} --from-file=value=/dev/stdin  # {field}"
+        for secret, field in spec.secrets().items()
+    ]
+    return "".join(f"# {line}\n" for line in lines) + objects.to_yaml(objects.job_objects(spec, how))
 
 
 def _slurm(spec: JobSpec, folder: str, python: str, archive: Path | None) -> str:

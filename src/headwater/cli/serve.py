@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +13,9 @@ from headwater.cli.jobs import DEFAULT_SERVER, JsonOption, ServerOption, connect
 
 _PORT = 8470
 token = typer.Typer(help="Gives, lists and takes back the tokens of a server.", no_args_is_help=True)
+secret = typer.Typer(
+    help="Stores, lists and deletes secrets, which job files name and no one is shown again.", no_args_is_help=True
+)
 
 
 def serve(
@@ -137,6 +141,61 @@ def delete_token(
         show_json({"deleted": token_id})
     else:
         print(f"{token_id} is taken back")
+
+
+@secret.command("set")
+def set_secret(
+    name: Annotated[str, typer.Argument(help="What job files call it: lower-case letters, digits and dashes.")],
+    file: Annotated[
+        Path | None, typer.Option(help="A file with the value; else it is asked for, or read from standard input.")
+    ] = None,
+    server: ServerOption = DEFAULT_SERVER,
+    as_json: JsonOption = False,
+) -> None:
+    """Stores a secret at the server, which keeps it encrypted. A newline at the end of a value is no part of it."""
+    try:
+        if file is not None:
+            value = file.read_text(encoding="utf-8")
+        elif sys.stdin.isatty():
+            value = typer.prompt(f"Value of {name}", hide_input=True, err=True)
+        else:
+            value = sys.stdin.read()
+    except (OSError, UnicodeDecodeError) as error:
+        fail(f"the value of {name!r} cannot be read: {error}")
+    with connected(server) as client:
+        stored = client.put(f"/secrets/{name}", {"value": value.removesuffix("\n")})
+    if as_json:
+        show_json(stored)
+    else:
+        print(f"{name} is stored; jobs name it as {{secret: {name}}}")
+
+
+@secret.command("list")
+def list_secrets(server: ServerOption = DEFAULT_SERVER, as_json: JsonOption = False) -> None:
+    """Lists the names of all secrets."""
+    with connected(server) as client:
+        found = client.get("/secrets")
+    if as_json:
+        show_json(found)
+        return
+    for entry in found:
+        day = time.strftime("%Y-%m-%d", time.localtime(entry["stored_at"]))
+        print(f"{entry['name']}  {day}  {entry['owner']}")
+
+
+@secret.command("delete")
+def delete_secret(
+    name: Annotated[str, typer.Argument(help="As 'headwater secret list' shows it.")],
+    server: ServerOption = DEFAULT_SERVER,
+    as_json: JsonOption = False,
+) -> None:
+    """Forgets a secret, which no job that is not over may name."""
+    with connected(server) as client:
+        client.delete(f"/secrets/{name}")
+    if as_json:
+        show_json({"deleted": name})
+    else:
+        print(f"{name} is deleted")
 
 
 def _announce(line: str) -> None:

@@ -21,8 +21,9 @@ from headwater.platform.finding import CURSOR, find_lines, whole_log
 from headwater.platform.job_file import JobSpecError, read_job_file
 from headwater.platform.logfiles import MAX_PART, plain, read_part
 from headwater.platform.records import JobRecord
+from headwater.platform.secret_store import MAX_BYTES, SecretError
 from headwater.platform.service import HOSTS_S
-from headwater.platform.spec import JobSpec, job_of, job_schema
+from headwater.platform.spec import JobSpec, SecretName, job_of, job_schema
 from headwater.platform.states import AskRestart, AskScale, AskStop, JobPhase
 from headwater.platform.views import (
     AttemptView,
@@ -36,6 +37,7 @@ from headwater.platform.views import (
     LogView,
     NewTokenView,
     SampleView,
+    SecretView,
     TokenView,
     View,
 )
@@ -110,6 +112,12 @@ class ScaleWish(View):
     """How many workers a job is to have."""
 
     workers: Annotated[int, Body(ge=0, le=1000)]
+
+
+class SecretWish(View):
+    """The value of a secret: text of 64 KiB at most."""
+
+    value: Annotated[str, Body(min_length=1, max_length=MAX_BYTES)]
 
 
 class TokenWish(View):
@@ -355,6 +363,32 @@ def download_logs(
     headers = {"Content-Disposition": f'attachment; filename="{job_id}{f"-{task}" if task else ""}.log"'}
     lines = whole_log(platform.settings, job_id, names, times=times)
     return StreamingResponse(lines, media_type="text/plain; charset=utf-8", headers=headers)
+
+
+@router.get("/secrets", tags=["secrets"])
+def secrets(platform: PlatformOf, identity: MayRun) -> list[SecretView]:
+    """All secrets, without their values, which are never shown."""
+    return [SecretView.of(secret) for secret in platform.secrets.all()]
+
+
+@router.put("/secrets/{name}", tags=["secrets"])
+def put_secret(
+    name: Annotated[SecretName, Path()], wish: SecretWish, platform: PlatformOf, identity: MayRun
+) -> SecretView:
+    """Stores a secret, in place of one of this name. Tasks that start from now on get it."""
+    try:
+        return SecretView.of(platform.secrets.put(name, wish.value, identity.name))
+    except SecretError as error:
+        raise Refused(422, str(error)) from error
+
+
+@router.delete("/secrets/{name}", tags=["secrets"], status_code=204)
+def delete_secret(name: Annotated[SecretName, Path()], platform: PlatformOf, identity: MayRun) -> Response:
+    """Forgets a secret. Jobs that are not over and name it keep it from being forgotten."""
+    platform.manager.free_secret(name)
+    if not platform.secrets.delete(name):
+        raise Refused(404, f"there is no secret {name!r}")
+    return Response(status_code=204)
 
 
 @router.get("/tokens", tags=["tokens"])

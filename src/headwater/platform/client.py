@@ -91,6 +91,10 @@ class Client:
         """What the server answers to ``body``."""
         return self._call("POST", path, params=_given(query), json=body)
 
+    def put(self, path: str, body: Any) -> Any:
+        """What the server answers to ``body`` in place of what is at ``path``."""
+        return self._call("PUT", path, json=body)
+
     def delete(self, path: str) -> None:
         """Deletes what is at ``path``."""
         self._call("DELETE", path)

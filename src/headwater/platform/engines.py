@@ -6,7 +6,7 @@ when it is to end; all that concerns waiting, wishes and the time after the end 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -41,6 +41,7 @@ class EngineJobs:
       backend: the engine.
       log_dir: gives the folder for what a job's tasks print.
       archive: gives what is unpacked into the tasks' working folder; None for nothing.
+      secrets: gives the values of the secrets that a job names.
     """
 
     def __init__(
@@ -50,11 +51,13 @@ class EngineJobs:
         *,
         log_dir: Callable[[str], Path],
         archive: Callable[[JobRecord], Path | None],
+        secrets: Callable[[JobRecord], Mapping[str, str]],
     ) -> None:
         self._jobs = jobs
         self._backend = backend
         self._log_dir = log_dir
         self._archive = archive
+        self._secrets = secrets
 
     def advance(self, record: JobRecord) -> None:
         """One turn of a job.
@@ -106,14 +109,15 @@ class EngineJobs:
         state = record.state
         log_dir = self._log_dir(record.id)
         log_dir.mkdir(parents=True, exist_ok=True)
-        order = JobOrder(
-            job_id=record.id,
-            attempt=state.attempt,
-            spec=with_count(state.spec, state.workers),
-            log_dir=log_dir,
-            archive=self._archive(record),
-        )
         try:
+            order = JobOrder(
+                job_id=record.id,
+                attempt=state.attempt,
+                spec=with_count(state.spec, state.workers),
+                log_dir=log_dir,
+                archive=self._archive(record),
+                secrets=self._secrets(record),
+            )
             handle = self._backend.submit_job(order)
         except BackendError as error:
             refusal = error

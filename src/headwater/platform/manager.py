@@ -27,6 +27,7 @@ from headwater.platform.lanes import BackendSource, Lane
 from headwater.platform.live import JobIsGone, LiveJobs
 from headwater.platform.policy import NotPossible
 from headwater.platform.records import JobRecord
+from headwater.platform.secret_store import GivenSecrets, SecretError, Secrets
 from headwater.platform.spec import JobSpec
 from headwater.platform.states import AskRestart, AskScale, AskStop, Note, NotPlaced, Tick, label
 from headwater.platform.store import Store
@@ -100,6 +101,7 @@ class Manager:
       backends: where jobs can run; the first is the default. Those that are yet to be reached are, once it starts.
       settings: how.
       on_note: is told of everything that happens to a job, after it is stored; must not block.
+      secrets: where jobs' secrets come from; this process's environment unless given.
       clock: gives seconds since 1970, which only grow; one that begins with the time of day unless given.
     """
 
@@ -109,11 +111,13 @@ class Manager:
         backends: Sequence[Backend | BackendSource],
         settings: ManagerSettings,
         *,
+        secrets: Secrets | None = None,
         on_note: Callable[[JobRecord, Note], None] | None = None,
         clock: Callable[[], float] | None = None,
     ) -> None:
         self.store = store
         self.settings = settings
+        self.secrets: Secrets = secrets or GivenSecrets()
         self.lanes: Mapping[str, Lane] = {backend.name: Lane(backend) for backend in backends}
         self.default_backend: str = backends[0].name
         self._clock = clock = clock or SteadyClock()
@@ -165,7 +169,8 @@ class Manager:
         """Queues a job; the last two say of which sweep it is one, and which values it has.
 
         Raises:
-          NotPossible: its backend is not there or refuses it, or it cannot have that number of workers.
+          NotPossible: its backend is not there or refuses it, it cannot have that number of workers, or a secret that
+            it names is not there.
         """
         backend = spec.backend or self.default_backend
         if backend not in self.lanes:
@@ -173,6 +178,7 @@ class Manager:
         refusals = self.lanes[backend].kind.refusals(spec, has_archive=archive is not None)
         if refusals:
             raise NotPossible("; ".join(f"{field}: {why}" for field, why in refusals))
+        self._check_secrets(spec)
         now = self._clock()
         try:
             state = policy.begin(spec, now, workers=workers)
@@ -204,6 +210,8 @@ class Manager:
             record = self.job(job_id)
             if job_id in self._deleting:
                 raise NotPossible("the job is being deleted")
+            if isinstance(wish, AskRestart):
+                self._check_secrets(record.state.spec)
             if isinstance(wish, AskScale) and record.handle is not None:
                 # An engine takes a job with its number of workers: another number is another submission.
                 wish = replace(wish, anew=True)
@@ -285,6 +293,13 @@ class Manager:
         """What is known now of a job that was read from the store."""
         return self._jobs.get(record.id) or record
 
+    def free_secret(self, name: str) -> None:
+        """Makes sure that no job that is not over names a secret; raises `NotPossible`."""
+        live = (record for record in self.live() if not record.state.phase.over)
+        users = [record.id for record in live if name in record.state.spec.secrets()]
+        if users:
+            raise NotPossible(f"{', '.join(users[:5])} name the secret {name!r}: stop them first")
+
     def live(self) -> list[JobRecord]:
         """The jobs that are not over, in the order in which they are placed."""
         return self._jobs.ordered()
@@ -337,7 +352,11 @@ class Manager:
         if lane.name not in self._runners:
             if isinstance(backend, JobBackend):
                 self._runners[lane.name] = EngineJobs(
-                    self._jobs, backend, log_dir=self.settings.job_dir, archive=self._archive
+                    self._jobs,
+                    backend,
+                    log_dir=self.settings.job_dir,
+                    archive=self._archive,
+                    secrets=self._secrets,
                 )
             else:
                 self._runners[lane.name] = TaskJobs(
@@ -390,7 +409,21 @@ class Manager:
             name,
             archive=self._archive(record),
             log_path=self.settings.log_path(record.id, label(name)),
+            secrets=self._secrets(record),
         )
+
+    def _check_secrets(self, spec: JobSpec) -> None:
+        try:
+            self.secrets.check(spec.secrets())
+        except SecretError as error:
+            raise NotPossible(str(error)) from error
+
+    def _secrets(self, record: JobRecord) -> Mapping[str, str]:
+        """The values of a job's secrets, which may have been deleted since it was submitted."""
+        try:
+            return self.secrets.values(record.state.spec.secrets())
+        except SecretError as error:
+            raise BackendError(str(error)) from error
 
     def _archive(self, record: JobRecord) -> Path | None:
         return self.settings.archive_path(record.archive) if record.archive is not None else None

@@ -122,6 +122,21 @@ class Sample:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Secret:
+    """A value that jobs may name. The value itself is not here.
+
+    Attributes:
+      name: what jobs call it.
+      owner: the name of the token that stored it.
+      stored_at: when, in seconds since 1970.
+    """
+
+    name: str
+    owner: str
+    stored_at: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Token:
     """A right to use the server. What opens it is not here: only its hash is kept.
 

@@ -23,6 +23,7 @@ from headwater.platform.host.signals import handling
 from headwater.platform.lanes import BackendSource
 from headwater.platform.logging_setup import LogFormat, set_up_logging
 from headwater.platform.manager import Manager, ManagerSettings
+from headwater.platform.secret_store import KEY_FILE, KEY_VARIABLE, SecretError, StoredSecrets, secrets_keys
 from headwater.platform.server_clock import server_clock
 from headwater.platform.service import Platform
 from headwater.platform.store import Store
@@ -106,7 +107,7 @@ def open_store(settings: ServerSettings) -> Store:
         private_folder(settings.data_dir.absolute())
     except PermissionError as error:
         raise ServerError(f"--data-dir: {error}") from error
-    for name in ("headwater.db", "headwater.db-wal", "headwater.db-shm", TOKEN_FILE):
+    for name in ("headwater.db", "headwater.db-wal", "headwater.db-shm", TOKEN_FILE, KEY_FILE):
         private_file(settings.data_dir / name)
     for name in ("jobs", "archives"):
         if (settings.data_dir / name).exists():
@@ -133,14 +134,20 @@ def serve_forever(
 
     Raises:
       StoreError: the database cannot be used.
-      ServerError: the address cannot be had, or the certificate cannot be read.
+      ServerError: the address cannot be had, or the certificate or the key of the secrets cannot be read.
     """
     set_up_logging(settings.log_format)
     # Jobs' files, what they print and the database may all hold secrets.
     os.umask(0o077)
     store = open_store(settings)
-    notifier = Notifier()
     clock = server_clock(settings.data_dir)
+    try:
+        secrets = StoredSecrets(store, secrets_keys(settings.data_dir.absolute()), clock)
+    except SecretError as error:
+        store.close()
+        raise ServerError(str(error)) from error
+    os.environ.pop(KEY_VARIABLE, None)  # what the server starts need not have it
+    notifier = Notifier()
     manager = Manager(
         store,
         backends,
@@ -152,6 +159,7 @@ def serve_forever(
             keep_jobs=settings.keep_jobs or None,
         ),
         on_note=notifier,
+        secrets=secrets,
         clock=clock,
     )
     try:

@@ -14,6 +14,7 @@ from headwater.platform.job_file import Problem
 from headwater.platform.limits import RateLimit
 from headwater.platform.manager import Manager, ManagerSettings
 from headwater.platform.records import JobRecord
+from headwater.platform.secret_store import StoredSecrets
 from headwater.platform.spec import JobSpec
 from headwater.platform.states import JobPhase
 from headwater.platform.store import Store
@@ -26,7 +27,7 @@ class Platform:
     """A server's parts.
 
     Args:
-      manager: runs jobs.
+      manager: runs jobs, with secrets of this server.
       auth: says who may.
       max_archive_bytes: larger archives are refused.
       per_s: requests of one client in a second, in the long run.
@@ -60,6 +61,12 @@ class Platform:
     def store(self) -> Store:
         """What is remembered."""
         return self.manager.store
+
+    @property
+    def secrets(self) -> StoredSecrets:
+        """What jobs may name and nobody is shown."""
+        assert isinstance(self.manager.secrets, StoredSecrets)
+        return self.manager.secrets
 
     @property
     def settings(self) -> ManagerSettings:

@@ -117,6 +117,10 @@ Text = Annotated[str, BeforeValidator(_text_of, json_schema_input_type=str | int
 """Text; a number counts as its digits."""
 
 
+SecretName = Annotated[str, Field(max_length=63, pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$")]
+"""What a secret is called: lower-case letters, digits and dashes."""
+
+
 def _folder(value: str) -> str:
     if "\n" in value or not value.strip():
         raise ValueError(f"must be the path of a folder, but is {value!r}")
@@ -140,7 +144,26 @@ def _variable_name(value: str) -> str:
     return value
 
 
-Variables = dict[Annotated[Text, AfterValidator(_variable_name)], Text]
+class SecretRef(_Model):
+    """A value that is not in the job file: `secret` names what the server keeps encrypted.
+
+    Attributes:
+      secret: its name, as ``headwater secret set`` was given it.
+    """
+
+    secret: SecretName
+
+
+def _value(value: Any) -> Any:
+    if isinstance(value, dict | SecretRef):
+        return value  # pyright: ignore[reportUnknownVariableType]  the model itself says what is wrong with it
+    return _text_of(value)
+
+
+Value = Annotated[str | SecretRef, BeforeValidator(_value, json_schema_input_type=str | int | float | SecretRef)]
+"""The value of a variable: text, or a reference to a secret."""
+
+Variables = dict[Annotated[Text, AfterValidator(_variable_name)], Value]
 
 
 class RoleSpec(_Model):
@@ -332,7 +355,7 @@ class JobSpec(_Model):
       flags: whether to pass the cluster as ``--ps_hosts --worker_hosts --job_name --task_index``, too.
       workdir: the folder in which tasks run; within the archive where there is one.
       archive: a tar or zip file that is unpacked for the job; ``workdir`` is then within it.
-      env: environment variables of all tasks.
+      env: environment variables of all tasks; a value may be ``{secret: NAME}``, which the server keeps encrypted.
       ps: the parameter servers.
       workers: the workers.
       chief: a task of job ``chief`` besides the workers.
@@ -422,6 +445,16 @@ class JobSpec(_Model):
         if self.restart.scope == "auto":
             return "task" if self.ps.count.most else "job"
         return self.restart.scope
+
+    def secrets(self) -> dict[str, str]:
+        """The secrets that its tasks are given, each with the field that names it."""
+        roles: list[tuple[str, RoleSpec]] = [(f"{_FIELDS[role]}.env", self.role(role)) for role in ROLES]
+        return {
+            value.secret: f"{field}.{name}"
+            for field, part in [*roles, ("env", self)]
+            for name, value in part.env.items()
+            if isinstance(value, SecretRef)
+        }
 
     def counts(self, workers: int | None = None) -> dict[Role, int]:
         """How many tasks each role has, those with none left out.

@@ -20,7 +20,7 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.orm import Session
 
-from headwater.platform.records import Attempt, JobEvent, JobRecord, Sample, Token
+from headwater.platform.records import Attempt, JobEvent, JobRecord, Sample, Secret, Token
 from headwater.platform.rows import (
     attempt_record,
     attempt_values,
@@ -33,7 +33,7 @@ from headwater.platform.rows import (
     token_record,
 )
 from headwater.platform.states import JobPhase, Note
-from headwater.platform.tables import AttemptRow, EventRow, JobRow, SampleRow, TaskRow, TokenRow
+from headwater.platform.tables import AttemptRow, EventRow, JobRow, SampleRow, SecretRow, TaskRow, TokenRow
 
 _OVER = tuple(phase.value for phase in JobPhase if phase.over)
 # Any number that only this program's servers ask PostgreSQL to lock.
@@ -232,6 +232,28 @@ class Store:
         query = select(SampleRow).where(SampleRow.job_id == job_id, SampleRow.at > after)
         with Session(self._engine) as session:
             return [sample_record(row) for row in session.scalars(query.order_by(SampleRow.at).limit(limit))]
+
+    def put_secret(self, secret: Secret, sealed: bytes) -> None:
+        """Stores a secret with its encrypted value, in place of one of its name."""
+        with self._write() as session:
+            session.merge(SecretRow(name=secret.name, owner=secret.owner, stored_at=secret.stored_at, sealed=sealed))
+
+    def sealed_secret(self, name: str) -> bytes | None:
+        """The encrypted value of a secret; None where there is none of this name."""
+        with Session(self._engine) as session:
+            return session.scalar(select(SecretRow.sealed).where(SecretRow.name == name))
+
+    def secrets(self) -> list[Secret]:
+        """All secrets by name, without their values."""
+        with Session(self._engine) as session:
+            rows = session.scalars(select(SecretRow).order_by(SecretRow.name))
+            return [Secret(name=row.name, owner=row.owner, stored_at=row.stored_at) for row in rows]
+
+    def delete_secret(self, name: str) -> bool:
+        """Forgets a secret; whether there was one."""
+        with self._write() as session:
+            gone = session.execute(delete(SecretRow).where(SecretRow.name == name).returning(SecretRow.name))
+            return gone.first() is not None
 
     def add_token(self, token: Token, *, secret_hash: str, csrf_hash: str | None = None) -> None:
         """Stores a token, or a session."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from sqlalchemy import JSON, BigInteger, Float, ForeignKey, Index, Integer, MetaData, String, Text
+from sqlalchemy import JSON, BigInteger, Float, ForeignKey, Index, Integer, LargeBinary, MetaData, String, Text
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 # Names of constraints by rule, so that a later migration can name them on every database.
@@ -134,6 +134,17 @@ class SampleRow(Base):
     gpu_memory_bytes: Mapped[int | None] = mapped_column(BigInteger)
     gpu_utilization: Mapped[float | None]
     metrics: Mapped[dict[str, Any]] = mapped_column(server_default="{}")
+
+
+class SecretRow(Base):
+    """A secret; its value is encrypted."""
+
+    __tablename__ = "secrets"
+
+    name: Mapped[str] = mapped_column(String(63), primary_key=True)
+    owner: Mapped[str] = mapped_column(String(100))
+    stored_at: Mapped[float]
+    sealed: Mapped[bytes] = mapped_column(LargeBinary)
 
 
 class TokenRow(Base):

@@ -13,7 +13,7 @@ from headwater.cluster.names import TaskName
 from headwater.platform.backends.base import Resources, TaskOrder, TaskRequest
 from headwater.platform.host.programs import PROGRAM
 from headwater.platform.records import JobRecord
-from headwater.platform.spec import FOLDERS, JobSpec, Role
+from headwater.platform.spec import FOLDERS, JobSpec, Role, SecretRef
 from headwater.telemetry.printed import PATTERN_VARIABLE
 
 #: How this machine calls the command ``headwater`` of this very installation.
@@ -65,7 +65,7 @@ def task_environment(
 ) -> dict[str, str]:
     """The variables of ``task``: its place in the cluster, the job's folders, and what the job's file says.
 
-    What only the task's machine can know, such as its GPUs, its backend adds.
+    What only the task's machine can know, such as its GPUs, its backend adds; secrets are in `task_secrets`.
     """
     config = {
         "cluster": {job: list(addresses) for job, addresses in cluster.items()},
@@ -73,7 +73,7 @@ def task_environment(
         "environment": "cloud",
     }
     folders = {f"HEADWATER_{name.upper()}": value for name in FOLDERS if (value := getattr(spec, name)) is not None}
-    role: Role = task.job  # pyright: ignore[reportAssignmentType]  tasks are made of roles
+    given = {name: value for name, value in _variables(spec, task).items() if isinstance(value, str)}
     return {
         "PYTHONUNBUFFERED": "1",
         "TF_CONFIG": json.dumps(config),
@@ -82,9 +82,13 @@ def task_environment(
         **({PROGRAM: spec.program} if spec.program is not None else {}),
         **({PATTERN_VARIABLE: spec.progress.pattern} if spec.progress.pattern is not None else {}),
         **folders,
-        **spec.env,
-        **spec.role(role).env,
+        **given,
     }
+
+
+def task_secrets(spec: JobSpec, task: TaskName) -> dict[str, str]:
+    """The variables of ``task`` whose values are secrets, each with the secret's name."""
+    return {name: value.secret for name, value in _variables(spec, task).items() if isinstance(value, SecretRef)}
 
 
 def task_requests(spec: JobSpec, names: Iterable[TaskName]) -> list[TaskRequest]:
@@ -98,8 +102,10 @@ def task_requests(spec: JobSpec, names: Iterable[TaskName]) -> list[TaskRequest]
     return requests
 
 
-def task_order(record: JobRecord, name: TaskName, *, archive: Path | None, log_path: Path) -> TaskOrder:
-    """What a backend needs to start a task that has a place."""
+def task_order(
+    record: JobRecord, name: TaskName, *, archive: Path | None, log_path: Path, secrets: Mapping[str, str]
+) -> TaskOrder:
+    """What a backend needs to start a task that has a place; ``secrets`` are values by name, all that its job has."""
     spec, attempt = record.state.spec, record.state.tasks[name].attempt
     cluster = cluster_of({known: place.address for known, place in record.places.items()})
     return TaskOrder(
@@ -108,11 +114,17 @@ def task_order(record: JobRecord, name: TaskName, *, archive: Path | None, log_p
         place=record.places[name],
         argv=task_command(spec, name, cluster, headwater_command=ELSEWHERE),
         env=task_environment(spec, name, cluster, job_id=record.id, attempt=attempt),
+        secrets={variable: secrets[secret] for variable, secret in task_secrets(spec, name).items()},
         # A relative folder is within the job's own one on its host, which stays from attempt to attempt.
         cwd=spec.workdir or ".",
         archive=archive,
         log_path=log_path,
     )
+
+
+def _variables(spec: JobSpec, task: TaskName) -> dict[str, str | SecretRef]:
+    role: Role = task.job  # pyright: ignore[reportAssignmentType]  tasks are made of roles
+    return {**spec.env, **spec.role(role).env}
 
 
 def _filled(text: str, spec: JobSpec) -> str:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, cast
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 from headwater.platform.backends.base import HostCapacity, Resources, Usage
-from headwater.platform.records import Attempt, JobEvent, JobRecord, Sample, Token
+from headwater.platform.records import Attempt, JobEvent, JobRecord, Sample, Secret, Token
 from headwater.platform.states import Fault, JobPhase, TaskPhase, TaskState
 
 HIDDEN = "(hidden)"
@@ -305,6 +305,19 @@ class HostView(View):
         )
 
 
+class SecretView(View):
+    """A secret, without its value."""
+
+    name: str
+    owner: str
+    stored_at: float
+
+    @classmethod
+    def of(cls, secret: Secret) -> Self:
+        """The view of ``secret``."""
+        return cls.model_validate(secret)
+
+
 class TokenView(View):
     """A token, without what opens it."""
 
@@ -332,7 +345,8 @@ def _hide_variables(part: dict[str, Any]) -> None:
         if isinstance(value, dict):
             fields = cast("dict[str, Any]", value)
             if name == "env":
-                part[name] = dict.fromkeys(fields, HIDDEN)
+                # The name of a secret is none.
+                part[name] = {key: given if isinstance(given, dict) else HIDDEN for key, given in fields.items()}
             else:
                 _hide_variables(fields)
 

@@ -8,6 +8,7 @@ import json
 import socket
 import tarfile
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import httpx
 import pytest
 import schemathesis
 import uvicorn
+from cryptography.fernet import Fernet
 from fastapi import FastAPI
 from hypothesis import HealthCheck, given, settings
 from hypothesis.errors import Unsatisfiable
@@ -32,6 +34,7 @@ from headwater.platform.backends.local import LocalBackend, LocalSettings
 from headwater.platform.host.lines import stamp
 from headwater.platform.manager import Manager, ManagerSettings
 from headwater.platform.records import TokenRole
+from headwater.platform.secret_store import KEY_FILE, KEY_VARIABLE, SecretError, StoredSecrets, secrets_keys
 from headwater.platform.server import proxy_settings
 from headwater.platform.service import Platform
 from headwater.platform.store import Store
@@ -47,7 +50,8 @@ class Api:
         self.store = Store(f"sqlite:///{folder}/jobs.db")
         self.store.open()
         backend = LocalBackend(LocalSettings(state_dir=folder / "local"))
-        self.manager = Manager(self.store, [backend], ManagerSettings(data_dir=folder))
+        secrets = StoredSecrets(self.store, secrets_keys(folder, {}), time.time)
+        self.manager = Manager(self.store, [backend], ManagerSettings(data_dir=folder), secrets=secrets)
         self.auth = Auth(self.store, required=auth)
         self.platform = Platform(self.manager, self.auth, **bounds)
         self.app: FastAPI = create_app(self.platform)
@@ -121,7 +125,12 @@ def test_nothing_is_told_without_a_token(api: Api) -> None:
     for path, operations in paths.items():
         if path.endswith("/health"):
             continue
-        filled = path.replace("{job_id}", "a").replace("{task}", "ps-0").replace("{token_id}", "0" * 16)
+        filled = (
+            path.replace("{job_id}", "a")
+            .replace("{task}", "ps-0")
+            .replace("{token_id}", "0" * 16)
+            .replace("{name}", "a")
+        )
         for method in operations:
             refused = client.request(method, f"{api.address}{filled}")
             assert refused.status_code == 401, (method, path)
@@ -372,6 +381,54 @@ def test_who_may_only_look_reads_no_variables(api: Api) -> None:
         assert "hunter" not in text
         assert "API_KEY" in text
     assert api.client().get(f"/jobs/{job_id}").json()["spec"]["env"] == {"API_KEY": "hunter2"}
+
+
+def test_secrets_are_stored_and_never_shown(api: Api, tmp_path: Path) -> None:
+    client, value = api.client(), "s3cret-and-lasting"
+    job = {**JOB, "env": {"PLAIN": "yes", "KEY": {"secret": "wandb"}}}
+    refused = client.post("/jobs", json=job)
+    assert (refused.status_code, refused.json()["message"]) == (
+        409,
+        "env.KEY: there is no secret 'wandb': store it with 'headwater secret set wandb'",
+    )
+    stored = client.put("/secrets/wandb", json={"value": value})
+    made = client.post("/jobs", json=job).json()
+    shown = [
+        stored,
+        client.get("/secrets"),
+        client.get(f"/jobs/{made['id']}"),
+        client.get(f"/jobs/{made['id']}/events"),
+        client.put("/secrets/wandb", json={"value": value}),
+    ]
+    assert all(answer.status_code == 200 and value not in answer.text for answer in shown)
+    assert shown[1].json() == [{"name": "wandb", "owner": "run", "stored_at": shown[1].json()[0]["stored_at"]}]
+    assert made["spec"]["env"] == {"PLAIN": "yes", "KEY": {"secret": "wandb"}}
+    looked = api.client("view").get(f"/jobs/{made['id']}").json()["spec"]["env"]
+    assert looked == {"PLAIN": "(hidden)", "KEY": {"secret": "wandb"}}
+    assert api.client("view").get("/secrets").status_code == 403
+    assert not [path for path in tmp_path.rglob("*") if path.is_file() and value.encode() in path.read_bytes()]
+    assert (tmp_path / KEY_FILE).stat().st_mode & 0o777 == 0o600
+    used = client.delete("/secrets/wandb")
+    assert used.status_code == 409
+    assert f"{made['id']} name the secret 'wandb': stop them first" in used.json()["message"]
+    client.post(f"/jobs/{made['id']}/stop")
+    assert client.delete("/secrets/wandb").status_code == 204
+    assert client.delete("/secrets/wandb").status_code == 404
+    restarted = client.post(f"/jobs/{made['id']}/restart")
+    assert (restarted.status_code, "there is no secret 'wandb'" in restarted.text) == (409, True)
+    for wrong in ("", "x" * (64 * 1024 + 1), "zero\0byte"):
+        assert client.put("/secrets/wandb", json={"value": wrong}).status_code == 422
+
+
+def test_secrets_of_another_key_say_so(api: Api, tmp_path: Path) -> None:
+    store, other = api.store, Fernet.generate_key().decode()
+    StoredSecrets(store, [other], time.time).put("wandb", "value", "me")
+    with pytest.raises(SecretError, match="'wandb' was stored with another key: start the server with that key, too"):
+        api.platform.secrets.value("wandb")
+    keys = secrets_keys(tmp_path, {KEY_VARIABLE: f"{Fernet.generate_key().decode()},{other}"})
+    assert StoredSecrets(store, keys, time.time).value("wandb") == "value"
+    with pytest.raises(SecretError, match="must be a key of 32 bytes in URL-safe base64"):
+        StoredSecrets(store, secrets_keys(tmp_path, {KEY_VARIABLE: "short"}), time.time)
 
 
 def test_a_job_of_a_sweep(api: Api) -> None:

@@ -258,6 +258,50 @@ def run_job(tmp_path: Path, script: str, **fields: object) -> Process:
     return Process([*HEADWATER, "run", "--job", str(path)], dict(os.environ))
 
 
+def test_a_task_gets_a_secret_that_no_file_holds(running: Server) -> None:
+    value = "s3cret-of-a-task"
+    running.client.put("/secrets/wandb", {"value": value})
+    gate = fifo(running.data_dir)
+    job_id = running.submit(
+        f'[ "$KEY" = {value[:8]}"{value[8:]}" ] && [ "${{#KEY}}" = {len(value)} ] && env | grep -c SECRET; cat {gate}',
+        env={"KEY": {"secret": "wandb"}},
+    )
+    running.wait_log(job_id, "worker-0", "0")
+    files = [path for path in running.data_dir.rglob("*") if path.is_file()]
+    assert len(files) > 5
+    assert not [path for path in files if value.encode() in path.read_bytes()]
+    open_gate(gate)
+    assert running.over(job_id)["phase"] == "succeeded"
+
+
+def test_a_secret_by_the_commands(running: Server) -> None:
+    def secret(*arguments: str, value: str = "") -> str:
+        command = [*HEADWATER, "secret", *arguments, "--server", running.address]
+        environ = {**os.environ, "HEADWATER_SERVER_TOKEN": running.token}
+        return subprocess.run(command, input=value, env=environ, capture_output=True, text=True, check=True).stdout
+
+    assert secret("set", "hub-token", value="abc\n") == "hub-token is stored; jobs name it as {secret: hub-token}\n"
+    assert "hub-token  20" in secret("list")
+    job_id = running.submit('[ "$HUB" = abc ]', env={"HUB": {"secret": "hub-token"}})
+    assert running.over(job_id)["phase"] == "succeeded"
+    assert secret("delete", "hub-token") == "hub-token is deleted\n"
+    assert "hub-token" not in secret("list")
+
+
+def test_a_secret_without_a_server(tmp_path: Path) -> None:
+    job = tmp_path / "job.yaml"
+    job.write_text(json.dumps(shell_job('[ "$HUB" = abc ]', env={"HUB": {"secret": "hub-token"}})))
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("HEADWATER_SECRET_")}
+    command = [*HEADWATER, "run", "--job", str(job)]
+    missing = subprocess.run(command, env=environ, capture_output=True, text=True)
+    assert missing.returncode == 1
+    assert (
+        "env.HUB: the secret 'hub-token' is missing: without a server, set HEADWATER_SECRET_HUB_TOKEN" in missing.stderr
+    )
+    given = subprocess.run(command, env=environ | {"HEADWATER_SECRET_HUB_TOKEN": "abc"}, capture_output=True, text=True)
+    assert given.returncode == 0, given.stderr
+
+
 def test_a_job_without_a_server(tmp_path: Path) -> None:
     output = run_job(tmp_path, PS_WAITS + "echo hello", ps=1, workers=2).succeeds()
     assert "[worker 0] hello" in output

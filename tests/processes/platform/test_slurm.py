@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
 import json
 import os
 import re
@@ -141,6 +143,22 @@ print(role, index, "of", os.environ["SLURM_JOB_NUM_NODES"], said == os.environ["
     assert report.restarts == {PS: 0, FIRST: 0, SECOND: 0}
     # A server that never heard of it hears of the same job, not of another one.
     assert json.loads(backend.submit_job(ordered))["id"] == json.loads(handle)["id"]
+
+
+def test_a_task_gets_a_secret_that_no_file_of_the_job_holds(backend: SlurmBackend, tmp_path: Path) -> None:
+    value = "s3cret-of-a-task"
+    program = """
+import hashlib
+print(hashlib.sha256(os.environ["KEY"].encode()).hexdigest(), [name for name in os.environ if "SECRET" in name])
+"""
+    ordered = order(tmp_path, program, workers=1, env={"KEY": {"secret": "wandb"}})
+    handle = backend.submit_job(dataclasses.replace(ordered, secrets={"wandb": value}))
+    assert over(backend, handle).phase == "succeeded"
+    assert printed(tmp_path / "logs/worker-0.log") == f"{hashlib.sha256(value.encode()).hexdigest()} []\n"
+    folder = Path(json.loads(handle)["folder"])
+    files = [path for path in (*folder.rglob("*"), *tmp_path.rglob("*")) if path.is_file()]
+    assert len(files) > 5
+    assert not [path for path in files if value.encode() in path.read_bytes()]
 
 
 def test_one_task_is_started_again(backend: SlurmBackend, tmp_path: Path) -> None:

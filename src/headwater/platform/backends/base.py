@@ -173,6 +173,7 @@ class TaskOrder:
       argv: its command line.
       env: variables besides those of the host. The backend adds those that only it can know: the GPUs, the socket that
         listens at the task's address, where progress is reported to.
+      secrets: further variables, whose values no file and no message of a backend may show.
       cwd: its working directory, on its host. A relative one is within a folder that the job has on each host, shared
         by its tasks there, and empty at first.
       archive: a tar or zip file on this machine that is unpacked into the job's folder before the first task starts
@@ -187,6 +188,7 @@ class TaskOrder:
     place: Place
     argv: Sequence[str]
     env: Mapping[str, str] = field(default_factory=dict[str, str])
+    secrets: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     cwd: str = "."
     archive: Path | None = None
     log_path: Path
@@ -366,6 +368,7 @@ class JobOrder:
       spec: what it is.
       log_dir: a folder on this machine that gets ``<role>-<index>.log`` for each task.
       archive: a tar or zip file on this machine that is unpacked into the tasks' working folder.
+      secrets: the values of the secrets that the job names, by their names.
     """
 
     job_id: str
@@ -373,6 +376,7 @@ class JobOrder:
     spec: JobSpec
     log_dir: Path
     archive: Path | None = None
+    secrets: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -175,6 +175,7 @@ class HostsBackend(TaskBackend):
                 "attempt": order.attempt,
                 "argv": list(order.argv),
                 "env": {**self._environment(order.job_id), **order.env},
+                "secrets": dict(order.secrets),
                 "cwd": order.cwd,
                 "address": place.address,
                 "cores": list(place.cores),

@@ -115,6 +115,7 @@ class KubernetesBackend(JobBackend):
             image=self._settings.image,
             namespace=namespace,
             token=secrets.token_urlsafe(32),
+            secrets=order.secrets,
             archive=order.archive,
             managed=True,
         )

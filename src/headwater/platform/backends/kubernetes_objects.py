@@ -14,7 +14,7 @@ import base64
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ import yaml
 from headwater.cluster.names import TaskName
 from headwater.platform.host.gpus import CPU_ONLY
 from headwater.platform.spec import JobSpec, RoleSpec, VolumeSpec
-from headwater.platform.tasks import ELSEWHERE, cluster_of, task_command, task_environment
+from headwater.platform.tasks import ELSEWHERE, cluster_of, task_command, task_environment, task_secrets
 
 LABEL = "headwater.dev/job"
 ROLE_LABEL = "headwater.dev/role"
@@ -54,7 +54,9 @@ class Rendering:
       attempt: how often the job has been submitted before.
       image: the container image of jobs that name none.
       namespace: where the objects of jobs that name none go; None for whatever is current.
-      token: the secret that the job's tasks share.
+      token: the secret that the job's tasks share; None where the Secret ``name`` of the cluster is to hold it.
+      secrets: values of the secrets that the job names, which are put into the Secret ``name``; None where a Secret of
+        the cluster holds each, by the name that the job has for it, under the key ``value``.
       archive: a file that pods unpack into their working folder; None where the image or a volume has the program.
       managed: whether a server looks after the job, and restarts all of it where its rules say so.
     """
@@ -64,7 +66,8 @@ class Rendering:
     attempt: int = 0
     image: str
     namespace: str | None = None
-    token: str
+    token: str | None
+    secrets: Mapping[str, str] | None = field(default=None, repr=False)
     archive: Path | None = None
     managed: bool = False
 
@@ -93,9 +96,9 @@ def job_objects(spec: JobSpec, how: Rendering) -> list[dict[str, Any]]:
     """
     addresses = {task: f"{task.job}-{task.index}.{how.name}:{PORT}" for task in tasks_of(spec)}
     cluster = cluster_of(addresses)
-    objects = [_secret(how), _service(how)]
+    objects = [_service(how)] if how.token is None else [_secret(how.token, how), _service(how)]
     if how.archive is not None:
-        objects.insert(1, _archive(how.archive, how))
+        objects.insert(-1, _archive(how.archive, how))
     objects += [_task(spec, task, cluster, how) for task in tasks_of(spec)]
     namespace = spec.kubernetes.namespace or how.namespace
     for one in objects:
@@ -121,14 +124,19 @@ def _labels(how: Rendering) -> dict[str, str]:
     return {"app.kubernetes.io/name": "headwater", LABEL: how.name, ATTEMPT_LABEL: str(how.attempt)}
 
 
-def _secret(how: Rendering) -> dict[str, Any]:
+def _secret(token: str, how: Rendering) -> dict[str, Any]:
+    secrets = {_secret_key(name): value for name, value in (how.secrets or {}).items()}
     return {
         "apiVersion": "v1",
         "kind": "Secret",
         "metadata": {"name": how.name},
         "type": "Opaque",
-        "stringData": {"token": how.token},
+        "stringData": {"token": token, **secrets},
     }
+
+
+def _secret_key(secret: str) -> str:
+    return f"secret.{secret}"
 
 
 def _archive(path: Path, how: Rendering) -> dict[str, Any]:
@@ -331,9 +339,16 @@ def _environment(
         **({} if gpus else CPU_ONLY),
         **task_environment(spec, task, cluster, job_id=how.job_id, attempt=how.attempt),
     }
-    token = {"name": "HEADWATER_TOKEN", "valueFrom": {"secretKeyRef": {"name": how.name, "key": "token"}}}
-    given = [{"name": name, "value": _literal(value)} for name, value in variables.items()]
-    return given if "HEADWATER_TOKEN" in variables else [*given, token]
+    given: list[dict[str, Any]] = [{"name": name, "value": _literal(value)} for name, value in variables.items()]
+    secrets = {
+        variable: {"name": secret, "key": "value"}
+        if how.secrets is None
+        else {"name": how.name, "key": _secret_key(secret)}
+        for variable, secret in task_secrets(spec, task).items()
+    }
+    if "HEADWATER_TOKEN" not in variables:
+        secrets.setdefault("HEADWATER_TOKEN", {"name": how.name, "key": "token"})
+    return [*given, *({"name": name, "valueFrom": {"secretKeyRef": ref}} for name, ref in secrets.items())]
 
 
 def _resources(role: RoleSpec, gpu_resource: str) -> dict[str, Any]:

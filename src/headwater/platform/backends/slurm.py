@@ -35,6 +35,7 @@ from headwater.platform.backends.slurm_ends import Asked, SlurmState, seconds, v
 from headwater.platform.backends.slurm_script import WORKING, SlurmRendering, batch_script
 from headwater.platform.host.folders import private_folder
 from headwater.platform.host.records import AttemptFolder
+from headwater.platform.host.secrets import secret_variable
 from headwater.platform.spec import JobSpec
 from headwater.telemetry.progress import Progress
 
@@ -132,7 +133,9 @@ class SlurmBackend(JobBackend):
         script = folder / f"job-{order.attempt}.sh"
         script.touch(mode=0o600)
         script.write_text(batch_script(order.spec, how))
-        number = _run("sbatch", "--parsable", str(script), cwd=folder).strip().partition(";")[0]
+        # In no file: Slurm keeps the environment with the job, and so gives it also to what it starts again.
+        given = {secret_variable(name): value for name, value in order.secrets.items()}
+        number = _run("sbatch", "--parsable", str(script), cwd=folder, given=given).strip().partition(";")[0]
         return json.dumps(handle | {"id": number})
 
     def poll_job(self, handle: str) -> JobReport:
@@ -185,10 +188,11 @@ class SlurmBackend(JobBackend):
         return found
 
 
-def _run(*command: str, cwd: Path | None = None, unless: str = "") -> str:
-    """What ``command`` prints; an error that says ``unless`` is none."""
+def _run(*command: str, cwd: Path | None = None, unless: str = "", given: Mapping[str, str] | None = None) -> str:
+    """What ``command``, with ``given`` in its environment, prints; an error that says ``unless`` is none."""
     # What Slurm's own variables would change, such as formats, must not depend on who starts the server.
     env = {name: value for name, value in os.environ.items() if not name.startswith(("SQUEUE_", "SBATCH_", "SINFO_"))}
+    env |= given or {}
     try:
         done = subprocess.run(
             command, cwd=cwd, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_TIMEOUT_S

@@ -35,8 +35,9 @@ from headwater.platform.host.gpus import CPU_ONLY
 from headwater.platform.host.keeper import CANNOT_START, Keeper
 from headwater.platform.host.ports import lease_folder, lease_ports, release_ports
 from headwater.platform.host.records import AttemptFolder
+from headwater.platform.host.secrets import for_keeper, secret_variable, without_secrets
 from headwater.platform.spec import JobSpec, job_from_data
-from headwater.platform.tasks import ELSEWHERE, HERE, cluster_of, task_command, task_environment
+from headwater.platform.tasks import ELSEWHERE, HERE, cluster_of, task_command, task_environment, task_secrets
 
 _LOOK_S = 0.2
 _MEETING_S = 600.0
@@ -126,16 +127,19 @@ class SlurmTask:
         cluster = cluster_of(addresses)
         role = spec.role(task.job)  # pyright: ignore[reportArgumentType]  tasks are made of roles
         env = {
-            **os.environ,
+            **without_secrets(os.environ),
             "HEADWATER_TOKEN": self._job["token"],
             **({} if role.gpus else CPU_ONLY),
             **task_environment(spec, task, cluster, job_id=self._job["job_id"], attempt=attempt),
             guard.JOB: f"{os.environ[guard.JOB]}:{self._own_mark}",
         }
+        secrets = self._secrets()
+        os.environ.update(for_keeper(secrets))
         command = HERE if spec.command is None else ELSEWHERE
         order = {
             "argv": list(task_command(spec, task, cluster, headwater_command=command)),
             "env": env,
+            "secrets": list(secrets),
             "cwd": str(self._working_folder()),
             "log_path": str(self._folder / "logs" / f"{task.job}-{task.index}.log"),
             "max_log_bytes": _MAX_LOG_BYTES,
@@ -157,6 +161,23 @@ class SlurmTask:
         ended = folder.read("exit")
         assert ended is not None
         return ended
+
+    def _secrets(self) -> dict[str, str]:
+        """The task's variables that are secrets: Slurm keeps the environment of ``sbatch`` for the job's tasks.
+
+        Raises:
+          SystemExit: one of them is not there.
+        """
+        found: dict[str, str] = {}
+        for variable, secret in task_secrets(self._spec, self._task).items():
+            value = os.environ.get(secret_variable(secret))
+            if value is None:
+                raise SystemExit(
+                    f"headwater: env.{variable}: the secret {secret!r} is missing: set {secret_variable(secret)} for "
+                    "sbatch, and do not let --export keep it from the job"
+                )
+            found[variable] = value
+        return found
 
     def _working_folder(self) -> Path:
         work = self._folder / "work"

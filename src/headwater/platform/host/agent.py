@@ -44,6 +44,7 @@ from headwater.platform.host.processes import (
     resident_bytes,
 )
 from headwater.platform.host.records import AttemptFolder, HostFolder
+from headwater.platform.host.secrets import for_keeper
 from headwater.telemetry.progress import STATUS_VARIABLE
 
 PS = "ps"
@@ -102,9 +103,10 @@ class Agent:
         """Starts a task, once nothing is left of its earlier attempts; the same attempt again gives the same task.
 
         Args:
-          order: ``job_id``, ``job`` (the role), ``index``, ``attempt``, ``argv``, ``env``, ``cwd``, ``address``,
-            ``cores``, ``gpus``, ``memory_bytes``, ``log_path`` (None for a file among the records),
-            ``max_log_bytes``, ``remember`` (values that are given back with the handle).
+          order: ``job_id``, ``job`` (the role), ``index``, ``attempt``, ``argv``, ``env``, ``secrets`` (further
+            variables, which are kept in no file), ``cwd``, ``address``, ``cores``, ``gpus``, ``memory_bytes``,
+            ``log_path`` (None for a file among the records), ``max_log_bytes``, ``remember`` (values that are given
+            back with the handle).
 
         Returns:
           The handle: ``folder``, and what was to be remembered.
@@ -132,6 +134,7 @@ class Agent:
                 {
                     "argv": _command(order["argv"]),
                     "env": self._environment(order, self._folder.mark(job_id, task)),
+                    "secrets": list(order["secrets"]),
                     "cwd": str(work / order["cwd"]),
                     "log_path": order["log_path"] or str(folder.log),
                     "max_log_bytes": order["max_log_bytes"],
@@ -145,7 +148,7 @@ class Agent:
                     "remember": order["remember"],
                 },
             )
-            self._start_keeper(folder)
+            self._start_keeper(folder, order["secrets"])
         return {"folder": str(folder.path), **order["remember"]}
 
     def poll(self, handle: Mapping[str, Any], log_from: int | None = None) -> dict[str, Any]:
@@ -265,9 +268,9 @@ class Agent:
             self._table, self._table_until = ProcessTable(), now + _TABLE_AGE_S
         return self._table.descendants(pid)
 
-    def _start_keeper(self, folder: AttemptFolder) -> None:
+    def _start_keeper(self, folder: AttemptFolder, secrets: Mapping[str, str]) -> None:
         command = [sys.executable, "-P", "-m", "headwater.platform.host.keeper", str(folder.path)]
-        env = {name: value for name, value in os.environ.items() if name != guard.JOB}
+        env = {name: value for name, value in os.environ.items() if name != guard.JOB} | for_keeper(secrets)
         with open(folder.keeper_log, "ab") as log:
             started = subprocess.run(
                 command, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, start_new_session=True

@@ -42,6 +42,7 @@ from headwater.platform.host.processes import (
 )
 from headwater.platform.host.programs import missing_program
 from headwater.platform.host.records import AttemptFolder
+from headwater.platform.host.secrets import of_keeper
 from headwater.platform.host.signals import signal_socket
 from headwater.telemetry.printed import Told
 from headwater.telemetry.progress import MAX_DATAGRAM, STATUS_VARIABLE
@@ -74,7 +75,8 @@ class Keeper:
 
     Args:
       folder: its records.
-      order: what ``order.json`` says: ``argv``, ``env`` (all of it), ``cwd``, ``log_path``, ``max_log_bytes``,
+      order: what ``order.json`` says: ``argv``, ``env`` (all of it), ``secrets`` (names of further
+        variables, whose values this process's environment has), ``cwd``, ``log_path``, ``max_log_bytes``,
         ``memory_bytes``, ``cores``, ``address``, ``mark``, ``umask`` if there, and ``creator``: the process with which
         the task ends, None where it outlives all others; ``relay``: whether SIGTERM reaches the task through the keeper
         alone; ``grace_s``, if there: seconds before it is killed when others than the agent ask it to end.
@@ -146,6 +148,7 @@ class Keeper:
     def _start(self, status_address: str) -> None:
         order = self._order
         libc = ctypes.CDLL(None, use_errno=True)
+        secrets = of_keeper(order.get("secrets", []), os.environ)
 
         def in_the_child() -> None:
             # This process has one thread, so that Python may run here.
@@ -158,7 +161,7 @@ class Keeper:
         self._process = subprocess.Popen(
             order["argv"],
             cwd=order["cwd"],
-            env={**order["env"], STATUS_VARIABLE: status_address},
+            env={**order["env"], **secrets, STATUS_VARIABLE: status_address},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

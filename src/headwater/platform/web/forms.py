@@ -66,7 +66,8 @@ def _job(fields: Mapping[str, str], problems: list[Problem]) -> dict[str, Any]:
     if "flags" in given:
         job["flags"] = True
     job.update({name: given[name] for name in _PLAIN if name in given})
-    env = _variables(given.get("env", ""), problems)
+    env: dict[str, Any] = dict(_variables("env", given, problems))
+    env |= {name: {"secret": secret} for name, secret in _variables("secrets", given, problems).items()}
     if env:
         job["env"] = env
     for role, _ in ROLES:
@@ -115,12 +116,12 @@ def _words(text: str, field: str, problems: list[Problem]) -> list[str]:
         return []
 
 
-def _variables(text: str, problems: list[Problem]) -> dict[str, str]:
+def _variables(field: str, given: Mapping[str, str], problems: list[Problem]) -> dict[str, str]:
     found: dict[str, str] = {}
-    for line in text.splitlines():
+    for line in given.get(field, "").splitlines():
         name, separator, value = line.strip().partition("=")
         if separator:
             found[name.strip()] = value
         elif name:
-            problems.append(Problem(field="env", line=None, message=f"must be NAME=VALUE lines, but one is {name!r}"))
+            problems.append(Problem(field=field, line=None, message=f"must be NAME=VALUE lines, but one is {name!r}"))
     return found

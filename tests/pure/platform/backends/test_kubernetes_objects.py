@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tarfile
 from pathlib import Path
 from typing import Any
@@ -119,6 +120,33 @@ def test_tasks_share_a_secret_that_is_in_no_pod() -> None:
     assert "s3cret" not in json.dumps([one for one in objects.values() if one["kind"] != "Secret"])
     assert "HEADWATER_TOKEN" in environment(objects, "worker-1")
     assert environment(render(spec(env={"HEADWATER_TOKEN": "own"})), "worker-1")["HEADWATER_TOKEN"] == "own"
+
+
+def test_secrets_of_a_job_are_in_no_pod_and_in_no_manifest() -> None:
+    job = spec(env={"KEY": {"secret": "wandb"}}, workers={"count": 1, "env": {"HUB": {"secret": "hub"}}})
+    managed = render(job, secrets={"wandb": "value-1", "hub": "value-2"})
+    assert managed["Secret linear"]["stringData"] == {
+        "token": "s3cret",
+        "secret.wandb": "value-1",
+        "secret.hub": "value-2",
+    }
+    assert not re.search("value-[12]", json.dumps([one for one in managed.values() if one["kind"] != "Secret"]))
+    container = pod(managed, "worker-0")["containers"][0]
+    named = {one["name"]: one["valueFrom"]["secretKeyRef"] for one in container["env"] if "valueFrom" in one}
+    assert named["HUB"] == {"name": "linear", "key": "secret.hub"}
+    assert [one["name"] for one in pod(managed, "ps-0")["containers"][0]["env"] if "valueFrom" in one] == [
+        "KEY",
+        "HEADWATER_TOKEN",
+    ]
+    by_hand = render(job, token=None)
+    assert "Secret linear" not in by_hand
+    container = pod(by_hand, "worker-0")["containers"][0]
+    named = {one["name"]: one["valueFrom"]["secretKeyRef"] for one in container["env"] if "valueFrom" in one}
+    assert named == {
+        "KEY": {"name": "wandb", "key": "value"},
+        "HUB": {"name": "hub", "key": "value"},
+        "HEADWATER_TOKEN": {"name": "linear", "key": "token"},
+    }
 
 
 def test_an_archive_is_unpacked_by_each_pod(tmp_path: Path) -> None:

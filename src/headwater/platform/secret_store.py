@@ -1,0 +1,151 @@
+"""Secrets: values that jobs name and nobody is shown again, kept encrypted in the server's database.
+
+The encryption is Fernet's (AES-128 in CBC mode with an HMAC, https://github.com/fernet/spec), by the package
+``cryptography``. Its key is not in the database: it is in the variable ``HEADWATER_SECRETS_KEY``, or in a file beside
+the database that only the server's user can read. So a copy of the database alone tells no secret.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+
+from headwater.platform.host.secrets import secret_variable
+from headwater.platform.records import Secret
+from headwater.platform.store import Store
+
+KEY_VARIABLE = "HEADWATER_SECRETS_KEY"
+KEY_FILE = "secrets.key"
+MAX_BYTES = 64 * 1024
+"""A value may have so many bytes in UTF-8."""
+
+
+class SecretError(Exception):
+    """A secret cannot be had, or kept; the message says which, why and what to do."""
+
+
+class Secrets(ABC):
+    """Where jobs' secrets come from."""
+
+    @abstractmethod
+    def value(self, name: str) -> str:
+        """The value of a secret; raises `SecretError`."""
+
+    def check(self, wanted: Mapping[str, str]) -> None:
+        """Makes sure that all of ``wanted``, names and the fields that name them, can be had; raises `SecretError`."""
+        for name, field in wanted.items():
+            try:
+                self.value(name)
+            except SecretError as error:
+                raise SecretError(f"{field}: {error}") from error
+
+    def values(self, names: Iterable[str]) -> dict[str, str]:
+        """The values of secrets by their names; raises `SecretError`."""
+        return {name: self.value(name) for name in names}
+
+
+class GivenSecrets(Secrets):
+    """Secrets of a run without a server: each is in a variable of this process, such as ``HEADWATER_SECRET_WANDB``.
+
+    Args:
+      environ: this process's environment.
+    """
+
+    def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
+        self._environ = environ
+
+    def value(self, name: str) -> str:
+        found = self._environ.get(secret_variable(name))
+        if found is None:
+            raise SecretError(f"the secret {name!r} is missing: without a server, set {secret_variable(name)}")
+        return found
+
+
+class StoredSecrets(Secrets):
+    """The secrets of a server.
+
+    Args:
+      store: where they are kept.
+      keys: one key of Fernet's, or several, of which the first encrypts and all decrypt.
+      clock: gives seconds since 1970.
+
+    Raises:
+      SecretError: a key is none.
+    """
+
+    def __init__(self, store: Store, keys: Iterable[str], clock: Callable[[], float]) -> None:
+        self._store = store
+        self._clock = clock
+        try:
+            self._cipher = MultiFernet([Fernet(key.strip()) for key in keys])
+        except ValueError as error:
+            raise SecretError(
+                f"{KEY_VARIABLE}, or the file {KEY_FILE}: must be a key of 32 bytes in URL-safe base64, such as "
+                "'openssl rand -base64 32 | tr +/ -_' prints, or several with commas between them"
+            ) from error
+
+    def value(self, name: str) -> str:
+        sealed = self._store.sealed_secret(name)
+        if sealed is None:
+            raise SecretError(f"there is no secret {name!r}: store it with 'headwater secret set {name}'")
+        try:
+            return self._cipher.decrypt(sealed).decode()
+        except InvalidToken as error:
+            raise SecretError(
+                f"the secret {name!r} was stored with another key: start the server with that key, too, in "
+                f"{KEY_VARIABLE}, or store the secret again"
+            ) from error
+
+    def put(self, name: str, value: str, owner: str) -> Secret:
+        """Stores a secret, in place of one of this name.
+
+        Raises:
+          SecretError: the value is empty, too long, or has a zero byte, which no environment can hold.
+        """
+        data = value.encode()
+        if not value or len(data) > MAX_BYTES or "\0" in value:
+            raise SecretError(f"value: must have 1 to {MAX_BYTES} bytes and no zero byte, but has {len(data)} bytes")
+        secret = Secret(name=name, owner=owner, stored_at=self._clock())
+        self._store.put_secret(secret, self._cipher.encrypt(data))
+        return secret
+
+    def all(self) -> list[Secret]:
+        """All secrets by name, without their values."""
+        return self._store.secrets()
+
+    def delete(self, name: str) -> bool:
+        """Forgets a secret; whether there was one."""
+        return self._store.delete_secret(name)
+
+
+def secrets_keys(folder: Path, environ: Mapping[str, str] = os.environ) -> list[str]:
+    """The keys of a server whose data is in ``folder``; makes the key file where there is none.
+
+    Raises:
+      SecretError: the file cannot be read, or is another user's.
+    """
+    told = environ.get(KEY_VARIABLE)
+    if told:
+        return told.split(",")
+    path = folder / KEY_FILE
+    try:
+        # Written whole under another name first: half a key would lose what it encrypts.
+        if not path.exists():
+            written = path.with_suffix(".tmp")
+            written.unlink(missing_ok=True)
+            descriptor = os.open(written, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with open(descriptor, "wb") as file:
+                file.write(Fernet.generate_key() + b"\n")
+                file.flush()
+                os.fsync(file.fileno())
+            written.replace(path)
+        if path.stat().st_uid != os.geteuid():
+            raise SecretError(f"{path} belongs to another user: it must be this server's own")
+        path.chmod(0o600)
+        return path.read_text(encoding="ascii").strip().split(",")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SecretError(f"{path} cannot be read or made: {error}") from error
