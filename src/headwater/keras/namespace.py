@@ -1,7 +1,8 @@
 """``keras`` as programs under Headwater find it: Keras 3, with what differs there put over it.
 
-What differs: callbacks and readers for files of any name, sample data from ``HEADWATER_DATA_DIR``, and datasets of
-``tf.data`` that ``fit`` takes. Everything else is Keras's own, module by module.
+What differs: callbacks and readers for files of any name, sample data from ``HEADWATER_DATA_DIR``, datasets of
+``tf.data`` that ``fit`` takes, and names of ``tf.keras`` of TensorFlow 1.15 that Keras 3 has no longer
+(`headwater.keras.old_names`). Everything else is Keras's own, module by module.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from types import ModuleType
 from typing import Any
 
 import keras
+
+from headwater.keras.old_names import OLD
 
 #: For each module of Keras's, by its path within it: names, and where they are.
 _OVER: Mapping[str, Mapping[str, str]] = {
@@ -37,6 +40,10 @@ _OVER: Mapping[str, Mapping[str, str]] = {
     "models": {"load_model": "headwater.keras.saving:load_model"},
     "saving": {"load_model": "headwater.keras.saving:load_model"},
 }
+_NAMES: Mapping[str, Mapping[str, str]] = {
+    path: {**OLD.get(path, {}), **_OVER.get(path, {})}
+    for path in (*_OVER, *(path for path in OLD if path not in _OVER))
+}
 
 
 class _Overlay(ModuleType):
@@ -60,17 +67,17 @@ class _Overlay(ModuleType):
 
     def __dir__(self) -> list[str]:
         below = self.__dict__["_below"]
-        return sorted({*(dir(below) if below is not None else ()), *_OVER.get(self.__dict__["_path"], ())})
+        return sorted({*(dir(below) if below is not None else ()), *_NAMES.get(self.__dict__["_path"], ())})
 
 
 def _find(path: str, below: ModuleType | None, name: str) -> Any:
-    place = _OVER.get(path, {}).get(name)
+    place = _NAMES.get(path, {}).get(name)
     if place is not None:
         module, _, attribute = place.partition(":")
         return getattr(importlib.import_module(module), attribute)
     inner = f"{path}.{name}".lstrip(".")
     value: Any = getattr(below, name, None)
-    if any(other == inner or other.startswith(f"{inner}.") for other in _OVER):
+    if any(other == inner or other.startswith(f"{inner}.") for other in _NAMES):
         return _Overlay(inner, value)
     if value is None and not hasattr(below, name):
         raise AttributeError(f"module {f'keras.{path}'.rstrip('.')!r} has no attribute {name!r}", name=name)
@@ -86,4 +93,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*dir(keras), *(path for path in _OVER if "." not in path)})
+    return sorted({*dir(keras), *(path for path in _NAMES if "." not in path)})

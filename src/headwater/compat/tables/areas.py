@@ -484,10 +484,13 @@ AREAS: Final[Mapping[str, Area]] = {
         },
     ),
     "tf.signal": Area(
-        "``tf.signal``: Fourier transforms.",
+        "``tf.signal``: Fourier and cosine transforms, frames, windows.",
         names={
             "headwater.functional.fourier": """
                 fft fft2d fft3d ifft ifft2d ifft3d irfft irfft2d irfft3d rfft rfft2d rfft3d""",
+            "headwater.functional.signal": """
+                dct fftshift frame hamming_window hann_window idct ifftshift inverse_stft inverse_stft_window_fn
+                linear_to_mel_weight_matrix mfccs_from_log_mel_spectrograms overlap_and_add stft""",
         },
     ),
     "tf.queue": Area(
@@ -541,6 +544,7 @@ AREAS: Final[Mapping[str, Area]] = {
         names={
             "headwater.functional.fourier": """
                 fft fft2d fft3d ifft ifft2d ifft3d irfft irfft2d irfft3d rfft rfft2d rfft3d""",
+            "headwater.functional.signal": "dct idct",
         },
     ),
     "tf.strings": Area(

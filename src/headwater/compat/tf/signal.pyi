@@ -13,18 +13,44 @@ from headwater.functional.fourier import irfft3d as irfft3d
 from headwater.functional.fourier import rfft as rfft
 from headwater.functional.fourier import rfft2d as rfft2d
 from headwater.functional.fourier import rfft3d as rfft3d
+from headwater.functional.signal import dct as dct
+from headwater.functional.signal import fftshift as fftshift
+from headwater.functional.signal import frame as frame
+from headwater.functional.signal import hamming_window as hamming_window
+from headwater.functional.signal import hann_window as hann_window
+from headwater.functional.signal import idct as idct
+from headwater.functional.signal import ifftshift as ifftshift
+from headwater.functional.signal import inverse_stft as inverse_stft
+from headwater.functional.signal import inverse_stft_window_fn as inverse_stft_window_fn
+from headwater.functional.signal import linear_to_mel_weight_matrix as linear_to_mel_weight_matrix
+from headwater.functional.signal import mfccs_from_log_mel_spectrograms as mfccs_from_log_mel_spectrograms
+from headwater.functional.signal import overlap_and_add as overlap_and_add
+from headwater.functional.signal import stft as stft
 
 __all__ = [
+    "dct",
     "fft",
     "fft2d",
     "fft3d",
+    "fftshift",
+    "frame",
+    "hamming_window",
+    "hann_window",
+    "idct",
     "ifft",
     "ifft2d",
     "ifft3d",
+    "ifftshift",
+    "inverse_stft",
+    "inverse_stft_window_fn",
     "irfft",
     "irfft2d",
     "irfft3d",
+    "linear_to_mel_weight_matrix",
+    "mfccs_from_log_mel_spectrograms",
+    "overlap_and_add",
     "rfft",
     "rfft2d",
     "rfft3d",
+    "stft",
 ]

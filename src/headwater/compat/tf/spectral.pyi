@@ -13,11 +13,15 @@ from headwater.functional.fourier import irfft3d as irfft3d
 from headwater.functional.fourier import rfft as rfft
 from headwater.functional.fourier import rfft2d as rfft2d
 from headwater.functional.fourier import rfft3d as rfft3d
+from headwater.functional.signal import dct as dct
+from headwater.functional.signal import idct as idct
 
 __all__ = [
+    "dct",
     "fft",
     "fft2d",
     "fft3d",
+    "idct",
     "ifft",
     "ifft2d",
     "ifft3d",

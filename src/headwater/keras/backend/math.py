@@ -1,0 +1,318 @@
+"""``tf.keras.backend``: what is computed of each element, along dimensions, and of shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import keras
+from keras import KerasTensor
+
+_keras: Any = keras
+ops: Any = keras.ops
+Value = Any
+"""A JAX array, a variable or a symbolic tensor of Keras, or Python or NumPy values."""
+Axes = int | Sequence[int] | None
+
+
+def _unary(function: Callable[..., Value], doc: str) -> Callable[[Value], Value]:
+    def compute(x: Value) -> Value:
+        return function(x)
+
+    compute.__doc__ = doc
+    return compute
+
+
+def _binary(function: Callable[..., Value], doc: str) -> Callable[[Value, Value], Value]:
+    def compute(x: Value, y: Value) -> Value:
+        return function(x, y)
+
+    compute.__doc__ = doc
+    return compute
+
+
+def _reduction(function: Callable[..., Value], doc: str) -> Callable[..., Value]:
+    def compute(x: Value, axis: Axes = None, keepdims: bool = False) -> Value:
+        return function(x, axis=axis, keepdims=keepdims)
+
+    compute.__doc__ = doc
+    return compute
+
+
+def _of_floats(function: Callable[..., Value]) -> Callable[..., Value]:
+    def compute(x: Value, **kwargs: Any) -> Value:
+        is_bool = _keras.backend.standardize_dtype(getattr(x, "dtype", "float32")) == "bool"
+        return function(ops.cast(x, _keras.config.floatx()) if is_bool else x, **kwargs)
+
+    return compute
+
+
+abs = _unary(ops.abs, "Absolute values.")
+cos = _unary(ops.cos, "Cosines.")
+exp = _unary(ops.exp, "Powers of e.")
+log = _unary(ops.log, "Natural logarithms.")
+round = _unary(ops.round, "The nearest whole numbers; halves become even.")
+sigmoid = _unary(ops.sigmoid, "1 / (1 + exp(-x)).")
+sign = _unary(ops.sign, "-1, 0 or 1.")
+sin = _unary(ops.sin, "Sines.")
+softplus = _unary(ops.softplus, "log(1 + exp(x)).")
+softsign = _unary(ops.softsign, "x / (1 + |x|).")
+square = _unary(ops.square, "Squares.")
+tanh = _unary(ops.tanh, "Hyperbolic tangents.")
+transpose = _unary(ops.transpose, "Dimensions in the reverse order.")
+
+equal = _binary(ops.equal, "Whether elements are equal.")
+not_equal = _binary(ops.not_equal, "Whether elements differ.")
+greater = _binary(ops.greater, "Whether ``x`` is greater.")
+greater_equal = _binary(ops.greater_equal, "Whether ``x`` is not less.")
+less = _binary(ops.less, "Whether ``x`` is less.")
+less_equal = _binary(ops.less_equal, "Whether ``x`` is not greater.")
+maximum = _binary(ops.maximum, "The greater of two elements.")
+minimum = _binary(ops.minimum, "The lesser of two elements.")
+
+all = _reduction(ops.all, "Whether all elements along the dimensions are true.")
+any = _reduction(ops.any, "Whether an element along the dimensions is true.")
+max = _reduction(ops.max, "The greatest along the dimensions.")
+mean = _reduction(_of_floats(ops.mean), "The mean along the dimensions.")
+min = _reduction(ops.min, "The least along the dimensions.")
+prod = _reduction(ops.prod, "The product along the dimensions.")
+std = _reduction(_of_floats(ops.std), "The standard deviation along the dimensions.")
+sum = _reduction(ops.sum, "The sum along the dimensions.")
+var = _reduction(_of_floats(ops.var), "The variance along the dimensions.")
+
+
+def argmax(x: Value, axis: int = -1) -> Value:
+    """Where the greatest along a dimension stands."""
+    return ops.argmax(x, axis=axis)
+
+
+def argmin(x: Value, axis: int = -1) -> Value:
+    """Where the least along a dimension stands."""
+    return ops.argmin(x, axis=axis)
+
+
+def cumsum(x: Value, axis: int = 0) -> Value:
+    """Sums up to each place along a dimension."""
+    return ops.cumsum(x, axis=axis)
+
+
+def cumprod(x: Value, axis: int = 0) -> Value:
+    """Products up to each place along a dimension."""
+    return ops.cumprod(x, axis=axis)
+
+
+def pow(x: Value, a: Value) -> Value:
+    """``x`` to the power of ``a``."""
+    return ops.power(x, a)
+
+
+def sqrt(x: Value) -> Value:
+    """Square roots; 0 of what is negative."""
+    return ops.sqrt(ops.maximum(x, 0))
+
+
+def clip(x: Value, min_value: Value, max_value: Value) -> Value:
+    """``x`` within bounds; the upper one is at least the lower one."""
+    if isinstance(min_value, int | float) and isinstance(max_value, int | float):
+        max_value = min_value if max_value < min_value else max_value
+    low = float("-inf") if min_value is None else min_value
+    return ops.clip(x, low, float("inf") if max_value is None else max_value)
+
+
+def elu(x: Value, alpha: float = 1.0) -> Value:
+    """``x`` where it is positive, elsewhere ``alpha * (exp(x) - 1)``."""
+    return ops.elu(x, alpha)
+
+
+def hard_sigmoid(x: Value) -> Value:
+    """``0.2 * x + 0.5``, within 0 and 1. Keras 3's own ``hard_sigmoid`` has the slope 1/6."""
+    return ops.clip(0.2 * x + 0.5, 0.0, 1.0)
+
+
+def relu(x: Value, alpha: float = 0.0, max_value: float | None = None, threshold: float = 0) -> Value:
+    """``x`` from ``threshold`` up to ``max_value``; below, ``alpha * (x - threshold)``."""
+    return _keras.activations.relu(x, alpha, max_value, threshold)
+
+
+def softmax(x: Value, axis: int = -1) -> Value:
+    """Powers of e divided by their sum along a dimension."""
+    return ops.softmax(x, axis=axis)
+
+
+def l2_normalize(x: Value, axis: Axes = None) -> Value:
+    """``x`` divided by its Euclidean length along dimensions."""
+    return x * ops.rsqrt(ops.maximum(ops.sum(ops.square(x), axis=axis, keepdims=True), 1e-12))
+
+
+# Products -------------------------------------------------------------------------------------------------------
+
+
+def dot(x: Value, y: Value) -> Value:
+    """The product over the last dimension of ``x`` and the last but one of ``y`` (its only one, of a vector)."""
+    return ops.dot(x, y)
+
+
+def batch_dot(x: Value, y: Value, axes: int | Sequence[int] | None = None) -> Value:
+    """Products of the examples of two batches, over one dimension of each.
+
+    Args:
+      axes: these dimensions: one for both, or a pair; else the last of ``x``, and the last but one of ``y`` (the last,
+        where it has two).
+
+    Returns:
+      The other dimensions of ``x``, then those of ``y``; a second one of 1 where nothing else is left.
+
+    Raises:
+      ValueError: there is no dimension for examples, or the sizes differ.
+    """
+    x_rank, y_rank = len(x.shape), len(y.shape)
+    if x_rank < 2 or y_rank < 2:
+        raise ValueError(f"Cannot do batch_dot on inputs of {x_rank} and {y_rank} dimensions; both need two or more.")
+    if axes is None:
+        axes = (x_rank - 1, y_rank - 1 if y_rank == 2 else y_rank - 2)
+    first, second = (axes, axes) if isinstance(axes, int) else axes
+    first, second = first % x_rank, second % y_rank
+    if 0 in (first, second):
+        raise ValueError("Cannot perform batch_dot over axis 0: that is the dimension of examples.")
+    if None not in (x.shape[first], y.shape[second]) and x.shape[first] != y.shape[second]:
+        raise ValueError(f"Cannot do batch_dot on inputs with shapes {x.shape} and {y.shape} with axes={axes}.")
+    letters = "abcdefghijklmnopqrstuvw"
+    left = ["z", *letters[: x_rank - 1]]
+    right = ["z", *letters[x_rank - 1 : x_rank + y_rank - 2]]
+    left[first] = right[second] = "y"
+    rest = "".join(letter for letter in (*left[1:], *right[1:]) if letter != "y")
+    product = ops.einsum(f"{''.join(left)},{''.join(right)}->z{rest}", x, y)
+    return product if rest else ops.expand_dims(product, 1)
+
+
+# Shapes ---------------------------------------------------------------------------------------------------------
+
+
+def reshape(x: Value, shape: Sequence[int]) -> Value:
+    """The same elements in another shape."""
+    return ops.reshape(x, shape)
+
+
+def flatten(x: Value) -> Value:
+    """All elements in one dimension."""
+    return ops.reshape(x, (-1,))
+
+
+def batch_flatten(x: Value) -> Value:
+    """All but the first dimension in one."""
+    rest = 1
+    for size in x.shape[1:]:
+        rest = -1 if size is None or rest == -1 else rest * size
+    return ops.reshape(x, (-1 if rest != -1 else x.shape[0], rest))
+
+
+def expand_dims(x: Value, axis: int = -1) -> Value:
+    """With a further dimension of one."""
+    return ops.expand_dims(x, axis)
+
+
+def squeeze(x: Value, axis: int) -> Value:
+    """Without a dimension of one."""
+    return ops.squeeze(x, axis)
+
+
+def permute_dimensions(x: Value, pattern: Sequence[int]) -> Value:
+    """Dimensions in another order."""
+    return ops.transpose(x, pattern)
+
+
+def concatenate(tensors: Sequence[Value], axis: int = -1) -> Value:
+    """One behind the other along a dimension."""
+    return ops.concatenate(list(tensors), axis=axis)
+
+
+def stack(x: Sequence[Value], axis: int = 0) -> Value:
+    """One behind the other along a new dimension."""
+    return ops.stack(list(x), axis=axis)
+
+
+def tile(x: Value, n: int | Sequence[int]) -> Value:
+    """Repeated as a whole, as often as said for each dimension."""
+    return ops.tile(x, (n,) if isinstance(n, int) else tuple(n))
+
+
+def repeat(x: Value, n: int) -> Value:
+    """A matrix, each row of which becomes ``n`` rows along a new second dimension."""
+    if len(x.shape) != 2:
+        raise ValueError(f"repeat needs a matrix, and got {len(x.shape)} dimensions.")
+    return ops.repeat(ops.expand_dims(x, 1), n, axis=1)
+
+
+def repeat_elements(x: Value, rep: int, axis: int) -> Value:
+    """Each element ``rep`` times along a dimension."""
+    return ops.repeat(x, rep, axis=axis)
+
+
+def reverse(x: Value, axes: int | Sequence[int]) -> Value:
+    """Turned round along dimensions."""
+    return ops.flip(x, axis=axes)
+
+
+def arange(start: float, stop: float | None = None, step: float = 1, dtype: str = "int32") -> Value:
+    """Numbers from ``start`` to before ``stop``; from 0 to before ``start`` without it."""
+    if stop is None and start < 0:
+        start = 0
+    return ops.arange(start, stop, step, dtype=dtype)
+
+
+def gather(reference: Value, indices: Value) -> Value:
+    """Rows by their numbers."""
+    return ops.take(reference, indices, axis=0)
+
+
+def one_hot(indices: Value, num_classes: int) -> Value:
+    """For each number a row with a one at its place."""
+    return ops.one_hot(indices, num_classes)
+
+
+# Functions and conditions ---------------------------------------------------------------------------------------
+
+
+def map_fn(fn: Callable[[Value], Value], elems: Value, name: str | None = None, dtype: str | None = None) -> Value:
+    """A function of each row."""
+    del name
+    found = ops.map(fn, elems)
+    return found if dtype is None else _keras.tree.map_structure(lambda part: ops.cast(part, dtype), found)
+
+
+def foldl(
+    fn: Callable[[Value, Value], Value], elems: Value, initializer: Value = None, name: str | None = None
+) -> Value:
+    """``fn(fn(fn(initializer, first), second), ...)``; without ``initializer`` the first row takes its place."""
+    del name
+    elems = ops.convert_to_tensor(elems) if not isinstance(elems, KerasTensor) else elems
+    start, rest = (elems[0], elems[1:]) if initializer is None else (initializer, elems)
+    return ops.scan(lambda carry, row: (fn(carry, row), None), ops.convert_to_tensor(start), rest)[0]
+
+
+def foldr(
+    fn: Callable[[Value, Value], Value], elems: Value, initializer: Value = None, name: str | None = None
+) -> Value:
+    """As `foldl`, from the last row to the first."""
+    return foldl(fn, ops.flip(ops.convert_to_tensor(elems), axis=0), initializer, name)
+
+
+def switch(condition: Value, then_expression: Value, else_expression: Value) -> Value:
+    """One of two values, or of what two functions give; a condition with dimensions chooses by its elements."""
+    if len(getattr(condition, "shape", ())) == 0:
+
+        def branch(expression: Value) -> Callable[[], Value]:
+            return expression if callable(expression) else lambda: expression
+
+        return ops.cond(ops.cast(condition, "bool"), branch(then_expression), branch(else_expression))
+    then_value: Value = then_expression() if callable(then_expression) else then_expression
+    else_value = else_expression() if callable(else_expression) else else_expression
+    chosen: Value = ops.cast(condition, "bool")
+    while len(chosen.shape) < len(then_value.shape):
+        chosen = ops.expand_dims(chosen, -1)
+    return ops.where(chosen, then_value, else_value)
+
+
+def in_top_k(predictions: Value, targets: Value, k: int) -> Value:
+    """Whether each target is among the ``k`` greatest of its row."""
+    return ops.in_top_k(targets, predictions, k)

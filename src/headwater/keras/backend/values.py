@@ -1,0 +1,446 @@
+"""``tf.keras.backend``: values, variables, functions of models, and what belongs to a session."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import weakref
+from collections.abc import Callable, Generator, Sequence
+from typing import Any, Protocol
+
+import jax
+import jax.numpy as jnp
+import keras
+import numpy as np
+from keras import KerasTensor
+from keras.src.backend.common.name_scope import name_scope as keras_name_scope
+
+from headwater.keras.learning_phase import learning_phase, set_learning_phase
+
+_keras: Any = keras
+ops: Any = keras.ops
+Value = Any
+"""A JAX array, a variable or a symbolic tensor of Keras, or Python or NumPy values."""
+Dims = Sequence[int | None]
+
+
+class RunsGraphs(Protocol):
+    """A session, as far as `set_session` keeps one."""
+
+    def run(self, fetches: object, feed_dict: object = None) -> object:
+        """Runs part of a graph."""
+
+
+class _Kept:
+    session: RunsGraphs | None = None
+
+
+def variable(
+    value: Value, dtype: str | None = None, name: str | None = None, constraint: Callable[..., Value] | None = None
+) -> keras.Variable:
+    """A variable with this value."""
+    kind = dtype or _keras.config.floatx()
+    made = keras.Variable(np.asarray(value, _numpy_type(kind)), dtype=kind, name=name)
+    made.constraint = constraint  # pyright: ignore[reportAttributeAccessIssue]
+    return made
+
+
+def _numpy_type(name: str) -> np.dtype[Any]:
+    return jnp.dtype(name)
+
+
+def constant(
+    value: Value, dtype: str | None = None, shape: Sequence[int] | None = None, name: str | None = None
+) -> jax.Array:
+    """A value, repeated to ``shape`` where it is one number."""
+    del name
+    array = np.asarray(value, _numpy_type(dtype or _keras.config.floatx()))
+    if shape is not None:
+        array = np.broadcast_to(array, shape) if array.size == 1 else array.reshape(shape)
+    return jnp.asarray(array)
+
+
+def placeholder(
+    shape: Dims | None = None,
+    ndim: int | None = None,
+    dtype: str | None = None,
+    sparse: bool = False,
+    name: str | None = None,
+    ragged: bool = False,
+) -> KerasTensor:
+    """An input of a function or model, of a shape, or of unknown sizes in ``ndim`` dimensions.
+
+    Raises:
+      NotImplementedError: it is to be ragged, which Keras 3 on JAX does not have.
+    """
+    if ragged:
+        raise NotImplementedError("ragged: Keras 3 on JAX has no ragged tensors.")
+    dims = tuple(shape) if shape is not None else (None,) * (ndim or 0)
+    return _keras.Input(batch_shape=dims, dtype=dtype or _keras.config.floatx(), sparse=sparse, name=name)
+
+
+def zeros(shape: Sequence[int], dtype: str | None = None, name: str | None = None) -> keras.Variable:
+    """A variable of zeros."""
+    return variable(np.zeros(tuple(shape)), dtype, name)
+
+
+def ones(shape: Sequence[int], dtype: str | None = None, name: str | None = None) -> keras.Variable:
+    """A variable of ones."""
+    return variable(np.ones(tuple(shape)), dtype, name)
+
+
+def eye(size: int, dtype: str | None = None, name: str | None = None) -> keras.Variable:
+    """A variable with the identity matrix."""
+    return variable(np.eye(size), dtype, name)
+
+
+def zeros_like(x: Value, dtype: str | None = None, name: str | None = None) -> Value:
+    """Zeros of the shape of ``x``."""
+    del name
+    return ops.zeros_like(x, dtype=dtype)
+
+
+def ones_like(x: Value, dtype: str | None = None, name: str | None = None) -> Value:
+    """Ones of the shape of ``x``."""
+    del name
+    return ops.ones_like(x, dtype=dtype)
+
+
+def random_uniform_variable(
+    shape: Sequence[int],
+    low: float,
+    high: float,
+    dtype: str | None = None,
+    name: str | None = None,
+    seed: int | None = None,
+) -> keras.Variable:
+    """A variable of numbers drawn evenly from ``low`` to ``high``."""
+    return variable(random_uniform(shape, low, high, dtype, seed), dtype, name)
+
+
+def random_normal_variable(
+    shape: Sequence[int],
+    mean: float,
+    scale: float,
+    dtype: str | None = None,
+    name: str | None = None,
+    seed: int | None = None,
+) -> keras.Variable:
+    """A variable of numbers of a normal distribution."""
+    return variable(random_normal(shape, mean, scale, dtype, seed), dtype, name)
+
+
+def random_uniform(
+    shape: Sequence[int], minval: float = 0.0, maxval: float = 1.0, dtype: str | None = None, seed: int | None = None
+) -> Value:
+    """Numbers drawn evenly from ``minval`` to ``maxval``."""
+    return _keras.random.uniform(tuple(shape), minval, maxval, dtype, seed)
+
+
+def random_normal(
+    shape: Sequence[int], mean: float = 0.0, stddev: float = 1.0, dtype: str | None = None, seed: int | None = None
+) -> Value:
+    """Numbers of a normal distribution."""
+    return _keras.random.normal(tuple(shape), mean, stddev, dtype, seed)
+
+
+def truncated_normal(
+    shape: Sequence[int], mean: float = 0.0, stddev: float = 1.0, dtype: str | None = None, seed: int | None = None
+) -> Value:
+    """Numbers of a normal distribution, less than two standard deviations from its mean."""
+    return _keras.random.truncated_normal(tuple(shape), mean, stddev, dtype, seed)
+
+
+def random_binomial(shape: Sequence[int], p: float = 0.0, dtype: str | None = None, seed: int | None = None) -> Value:
+    """Ones with probability ``p``, else zeros."""
+    kind = dtype or _keras.config.floatx()
+    return ops.cast(_keras.random.uniform(tuple(shape), seed=seed) <= p, kind)
+
+
+# Reading and changing -------------------------------------------------------------------------------------------
+
+
+def eval(x: Value) -> np.ndarray[Any, Any]:
+    """The value of ``x`` as a NumPy array.
+
+    Raises:
+      ValueError: it is symbolic: it has a value only within a function or model.
+    """
+    if isinstance(x, KerasTensor):
+        raise ValueError(f"{x.name} is symbolic: `keras.backend.function` makes a function that gives its value.")
+    return np.asarray(ops.convert_to_numpy(x.value if isinstance(x, keras.Variable) else x))
+
+
+get_value: Callable[[Value], np.ndarray[Any, Any]] = eval
+
+
+def batch_get_value(tensors: Sequence[Value]) -> list[np.ndarray[Any, Any]]:
+    """The values of several variables."""
+    return [eval(tensor) for tensor in tensors]
+
+
+def set_value(x: keras.Variable, value: Value) -> None:
+    """Sets a variable."""
+    x.assign(value)
+
+
+def batch_set_value(tuples: Sequence[tuple[keras.Variable, Value]]) -> None:
+    """Sets several variables, each given with its value."""
+    for each, value in tuples:
+        each.assign(value)
+
+
+def update(x: keras.Variable, new_x: Value) -> Value:
+    """Sets a variable, and gives its value."""
+    return x.assign(new_x)
+
+
+def update_add(x: keras.Variable, increment: Value) -> Value:
+    """Adds to a variable, and gives its value."""
+    return x.assign_add(increment)
+
+
+def update_sub(x: keras.Variable, decrement: Value) -> Value:
+    """Subtracts from a variable, and gives its value."""
+    return x.assign_sub(decrement)
+
+
+@dataclasses.dataclass(slots=True)
+class _Average:
+    """What a moving average that began at zero has seen."""
+
+    biased: Value
+    updates: int = 0
+
+
+def moving_average_update(x: keras.Variable, value: Value, momentum: float) -> Value:
+    """The mean of the values seen so far, each older one weighing ``momentum`` times as much, put into ``x``.
+
+    What ``x`` was before the first update does not count, as in TensorFlow 1.15.
+    """
+    average = _averages.setdefault(id(x), _Average(ops.zeros_like(x.value)))
+    if average.updates == 0:
+        weakref.finalize(x, _averages.pop, id(x), None)
+    average.updates += 1
+    average.biased = average.biased * momentum + ops.cast(value, x.dtype) * (1 - momentum)
+    return x.assign(average.biased / (1 - momentum**average.updates))
+
+
+_averages: dict[int, _Average] = {}
+
+
+def int_shape(x: Value) -> tuple[int | None, ...] | None:
+    """The sizes of ``x``; None for those that are unknown."""
+    return tuple(x.shape) if hasattr(x, "shape") else None
+
+
+def shape(x: Value) -> Value:
+    """The sizes of ``x`` as one tensor of integers."""
+    return ops.stack([ops.cast(size, "int32") for size in ops.shape(x)])
+
+
+def ndim(x: Value) -> int:
+    """The number of dimensions."""
+    return len(x.shape)
+
+
+def dtype(x: Value) -> str:
+    """The name of the type of elements."""
+    return _keras.backend.standardize_dtype(x.dtype)
+
+
+def count_params(x: Value) -> int:
+    """The number of elements."""
+    return int(np.prod(x.shape))
+
+
+def is_sparse(tensor: Value) -> bool:
+    """Whether ``tensor`` is sparse."""
+    return bool(getattr(tensor, "sparse", False)) or hasattr(tensor, "todense")
+
+
+def to_dense(tensor: Value) -> Value:
+    """The same numbers, not sparse."""
+    return ops.convert_to_tensor(tensor, sparse=False)
+
+
+def cast(x: Value, dtype: str) -> Value:
+    """The same numbers in another type."""
+    return ops.cast(x, dtype)
+
+
+def cast_to_floatx(x: Value) -> Value:
+    """The same numbers in Keras's default type of floats; of a NumPy array or list a NumPy array."""
+    kind = _keras.config.floatx()
+    return ops.cast(x, kind) if isinstance(x, jax.Array | KerasTensor | keras.Variable) else np.asarray(x, kind)
+
+
+def print_tensor(x: Value, message: str = "") -> Value:
+    """Prints a value when it is computed, and gives it back."""
+    return _Printed(message)(x)
+
+
+class _Printed(_keras.Operation):
+    def __init__(self, message: str) -> None:
+        super().__init__()
+        self._message = message
+
+    def call(self, x: Value) -> Value:
+        value = ops.convert_to_tensor(x)
+        jax.debug.print("{message} {value}", message=self._message, value=value, ordered=False)
+        return value
+
+    def compute_output_spec(self, x: Value) -> KerasTensor:
+        return KerasTensor(x.shape, x.dtype)
+
+
+# Functions of symbolic tensors ----------------------------------------------------------------------------------
+
+
+class BackendFunction:
+    """A function from values of some symbolic tensors to those of others, and updates of variables with it.
+
+    Args:
+      inputs: symbolic tensors.
+      outputs: what to compute of them: a symbolic tensor, or lists and dictionaries of them.
+      updates: pairs of a variable and the symbolic tensor that becomes its value.
+    """
+
+    def __init__(
+        self, inputs: Sequence[KerasTensor], outputs: Value, updates: Sequence[tuple[keras.Variable, Value]]
+    ) -> None:
+        self._variables = [each for each, _ in updates]
+        self._outputs = outputs
+        leaves = _keras.tree.flatten(outputs)
+        self._count = len(leaves)
+        self._function = _keras.src.ops.function.Function(list(inputs), [*leaves, *(new for _, new in updates)])
+
+    def __call__(self, inputs: Sequence[Value]) -> Value:
+        """The outputs' values as NumPy arrays, in their structure."""
+        values = [np.asarray(value) if isinstance(value, int | float) else value for value in inputs]
+        found = self._function([ops.convert_to_tensor(value) for value in values])
+        for each, value in zip(self._variables, found[self._count :], strict=True):
+            each.assign(value)
+        return _keras.tree.pack_sequence_as(self._outputs, [np.asarray(value) for value in found[: self._count]])
+
+
+def function(
+    inputs: Sequence[KerasTensor],
+    outputs: Value,
+    updates: Sequence[tuple[keras.Variable, Value]] | None = None,
+    name: str | None = None,
+    **kwargs: object,
+) -> BackendFunction:
+    """A function that computes symbolic tensors from others.
+
+    Args:
+      inputs: what it is called with, a list.
+      outputs: what it gives.
+      updates: pairs of a variable and the symbolic tensor that becomes its value with each call.
+
+    Raises:
+      ValueError: other arguments are given: they are a session's.
+    """
+    del name
+    if kwargs:
+        raise ValueError(f"Invalid argument {next(iter(kwargs))!r} passed to K.function: Keras 3 runs no session.")
+    return BackendFunction(inputs, outputs, updates or ())
+
+
+class _Gradients(_keras.Operation):
+    """The gradients of the sum of a tensor with respect to others, which a model computes it from."""
+
+    def __init__(self, function: Callable[[list[Value]], list[Value]], count: int) -> None:
+        super().__init__()
+        self._function = function
+        self._count = count
+
+    def call(self, tensors: list[Value]) -> list[Value]:
+        def total(wanted: list[Value], others: list[Value]) -> Value:
+            return jnp.sum(self._function([*others, *wanted])[0])
+
+        cut = len(tensors) - self._count
+        return jax.grad(total)(list(tensors[cut:]), list(tensors[:cut]))
+
+    def compute_output_spec(self, tensors: list[KerasTensor]) -> list[KerasTensor]:
+        return [KerasTensor(tensor.shape, tensor.dtype) for tensor in tensors[len(tensors) - self._count :]]
+
+
+def gradients(loss: KerasTensor, variables: Value) -> list[KerasTensor]:
+    """The gradients of the sum of ``loss`` with respect to symbolic tensors that it is computed from.
+
+    Raises:
+      ValueError: one of ``variables`` is not symbolic: gradients of weights are computed by optimizers.
+    """
+    wanted: list[Value] = list(variables) if isinstance(variables, list | tuple) else [variables]
+    for each in wanted:
+        if not isinstance(each, KerasTensor):
+            raise ValueError(f"{each!r} is no symbolic tensor; the gradients of weights are the optimizer's.")
+    known = {id(each) for each in wanted}
+    others = [each for each in _keras.utils.get_source_inputs(loss) if id(each) not in known]
+    found = _Gradients(_keras.src.ops.function.Function([*others, *wanted], [loss]), len(wanted))([*others, *wanted])
+    return found
+
+
+def stop_gradient(variables: Value) -> Value:
+    """The same value, which gradients take for a constant; of a list each."""
+    return _keras.tree.map_structure(ops.stop_gradient, variables)
+
+
+# What belongs to a session ----------------------------------------------------------------------------------------
+
+
+def get_session(op_input_list: Sequence[Value] = ()) -> RunsGraphs:
+    """The session that `set_session` was given, or the default session.
+
+    Raises:
+      ValueError: there is neither. Models of Keras 3 run without a session.
+    """
+    del op_input_list
+    if _Kept.session is None:
+        raise ValueError("No session was set with `keras.backend.set_session`; models of Keras 3 need none.")
+    return _Kept.session
+
+
+def set_session(session: RunsGraphs) -> None:
+    """Keeps a session for `get_session`. Models of Keras 3 run without one."""
+    _Kept.session = session
+
+
+def manual_variable_initialization(value: bool) -> None:
+    """Variables of Keras 3 have their values from the start; True is refused.
+
+    Raises:
+      ValueError: ``value`` is true.
+    """
+    if value:
+        raise ValueError("Variables of Keras 3 have values from the start; their initialisation cannot be put off.")
+
+
+def reset_uids() -> None:
+    """Numbers in names of layers start anew."""
+    _keras.src.backend.common.global_state.get_global_attribute("object_name_uids", {}, set_to_default=True).clear()
+
+
+@contextlib.contextmanager
+def learning_phase_scope(value: int) -> Generator[None]:
+    """Sets the learning phase within a block.
+
+    Raises:
+      ValueError: ``value`` is neither 0 nor 1.
+    """
+    before = learning_phase()
+    set_learning_phase(value)
+    try:
+        yield
+    finally:
+        set_learning_phase(before)
+
+
+@contextlib.contextmanager
+def name_scope(name: str | None, default_name: str | None = None, values: object = None) -> Generator[str]:
+    """Names of variables that are made within begin with this."""
+    del values
+    scope = name or default_name or ""
+    with keras_name_scope(scope):
+        yield f"{scope}/"

@@ -1,0 +1,165 @@
+"""What ``tf.keras`` of TensorFlow 1.15 has around models and Keras 3 has no longer."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import h5py
+import keras
+import numpy as np
+
+_keras: Any = keras
+
+
+def model_from_config(config: Mapping[str, Any], custom_objects: Mapping[str, type] | None = None) -> keras.Model:
+    """The model that a configuration tells of, as ``model.to_json`` writes it.
+
+    Raises:
+      TypeError: it is a list: the configuration of a `Sequential` alone belongs to ``Sequential.from_config``.
+    """
+    if isinstance(config, list):
+        raise TypeError(
+            "`model_from_config` expects a dictionary, not a list. Maybe you meant to use "
+            "`Sequential.from_config(config)`?"
+        )
+    # A configuration that does not say where its class lives names one of Keras's models.
+    full = {"module": "keras", "registered_name": None, **config}
+    return _keras.saving.deserialize_keras_object(full, custom_objects=custom_objects)
+
+
+class BaseLogger(_keras.callbacks.Callback):
+    """Puts the means of metrics over an epoch into its logs.
+
+    Args:
+      stateful_metrics: names of those that are means already: their last values stand.
+    """
+
+    def __init__(self, stateful_metrics: Iterable[str] | None = None) -> None:
+        super().__init__()
+        self.stateful_metrics = set(stateful_metrics or ())
+        self.seen = 0
+        self.totals: dict[str, float] = {}
+
+    def on_epoch_begin(self, epoch: int, logs: Mapping[str, float] | None = None) -> None:
+        """Starts anew."""
+        del epoch, logs
+        self.seen = 0
+        self.totals = {}
+
+    def on_batch_end(self, batch: int, logs: Mapping[str, float] | None = None) -> None:
+        """Adds the metrics of a batch, by its ``size`` (1 where it has none)."""
+        del batch
+        given = dict(logs or {})
+        size = int(given.get("size", 1))
+        self.seen += size
+        for name, value in given.items():
+            if name in self.stateful_metrics:
+                self.totals[name] = value
+            else:
+                self.totals[name] = self.totals.get(name, 0.0) + value * size
+
+    def on_epoch_end(self, epoch: int, logs: dict[str, float] | None = None) -> None:
+        """Puts the means into ``logs``."""
+        del epoch
+        if logs is None:
+            return
+        for name, total in self.totals.items():
+            if name != "size":
+                logs[name] = total if name in self.stateful_metrics else total / self.seen
+
+
+class HDF5Matrix:
+    """A dataset of an HDF5 file in place of an array, or some of its rows.
+
+    Args:
+      datapath: of the file.
+      dataset: its name in the file.
+      start: its first row that counts.
+      end: the row behind the last one.
+      normalizer: a function that changes what is read.
+    """
+
+    def __init__(
+        self,
+        datapath: str,
+        dataset: str,
+        start: int = 0,
+        end: int | None = None,
+        normalizer: Callable[[Any], Any] | None = None,
+    ) -> None:
+        self.data: Any = h5py.File(datapath, "r")[dataset]
+        self.start = start
+        self.end = self.data.shape[0] if end is None else end
+        self.normalizer = normalizer
+
+    def __len__(self) -> int:
+        return self.end - self.start
+
+    def __getitem__(self, key: int | slice | Sequence[int] | np.ndarray[Any, Any]) -> Any:
+        """Rows, counted from ``start``.
+
+        Raises:
+          IndexError: a row is behind ``end``.
+        """
+        if isinstance(key, slice):
+            first, last = key.start or 0, len(self) if key.stop is None else key.stop
+            if self.start + last > self.end:
+                raise IndexError(f"row {last} is behind the last of {len(self)}")
+            found = self.data[slice(first + self.start, last + self.start, key.step)]
+        else:
+            rows = np.asarray(key)
+            if rows.size and rows.max() + self.start >= self.end:
+                raise IndexError(f"row {rows.max()} is behind the last of {len(self)}")
+            found = self.data[rows + self.start] if rows.ndim else self.data[int(rows) + self.start]
+        return found if self.normalizer is None else self.normalizer(found)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Rows that count, and the sizes of each."""
+        return (len(self), *self.data.shape[1:])
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the elements."""
+        return self.data.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self.data.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return int(np.prod(self.shape))
+
+
+def skipgrams(
+    sequence: Sequence[int],
+    vocabulary_size: int,
+    window_size: int = 4,
+    negative_samples: float = 1.0,
+    shuffle: bool = True,
+    categorical: bool = False,
+    sampling_table: Sequence[float] | None = None,
+    seed: int | None = None,
+) -> tuple[list[list[int]], list[Any]]:
+    """Pairs of words that stand near each other, with label 1, and pairs of random words, with label 0.
+
+    Args:
+      sequence: words by their numbers; 0 is no word.
+      vocabulary_size: how many words there are, and one.
+      window_size: how far apart words of a pair may stand.
+      negative_samples: pairs of random words for each other pair.
+      shuffle: whether the pairs are in random order.
+      categorical: whether labels are [0, 1] and [1, 0].
+      sampling_table: for each word the probability that it is taken.
+      seed: of the random order.
+    """
+    # Keras's own function draws a seed in a way that Python 3.12 refuses.
+    drawn = random.randrange(10**7) if seed is None else seed
+    return _keras.src.legacy.preprocessing.sequence.skipgrams(
+        sequence, vocabulary_size, window_size, negative_samples, shuffle, categorical, sampling_table, drawn
+    )

@@ -1,0 +1,97 @@
+"""Where names of ``tf.keras`` of TensorFlow 1.15 are that Keras 3 has no longer, or under another name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+_VALUES = """
+    batch_get_value batch_set_value cast cast_to_floatx constant count_params dtype eval eye function get_session
+    get_value gradients int_shape is_sparse learning_phase_scope manual_variable_initialization moving_average_update
+    name_scope ndim ones ones_like placeholder print_tensor random_binomial random_normal random_normal_variable
+    random_uniform random_uniform_variable reset_uids set_session set_value shape stop_gradient to_dense
+    truncated_normal update update_add update_sub variable zeros zeros_like"""
+_MATH = """
+    abs all any arange argmax argmin batch_dot batch_flatten clip concatenate cos cumprod cumsum dot elu equal exp
+    expand_dims flatten foldl foldr gather greater greater_equal hard_sigmoid in_top_k l2_normalize less less_equal
+    log map_fn max maximum mean min minimum not_equal one_hot permute_dimensions pow prod relu repeat repeat_elements
+    reshape reverse round sigmoid sign sin softmax softplus softsign sqrt square squeeze stack std sum switch tanh
+    tile transpose var"""
+_LAYERS = """
+    batch_normalization bias_add binary_crossentropy categorical_crossentropy conv1d conv2d conv2d_transpose conv3d
+    ctc_batch_cost ctc_decode ctc_label_dense_to_sparse dropout in_test_phase in_train_phase local_conv1d local_conv2d
+    normalize_batch_in_training pool2d pool3d resize_images resize_volumes rnn separable_conv2d
+    sparse_categorical_crossentropy spatial_2d_padding spatial_3d_padding temporal_padding"""
+_LOSSES = {
+    "KLD": "kl_divergence",
+    "MAE": "mean_absolute_error",
+    "MAPE": "mean_absolute_percentage_error",
+    "MSE": "mean_squared_error",
+    "MSLE": "mean_squared_logarithmic_error",
+    "kld": "kl_divergence",
+    "kullback_leibler_divergence": "kl_divergence",
+    "mae": "mean_absolute_error",
+    "mape": "mean_absolute_percentage_error",
+    "mse": "mean_squared_error",
+    "msle": "mean_squared_logarithmic_error",
+}
+
+
+def _from(module: str, names: str) -> dict[str, str]:
+    return {name: f"{module}:{name}" for name in names.split()}
+
+
+_FUNCTIONS = {name: f"keras.losses:{there}" for name, there in _LOSSES.items()} | {
+    "cosine": "headwater.keras.old_losses:cosine_proximity",
+    "cosine_proximity": "headwater.keras.old_losses:cosine_proximity",
+}
+
+OLD: Mapping[str, Mapping[str, str]] = {
+    "backend": {
+        **_from("headwater.keras.backend.values", _VALUES),
+        **_from("headwater.keras.backend.math", _MATH),
+        **_from("headwater.keras.backend.layers", _LAYERS),
+    },
+    "initializers": {
+        "normal": "headwater.keras.old_layers:normal",
+        "uniform": "headwater.keras.old_layers:uniform",
+    },
+    "layers": _from("headwater.keras.old_layers", "AbstractRNNCell CuDNNGRU CuDNNLSTM ThresholdedReLU")
+    | _from("headwater.keras.locally_connected", "LocallyConnected1D LocallyConnected2D"),
+    "losses": _FUNCTIONS | _from("headwater.keras.old_losses", "logcosh"),
+    "metrics": _FUNCTIONS | _from("headwater.keras.old_losses", "MeanRelativeError MeanTensor"),
+    "models": _from("headwater.keras.old_models", "model_from_config"),
+    "preprocessing.image": _from(
+        "keras.src.legacy.preprocessing.image",
+        """DirectoryIterator ImageDataGenerator Iterator NumpyArrayIterator apply_affine_transform
+        apply_brightness_shift apply_channel_shift random_brightness random_channel_shift random_rotation random_shear
+        random_shift random_zoom""",
+    ),
+    "preprocessing.sequence": _from(
+        "keras.src.legacy.preprocessing.sequence", "TimeseriesGenerator make_sampling_table"
+    )
+    | {"skipgrams": "headwater.keras.old_models:skipgrams"},
+    "preprocessing.text": _from(
+        "keras.src.legacy.preprocessing.text", "Tokenizer hashing_trick one_hot text_to_word_sequence"
+    ),
+    "constraints": _from("headwater.keras.old_layers", "RadialConstraint")
+    | {"radial_constraint": "headwater.keras.old_layers:RadialConstraint"},
+    "callbacks": _from("headwater.keras.old_models", "BaseLogger"),
+    "experimental": {
+        **_from(
+            "headwater.keras.old_schedules", "CosineDecay CosineDecayRestarts LinearCosineDecay NoisyLinearCosineDecay"
+        ),
+        "PeepholeLSTMCell": "headwater.keras.old_layers:PeepholeLSTMCell",
+    },
+    "utils": {
+        "HDF5Matrix": "headwater.keras.old_models:HDF5Matrix",
+        "OrderedEnqueuer": "keras.src.trainers.data_adapters.py_dataset_adapter:OrderedEnqueuer",
+        "SequenceEnqueuer": "keras.src.trainers.data_adapters.py_dataset_adapter:PyDatasetEnqueuer",
+    },
+    "mixed_precision.experimental": {
+        "LossScaleOptimizer": "keras.mixed_precision:LossScaleOptimizer",
+        "Policy": "keras.mixed_precision:Policy",
+        "global_policy": "keras.mixed_precision:global_policy",
+        "set_policy": "keras.mixed_precision:set_global_policy",
+    },
+}
+"""For each module of Keras's: names, and the module and name behind each."""
