@@ -204,6 +204,9 @@ _REFS: Final = {
     dtype: DType(f"{dtype.name}_ref", dtype.as_datatype_enum + REF_OFFSET, dtype.numpy_dtype, dtype)
     for dtype in VALUE_DTYPES
 }
+QUANTIZED_DTYPES: Final = frozenset(
+    each for dtype in (qint8, quint8, qint16, quint16, qint32) for each in (dtype, _REFS[dtype])
+)
 _BY_NUMBER: Final = {d.as_datatype_enum: d for d in (*VALUE_DTYPES, *_REFS.values())}
 _BY_NAME: Final = {d.name: d for d in _BY_NUMBER.values()} | {
     "float": float32,

@@ -104,6 +104,65 @@ class SimpleClusterResolver(ClusterResolver):
         return dict(self._accelerators)
 
 
+class UnionClusterResolver(ClusterResolver):
+    """Several clusters as one: jobs of one name get the tasks of all, behind each other where their numbers clash.
+
+    Args:
+      args: resolvers.
+      kwargs: ``rpc_layer``, ``task_type`` and ``task_id``; else those of the first resolver.
+
+    Raises:
+      ValueError: there is no resolver, or an argument that is not known.
+      TypeError: one is no resolver.
+    """
+
+    def __init__(self, *args: ClusterResolver, **kwargs: Any) -> None:
+        unknown = kwargs.keys() - {"rpc_layer", "task_type", "task_id"}
+        if unknown:
+            raise ValueError(f"Unexpected kwargs provided {sorted(unknown)!r}")
+        if not args:
+            raise ValueError("At least one ClusterResolver is required.")
+        for each in args:
+            if not isinstance(each, ClusterResolver):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise TypeError("All arguments must be a sub-class of `ClusterResolver.`")
+        self._resolvers = args
+        self.rpc_layer = kwargs.get("rpc_layer", args[0].rpc_layer)
+        self.task_type = kwargs.get("task_type", args[0].task_type)
+        self.task_id = kwargs.get("task_id", args[0].task_id)
+
+    def cluster_spec(self) -> ClusterSpec:
+        """The clusters together.
+
+        Raises:
+          KeyError: two clusters number tasks of one job by themselves, and a number is there twice.
+        """
+        jobs: dict[str, list[dict[int, str]]] = {}
+        dense: dict[str, bool] = {}
+        for each in self._resolvers:
+            for job, tasks in each.cluster_spec().as_dict().items():
+                numbered = dict(enumerate(tasks)) if isinstance(tasks, list) else dict(tasks)
+                jobs.setdefault(job, []).append(numbered)
+                dense[job] = dense.get(job, True) and isinstance(tasks, list)
+        merged: dict[str, dict[int, str] | list[str]] = {}
+        for job, parts in jobs.items():
+            if dense[job]:
+                merged[job] = [address for part in parts for address in part.values()]
+                continue
+            together: dict[int, str] = {}
+            for part in parts:
+                for index, address in part.items():
+                    if together.setdefault(index, address) != address:
+                        raise KeyError(f"Duplicate keys detected when merging two ClusterSpecs: {index}")
+            merged[job] = together
+        return ClusterSpec(merged)
+
+    def master(self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None) -> str:
+        """The target for a session with a task; without one, that of the first resolver."""
+        if task_type is not None and task_id is not None:
+            return super().master(task_type, task_id, rpc_layer)
+        return self._resolvers[0].master(rpc_layer=rpc_layer)
+
+
 class TFConfigClusterResolver(ClusterResolver):
     """The cluster in ``TF_CONFIG``.
 

@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from google.protobuf import json_format
+from tensorboard.compat.proto import summary_pb2
+
 from headwater.functional import summary
 from headwater.functional.apply import one
 from headwater.functional.default_graph import add_to_collections
 from headwater.graph.collections import GraphKeys
 from headwater.graph.operation import Tensor
+
+_protos: Any = summary_pb2
 
 
 def _collected(made: Tensor, collections: Sequence[Any] | None) -> Tensor:
@@ -57,3 +62,19 @@ def merge_summary(inputs: Sequence[Any], collections: Sequence[Any] | None = Non
 def merge_all_summaries(key: Any = GraphKeys.SUMMARIES) -> Tensor | None:
     """All summaries of a collection as one; None where there are none."""
     return summary.merge_all(key)
+
+
+def all_v2_summary_ops() -> list[Tensor]:
+    """Summaries of writers of TensorFlow 2: none, for graphs have ``tf.summary.merge_all``."""
+    return []
+
+
+def get_summary_description(node_def: Any) -> Any:
+    """The description of a summary that an operation of the type ``TensorSummary`` makes.
+
+    Raises:
+      ValueError: the operation is of another type.
+    """
+    if node_def.op != "TensorSummary":
+        raise ValueError(f"Can't get_summary_description on {node_def.op}")
+    return json_format.Parse(node_def.attr["description"].s.decode(), _protos.SummaryDescription())

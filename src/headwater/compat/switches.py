@@ -29,3 +29,11 @@ def resource_variables_enabled() -> bool:
 def control_flow_v2_enabled() -> bool:
     """False."""
     return False
+
+
+def enable_resource_variables() -> None:
+    """Does nothing: a step reads each variable once, as TensorFlow's resource variables are read."""
+
+
+def enable_control_flow_v2() -> None:
+    """Does nothing: ``tf.cond`` and ``tf.while_loop`` are operations with graphs of their own already."""

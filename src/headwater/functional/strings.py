@@ -223,3 +223,8 @@ def unsorted_segment_join(
       separator: what to put between two texts.
     """
     return one("UnsortedSegmentJoin", inputs, segment_ids, num_segments, separator=separator, name=name)
+
+
+def my_fact() -> Tensor:
+    """A fact about factorials."""
+    return one("Fact")

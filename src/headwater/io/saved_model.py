@@ -18,6 +18,10 @@ FILE_NAME: Final = "saved_model.pb"
 VARIABLES: Final = ("variables", "variables")
 """Folder and prefix of the checkpoint beside the file."""
 ASSETS: Final = "assets"
+ASSETS_KEY: Final = "saved_model_assets"
+TEXT_FILE_NAME: Final = "saved_model.pbtxt"
+SCHEMA_VERSION: Final = 1
+VARIABLES_DIRECTORY, VARIABLES_FILENAME = VARIABLES
 _VERSION, _VERSION_KEY, _GRAPH_KEY = 1, 0x08, 0x12
 
 

@@ -17,6 +17,7 @@ from headwater.master.remote import SCHEME, RemoteMaster
 from headwater.master.session_config import device_counts, process_settings, session_options
 from headwater.master.targets import Master, OpenSession, Runnable, local_master
 from headwater.runtime.process import configure
+from headwater.session.default_config import default_config
 from headwater.session.fetches import Feed, Fetches, cache_key, expand_feeds, make_request, to_result
 from headwater.telemetry.step_stats import StepTrace
 from headwater.tensorboard_protos import config_pb2
@@ -83,6 +84,7 @@ class BaseSession:
             raise TypeError(f"target must be a string, but got {type(target)}")
         self._graph = context.get_default_graph() if graph is None else graph
         self._target = target
+        config = default_config() if config is None else config
         self._config: Any = config
         self._options = replace(session_options(config), resumes=self._steps_resume)
         configure(process_settings(config))

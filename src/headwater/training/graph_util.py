@@ -9,7 +9,7 @@ from typing import Any
 from headwater.dtypes import from_numpy
 from headwater.io.tensor_proto import make_tensor_proto
 from headwater.shapes import TensorShape
-from headwater.tensorboard_protos import graph_pb2, node_def_pb2
+from headwater.tensorboard_protos import graph_pb2, node_def_pb2, types_pb2
 
 _VARIABLES = ("Variable", "VariableV2", "VarHandleOp")
 
@@ -136,3 +136,19 @@ def remove_training_nodes(input_graph: Any, protected_nodes: Sequence[str] | Non
 def tensor_shape_from_node_def_name(graph: Any, input_name: str) -> TensorShape:
     """The static shape of a tensor, named as an input of a node is: ``x`` or ``x:1``."""
     return graph.get_tensor_by_name(input_name if ":" in input_name else f"{input_name}:0").get_shape()
+
+
+_VARIABLE_TYPES = ("Variable", "VariableV2", "Assign", "AssignAdd", "AssignSub", "VarHandleOp", "ReadVariableOp")
+
+
+def must_run_on_cpu(node: Any, pin_variables_on_cpu: bool = False) -> bool:
+    """Whether an operation must run on a CPU: constants of texts and of int32 must.
+
+    Args:
+      node: an operation or a ``NodeDef``.
+      pin_variables_on_cpu: whether operations of variables must, too.
+    """
+    proto = node if isinstance(node, node_def_pb2.NodeDef) else node.node_def
+    if pin_variables_on_cpu and proto.op in _VARIABLE_TYPES:
+        return True
+    return proto.op == "Const" and proto.attr["dtype"].type in (types_pb2.DT_STRING, types_pb2.DT_INT32)

@@ -9,11 +9,12 @@ from typing import Any, Final
 from headwater import dtypes
 from headwater.dtypes import as_dtype
 from headwater.functional.control_flow import group, no_op
+from headwater.functional.default_graph import control_dependencies
 from headwater.graph.collections import GraphKeys
 from headwater.graph.constants import constant_value
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor
-from headwater.graph.operation import Tensor
+from headwater.graph.operation import Operation, Tensor
 from headwater.io import files
 from headwater.io.saved_model import ASSETS, FILE_NAME, VARIABLES, encode, read
 from headwater.tensorboard_protos import meta_graph_pb2
@@ -39,8 +40,8 @@ REGRESS_METHOD_NAME: Final = "tensorflow/serving/regress"
 REGRESS_INPUTS: Final = "inputs"
 REGRESS_OUTPUTS: Final = "outputs"
 
-_MAIN_OP: Final = "saved_model_main_op"
-_LEGACY_INIT_OP: Final = "legacy_init_op"
+MAIN_OP: Final = "saved_model_main_op"
+LEGACY_INIT_OP: Final = "legacy_init_op"
 
 
 # Signatures -------------------------------------------------------------------------------------------------------
@@ -109,9 +110,49 @@ def classification_signature_def(examples: Any, classes: Any, scores: Any) -> An
     return build_signature_def(_infos({CLASSIFY_INPUTS: examples}), _infos(found), CLASSIFY_METHOD_NAME)
 
 
+def is_valid_signature(signature_def: Any) -> bool:
+    """Whether a signature has what its method asks for: classification, regression or prediction.
+
+    Args:
+      signature_def: a ``SignatureDef``; None is not valid.
+    """
+    if signature_def is None:
+        return False
+    inputs, outputs = dict(signature_def.inputs), dict(signature_def.outputs)
+    method = signature_def.method_name
+    if method == PREDICT_METHOD_NAME:
+        return bool(inputs) and bool(outputs)
+    strings = int(dtypes.string.as_datatype_enum)
+    if method == CLASSIFY_METHOD_NAME:
+        wanted = {CLASSIFY_OUTPUT_CLASSES: strings, CLASSIFY_OUTPUT_SCORES: int(dtypes.float32.as_datatype_enum)}
+    elif method == REGRESS_METHOD_NAME:
+        wanted = {REGRESS_OUTPUTS: int(dtypes.float32.as_datatype_enum)}
+    else:
+        return False
+    return (
+        list(inputs) == [CLASSIFY_INPUTS]
+        and inputs[CLASSIFY_INPUTS].dtype == strings
+        and bool(outputs)
+        and all(name in wanted and info.dtype == wanted[name] for name, info in outputs.items())
+    )
+
+
 def main_op() -> Any:
     """An operation that initialises local variables and tables."""
     return group(local_variables_initializer(), *get_default_graph().get_collection(GraphKeys.TABLE_INITIALIZERS))
+
+
+def main_op_with_restore(restore_op_name: Operation) -> Operation:
+    """`main_op`, then the operation that restores the variables.
+
+    Args:
+      restore_op_name: that operation itself, in spite of the argument's name.
+
+    Raises:
+      TypeError: it is no operation.
+    """
+    with control_dependencies([main_op()]):
+        return group(restore_op_name)
 
 
 # Writing ----------------------------------------------------------------------------------------------------------
@@ -203,16 +244,16 @@ class SavedModelBuilder:
     ) -> None:
         graph = get_default_graph()
         if init is not None:
-            graph.get_collection_ref(_MAIN_OP).clear()
-            graph.add_to_collection(_MAIN_OP, init)
+            graph.get_collection_ref(MAIN_OP).clear()
+            graph.add_to_collection(MAIN_OP, init)
         info = meta_graph_pb2.MetaGraphDef.MetaInfoDef()
         info.tags.extend(tags)
         proto = make_meta_graph(
             graph, saver=saver, meta_info_def=info, clear_devices=clear_devices, strip_default_attrs=strips
         )
         if init is not None:
-            proto.collection_def[_MAIN_OP].Clear()
-            proto.collection_def[_MAIN_OP].node_list.value.append(init.name)
+            proto.collection_def[MAIN_OP].Clear()
+            proto.collection_def[MAIN_OP].node_list.value.append(init.name)
         given: dict[str, Any] = dict(signatures or {})
         for key, signature in given.items():
             proto.signature_def[key].CopyFrom(signature)
@@ -298,7 +339,7 @@ def load(sess: Any, tags: Iterable[str], export_dir: str, import_scope: str | No
             saver = Saver(saver_def=_scoped(proto.saver_def, import_scope), name=import_scope)
             saver.restore(sess, path)
         feeds = _asset_feeds(sess.graph, folder)
-        for key in (_MAIN_OP, _LEGACY_INIT_OP):
+        for key in (MAIN_OP, LEGACY_INIT_OP):
             names: Sequence[str] = proto.collection_def[key].node_list.value if key in proto.collection_def else ()
             for name in names:
                 scoped = f"{import_scope}/{name}" if import_scope else name

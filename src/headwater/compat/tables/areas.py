@@ -19,15 +19,15 @@ AREAS: Final[Mapping[str, Area]] = {
         names={
             "headwater.cluster.resolvers": """
                 ClusterResolver KubernetesClusterResolver SimpleClusterResolver SlurmClusterResolver
-                TFConfigClusterResolver""",
+                TFConfigClusterResolver UnionResolver=UnionClusterResolver""",
         },
     ),
     "tf.compat": Area(
         "``tf.compat``: text, bytes, and the versions of TensorFlow.",
         names={
             "headwater.compat.text": """
-                as_bytes as_str as_str_any as_text bytes_or_text_types complex_types forward_compatible integral_types
-                path_to_str real_types""",
+                as_bytes as_str as_str_any as_text bytes_or_text_types complex_types forward_compatibility_horizon
+                forward_compatible integral_types path_to_str real_types""",
             "headwater.shapes": "dimension_at_index dimension_value",
         },
         modules={
@@ -40,9 +40,12 @@ AREAS: Final[Mapping[str, Area]] = {
             "headwater.runtime.device_settings": """
                 LogicalDevice PhysicalDevice get_visible_devices list_logical_devices list_physical_devices
                 set_visible_devices""",
+            "headwater.session.default_config": """
+                experimental_list_devices=list_devices get_soft_device_placement set_soft_device_placement""",
         },
         modules={
             "experimental": "headwater.compat.tf.config_experimental",
+            "optimizer": "headwater.compat.tf.config_optimizer",
             "threading": "headwater.compat.tf.config_threading",
         },
     ),
@@ -52,12 +55,21 @@ AREAS: Final[Mapping[str, Area]] = {
             "headwater.runtime.device_settings": """
                 get_memory_growth get_visible_devices list_logical_devices list_physical_devices set_memory_growth
                 set_visible_devices""",
+            "headwater.session.default_config": """
+                get_device_policy get_synchronous_execution set_device_policy set_synchronous_execution""",
         },
     ),
     "tf.config_threading": Area(
         "``tf.config.threading``: how many threads compute.",
         names={
             "headwater.runtime.device_settings": "get_intra_op_parallelism_threads set_intra_op_parallelism_threads",
+            "headwater.session.default_config": "get_inter_op_parallelism_threads set_inter_op_parallelism_threads",
+        },
+    ),
+    "tf.config_optimizer": Area(
+        "``tf.config.optimizer``: wishes for the compiler.",
+        names={
+            "headwater.session.default_config": "get_experimental_options get_jit set_experimental_options set_jit",
         },
     ),
     "tf.data": Area(
@@ -97,6 +109,8 @@ AREAS: Final[Mapping[str, Area]] = {
                 assert_integer assert_less assert_less_equal assert_near assert_negative assert_non_negative
                 assert_non_positive assert_none_equal assert_positive assert_proper_iterable assert_rank
                 assert_rank_at_least assert_rank_in assert_same_float_dtype assert_scalar assert_type check_numerics""",
+            "headwater.functional.shape_checks": "assert_shapes",
+            "headwater.session.default_config": "get_log_device_placement set_log_device_placement",
             "headwater.functional.math": """
                 is_finite is_inf is_nan is_non_decreasing is_numeric_tensor is_strictly_increasing""",
         },
@@ -153,7 +167,7 @@ AREAS: Final[Mapping[str, Area]] = {
         names={
             "headwater.dtypes": """
                 DType as_dtype bfloat16 bool=bool_ complex128 complex64 double float16 float32 float64 half int16 int32
-                int64 int8 qint32 qint8 quint8 resource string uint16 uint32 uint64 uint8 variant""",
+                int64 int8 qint16 qint32 qint8 quint16 quint8 resource string uint16 uint32 uint64 uint8 variant""",
             "headwater.functional.math": "cast complex saturate_cast",
             "headwater.functional.strings": "as_string",
         },
@@ -427,6 +441,24 @@ AREAS: Final[Mapping[str, Area]] = {
             "headwater.io.tfrecord": "TFRecordCompressionType TFRecordOptions TFRecordWriter tf_record_iterator",
         },
     ),
+    "tf.queue_runner": Area(
+        "``tf.train.queue_runner``: older names of what is in ``tf.train``.",
+        names={
+            "headwater.training.queue_runner": "QueueRunner add_queue_runner start_queue_runners",
+        },
+    ),
+    "tf.user_ops": Area(
+        "``tf.user_ops``: the example of an operation of one's own.",
+        names={
+            "headwater.functional.strings": "my_fact",
+        },
+    ),
+    "tf.xla": Area(
+        "``tf.xla``: compilation, which all steps get.",
+        modules={
+            "experimental": "headwater.functional.compilation",
+        },
+    ),
     "tf.random": Area(
         "``tf.random``: random numbers.",
         names={
@@ -457,7 +489,13 @@ AREAS: Final[Mapping[str, Area]] = {
                 simple_save build_signature_def classification_signature_def predict_signature_def
                 regression_signature_def DEFAULT_SERVING_SIGNATURE_DEF_KEY PREDICT_INPUTS PREDICT_METHOD_NAME
                 PREDICT_OUTPUTS CLASSIFY_INPUTS CLASSIFY_METHOD_NAME CLASSIFY_OUTPUT_CLASSES CLASSIFY_OUTPUT_SCORES
-                REGRESS_INPUTS REGRESS_METHOD_NAME REGRESS_OUTPUTS SERVING TRAINING GPU TPU""",
+                REGRESS_INPUTS REGRESS_METHOD_NAME REGRESS_OUTPUTS SERVING TRAINING GPU TPU
+                LEGACY_INIT_OP_KEY=LEGACY_INIT_OP MAIN_OP_KEY=MAIN_OP contains_saved_model=maybe_saved_model_directory
+                is_valid_signature main_op_with_restore""",
+            "headwater.io.saved_model": """
+                ASSETS_DIRECTORY=ASSETS ASSETS_KEY SAVED_MODEL_FILENAME_PB=FILE_NAME
+                SAVED_MODEL_FILENAME_PBTXT=TEXT_FILE_NAME SAVED_MODEL_SCHEMA_VERSION=SCHEMA_VERSION
+                VARIABLES_DIRECTORY VARIABLES_FILENAME""",
         },
         modules={
             "builder": "headwater.compat.tf.saved_model_parts",
@@ -479,8 +517,12 @@ AREAS: Final[Mapping[str, Area]] = {
                 classification_signature_def get_tensor_from_tensor_info predict_signature_def regression_signature_def
                 DEFAULT_SERVING_SIGNATURE_DEF_KEY PREDICT_INPUTS PREDICT_METHOD_NAME PREDICT_OUTPUTS CLASSIFY_INPUTS
                 CLASSIFY_METHOD_NAME CLASSIFY_OUTPUT_CLASSES CLASSIFY_OUTPUT_SCORES REGRESS_INPUTS REGRESS_METHOD_NAME
-                REGRESS_OUTPUTS SERVING TRAINING EVAL GPU TPU""",
-            "headwater.io.saved_model": "SAVED_MODEL_FILENAME_PB=FILE_NAME ASSETS_DIRECTORY=ASSETS",
+                REGRESS_OUTPUTS SERVING TRAINING EVAL GPU TPU LEGACY_INIT_OP_KEY=LEGACY_INIT_OP MAIN_OP_KEY=MAIN_OP
+                is_valid_signature main_op_with_restore""",
+            "headwater.io.saved_model": """
+                ASSETS_DIRECTORY=ASSETS ASSETS_KEY SAVED_MODEL_FILENAME_PB=FILE_NAME
+                SAVED_MODEL_FILENAME_PBTXT=TEXT_FILE_NAME SAVED_MODEL_SCHEMA_VERSION=SCHEMA_VERSION
+                VARIABLES_DIRECTORY VARIABLES_FILENAME""",
         },
     ),
     "tf.signal": Area(
@@ -504,7 +546,7 @@ AREAS: Final[Mapping[str, Area]] = {
         names={
             "headwater.training.graph_util": """
                 convert_variables_to_constants extract_sub_graph remove_training_nodes
-                tensor_shape_from_node_def_name""",
+                must_run_on_cpu tensor_shape_from_node_def_name""",
             "headwater.graph.importer": "import_graph_def",
         },
     ),
@@ -563,6 +605,7 @@ AREAS: Final[Mapping[str, Area]] = {
         "``tf.summary``: what TensorBoard shows.",
         names={
             "headwater.functional.summary": "audio histogram image merge merge_all scalar tensor_summary text",
+            "headwater.compat.old_summaries": "all_v2_summary_ops get_summary_description",
             "headwater.training.file_writer": "FileWriter FileWriterCache",
             "tensorboard.compat.proto.event_pb2": "Event SessionLog TaggedRunMetadata",
             "tensorboard.compat.proto.summary_pb2": "Summary SummaryDescription SummaryMetadata",
@@ -572,6 +615,7 @@ AREAS: Final[Mapping[str, Area]] = {
         "``tf.test``: test cases, checks of gradients, clusters for tests.",
         names={
             "headwater.testing.benchmark": "Benchmark benchmark_config",
+            "headwater.testing.stubs": "StubOutForTesting",
             "headwater.testing.test_case": "TestCase get_temp_dir",
             "headwater.testing.gradient_checker": "compute_gradient compute_gradient_error",
             "headwater.testing.devices": """
@@ -645,6 +689,9 @@ AREAS: Final[Mapping[str, Area]] = {
             "headwater.io.protos.example_pb2": "Example SequenceExample",
             "headwater.io.protos.feature_pb2": """
                 BytesList Feature FeatureList FeatureLists Features FloatList Int64List""",
+        },
+        modules={
+            "queue_runner": "headwater.compat.tf.queue_runner",
         },
     ),
     "tf.version": Area(

@@ -24,7 +24,8 @@ CORE: Final = Area(
         "headwater.shapes": "Dimension TensorShape dimension_at_index dimension_value",
         "headwater.dtypes": """
             DType as_dtype bfloat16 bool=bool_ complex128 complex64 double float16 float32 float64 half int16 int32
-            int64 int8 qint32 qint8 quint8 resource string uint16 uint32 uint64 uint8 variant""",
+            int64 int8 qint16 qint32 qint8 quint16 quint8 QUANTIZED_DTYPES resource string uint16 uint32
+            uint64 uint8 variant""",
         "headwater.functional.default_graph": """
             add_to_collection add_to_collections colocate_with container control_dependencies
             convert_to_tensor_or_indexed_slices device get_collection get_collection_ref is_tensor name_scope
@@ -34,8 +35,9 @@ CORE: Final = Area(
             grad_pass_through gradients hessians no_gradient=NotDifferentiable""",
         "headwater.compat.switches": """
             control_flow_v2_enabled disable_control_flow_v2 disable_eager_execution disable_resource_variables
-            disable_tensor_equality disable_v2_behavior disable_v2_tensorshape executing_eagerly
-            resource_variables_enabled""",
+            disable_tensor_equality disable_v2_behavior disable_v2_tensorshape enable_control_flow_v2
+            enable_resource_variables executing_eagerly resource_variables_enabled""",
+        "headwater.compat.logging": "get_logger",
         "tensorboard.compat.proto.attr_value_pb2": "AttrValue NameAttrList",
         "tensorboard.compat.proto.config_pb2": """
             ConfigProto GPUOptions GraphOptions OptimizerOptions RunMetadata RunOptions""",
@@ -204,6 +206,9 @@ CORE: Final = Area(
         "summary": "headwater.compat.tf.summary",
         "test": "headwater.compat.tf.test",
         "train": "headwater.compat.tf.train",
+        "resource_loader": "headwater.compat.resource_loader",
+        "user_ops": "headwater.compat.tf.user_ops",
         "version": "headwater.compat.tf.version",
+        "xla": "headwater.compat.tf.xla",
     },
 )

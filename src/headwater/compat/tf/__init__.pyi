@@ -7,6 +7,8 @@ from headwater.compat import flags as flags
 from headwater.compat import gfile as gfile
 from headwater.compat import logging as logging
 from headwater.compat import nest as nest
+from headwater.compat import resource_loader as resource_loader
+from headwater.compat.logging import get_logger as get_logger
 from headwater.compat.old import arg_max as arg_max
 from headwater.compat.old import arg_min as arg_min
 from headwater.compat.old import batch_matmul as batch_matmul
@@ -30,6 +32,8 @@ from headwater.compat.switches import disable_resource_variables as disable_reso
 from headwater.compat.switches import disable_tensor_equality as disable_tensor_equality
 from headwater.compat.switches import disable_v2_behavior as disable_v2_behavior
 from headwater.compat.switches import disable_v2_tensorshape as disable_v2_tensorshape
+from headwater.compat.switches import enable_control_flow_v2 as enable_control_flow_v2
+from headwater.compat.switches import enable_resource_variables as enable_resource_variables
 from headwater.compat.switches import executing_eagerly as executing_eagerly
 from headwater.compat.switches import resource_variables_enabled as resource_variables_enabled
 from headwater.compat.tf import bitwise as bitwise
@@ -68,9 +72,12 @@ from headwater.compat.tf import strings as strings
 from headwater.compat.tf import summary as summary
 from headwater.compat.tf import test as test
 from headwater.compat.tf import train as train
+from headwater.compat.tf import user_ops as user_ops
 from headwater.compat.tf import version as version
+from headwater.compat.tf import xla as xla
 from headwater.data.spec import TensorSpec as TensorSpec
 from headwater.dtypes import DType as DType
+from headwater.dtypes import QUANTIZED_DTYPES as QUANTIZED_DTYPES
 from headwater.dtypes import as_dtype as as_dtype
 from headwater.dtypes import bfloat16 as bfloat16
 from headwater.dtypes import bool_ as bool
@@ -85,8 +92,10 @@ from headwater.dtypes import int16 as int16
 from headwater.dtypes import int32 as int32
 from headwater.dtypes import int64 as int64
 from headwater.dtypes import int8 as int8
+from headwater.dtypes import qint16 as qint16
 from headwater.dtypes import qint32 as qint32
 from headwater.dtypes import qint8 as qint8
+from headwater.dtypes import quint16 as quint16
 from headwater.dtypes import quint8 as quint8
 from headwater.dtypes import resource as resource
 from headwater.dtypes import string as string
@@ -632,6 +641,7 @@ __all__ = [
     "PaddingFIFOQueue",
     "Print",
     "PriorityQueue",
+    "QUANTIZED_DTYPES",
     "QueueBase",
     "RandomShuffleQueue",
     "ReaderBase",
@@ -812,6 +822,8 @@ __all__ = [
     "dynamic_stitch",
     "edit_distance",
     "einsum",
+    "enable_control_flow_v2",
+    "enable_resource_variables",
     "encode_base64",
     "ensure_shape",
     "equal",
@@ -849,6 +861,7 @@ __all__ = [
     "get_default_graph",
     "get_default_session",
     "get_local_variable",
+    "get_logger",
     "get_seed",
     "get_static_value",
     "get_variable",
@@ -987,10 +1000,12 @@ __all__ = [
     "print",
     "py_func",
     "python_io",
+    "qint16",
     "qint32",
     "qint8",
     "qr",
     "queue",
+    "quint16",
     "quint8",
     "random",
     "random_crop",
@@ -1024,6 +1039,7 @@ __all__ = [
     "reset_default_graph",
     "reshape",
     "resource",
+    "resource_loader",
     "resource_variables_enabled",
     "reverse",
     "reverse_sequence",
@@ -1173,6 +1189,7 @@ __all__ = [
     "unsorted_segment_sqrt_n",
     "unsorted_segment_sum",
     "unstack",
+    "user_ops",
     "variable_axis_size_partitioner",
     "variable_op_scope",
     "variable_scope",
@@ -1185,6 +1202,7 @@ __all__ = [
     "where_v2",
     "while_loop",
     "write_file",
+    "xla",
     "zeros",
     "zeros_initializer",
     "zeros_like",

@@ -6,6 +6,7 @@ from headwater.cluster.resolvers import KubernetesClusterResolver as KubernetesC
 from headwater.cluster.resolvers import SimpleClusterResolver as SimpleClusterResolver
 from headwater.cluster.resolvers import SlurmClusterResolver as SlurmClusterResolver
 from headwater.cluster.resolvers import TFConfigClusterResolver as TFConfigClusterResolver
+from headwater.cluster.resolvers import UnionClusterResolver as UnionResolver
 
 __all__ = [
     "ClusterResolver",
@@ -13,4 +14,5 @@ __all__ = [
     "SimpleClusterResolver",
     "SlurmClusterResolver",
     "TFConfigClusterResolver",
+    "UnionResolver",
 ]

@@ -8,6 +8,7 @@ from headwater.compat.text import as_str_any as as_str_any
 from headwater.compat.text import as_text as as_text
 from headwater.compat.text import bytes_or_text_types as bytes_or_text_types
 from headwater.compat.text import complex_types as complex_types
+from headwater.compat.text import forward_compatibility_horizon as forward_compatibility_horizon
 from headwater.compat.text import forward_compatible as forward_compatible
 from headwater.compat.text import integral_types as integral_types
 from headwater.compat.text import path_to_str as path_to_str
@@ -24,6 +25,7 @@ __all__ = [
     "complex_types",
     "dimension_at_index",
     "dimension_value",
+    "forward_compatibility_horizon",
     "forward_compatible",
     "integral_types",
     "path_to_str",

@@ -7,12 +7,20 @@ from headwater.runtime.device_settings import list_logical_devices as list_logic
 from headwater.runtime.device_settings import list_physical_devices as list_physical_devices
 from headwater.runtime.device_settings import set_memory_growth as set_memory_growth
 from headwater.runtime.device_settings import set_visible_devices as set_visible_devices
+from headwater.session.default_config import get_device_policy as get_device_policy
+from headwater.session.default_config import get_synchronous_execution as get_synchronous_execution
+from headwater.session.default_config import set_device_policy as set_device_policy
+from headwater.session.default_config import set_synchronous_execution as set_synchronous_execution
 
 __all__ = [
+    "get_device_policy",
     "get_memory_growth",
+    "get_synchronous_execution",
     "get_visible_devices",
     "list_logical_devices",
     "list_physical_devices",
+    "set_device_policy",
     "set_memory_growth",
+    "set_synchronous_execution",
     "set_visible_devices",
 ]

@@ -29,6 +29,9 @@ from headwater.functional.math import is_nan as is_nan
 from headwater.functional.math import is_non_decreasing as is_non_decreasing
 from headwater.functional.math import is_numeric_tensor as is_numeric_tensor
 from headwater.functional.math import is_strictly_increasing as is_strictly_increasing
+from headwater.functional.shape_checks import assert_shapes as assert_shapes
+from headwater.session.default_config import get_log_device_placement as get_log_device_placement
+from headwater.session.default_config import set_log_device_placement as set_log_device_placement
 
 __all__ = [
     "Assert",
@@ -51,12 +54,15 @@ __all__ = [
     "assert_rank_in",
     "assert_same_float_dtype",
     "assert_scalar",
+    "assert_shapes",
     "assert_type",
     "check_numerics",
+    "get_log_device_placement",
     "is_finite",
     "is_inf",
     "is_nan",
     "is_non_decreasing",
     "is_numeric_tensor",
     "is_strictly_increasing",
+    "set_log_device_placement",
 ]

@@ -16,8 +16,10 @@ from headwater.dtypes import int16 as int16
 from headwater.dtypes import int32 as int32
 from headwater.dtypes import int64 as int64
 from headwater.dtypes import int8 as int8
+from headwater.dtypes import qint16 as qint16
 from headwater.dtypes import qint32 as qint32
 from headwater.dtypes import qint8 as qint8
+from headwater.dtypes import quint16 as quint16
 from headwater.dtypes import quint8 as quint8
 from headwater.dtypes import resource as resource
 from headwater.dtypes import string as string
@@ -50,8 +52,10 @@ __all__ = [
     "int32",
     "int64",
     "int8",
+    "qint16",
     "qint32",
     "qint8",
+    "quint16",
     "quint8",
     "resource",
     "saturate_cast",

@@ -4,6 +4,7 @@
 from headwater.graph.importer import import_graph_def as import_graph_def
 from headwater.training.graph_util import convert_variables_to_constants as convert_variables_to_constants
 from headwater.training.graph_util import extract_sub_graph as extract_sub_graph
+from headwater.training.graph_util import must_run_on_cpu as must_run_on_cpu
 from headwater.training.graph_util import remove_training_nodes as remove_training_nodes
 from headwater.training.graph_util import tensor_shape_from_node_def_name as tensor_shape_from_node_def_name
 
@@ -11,6 +12,7 @@ __all__ = [
     "convert_variables_to_constants",
     "extract_sub_graph",
     "import_graph_def",
+    "must_run_on_cpu",
     "remove_training_nodes",
     "tensor_shape_from_node_def_name",
 ]

@@ -2,7 +2,12 @@
 # The messages that TensorBoard carries have no types.
 # pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
 from headwater.io.saved_model import ASSETS as ASSETS_DIRECTORY
+from headwater.io.saved_model import ASSETS_KEY as ASSETS_KEY
 from headwater.io.saved_model import FILE_NAME as SAVED_MODEL_FILENAME_PB
+from headwater.io.saved_model import SCHEMA_VERSION as SAVED_MODEL_SCHEMA_VERSION
+from headwater.io.saved_model import TEXT_FILE_NAME as SAVED_MODEL_FILENAME_PBTXT
+from headwater.io.saved_model import VARIABLES_DIRECTORY as VARIABLES_DIRECTORY
+from headwater.io.saved_model import VARIABLES_FILENAME as VARIABLES_FILENAME
 from headwater.training.saved_model import CLASSIFY_INPUTS as CLASSIFY_INPUTS
 from headwater.training.saved_model import CLASSIFY_METHOD_NAME as CLASSIFY_METHOD_NAME
 from headwater.training.saved_model import CLASSIFY_OUTPUT_CLASSES as CLASSIFY_OUTPUT_CLASSES
@@ -10,6 +15,8 @@ from headwater.training.saved_model import CLASSIFY_OUTPUT_SCORES as CLASSIFY_OU
 from headwater.training.saved_model import DEFAULT_SERVING_SIGNATURE_DEF_KEY as DEFAULT_SERVING_SIGNATURE_DEF_KEY
 from headwater.training.saved_model import EVAL as EVAL
 from headwater.training.saved_model import GPU as GPU
+from headwater.training.saved_model import LEGACY_INIT_OP as LEGACY_INIT_OP_KEY
+from headwater.training.saved_model import MAIN_OP as MAIN_OP_KEY
 from headwater.training.saved_model import PREDICT_INPUTS as PREDICT_INPUTS
 from headwater.training.saved_model import PREDICT_METHOD_NAME as PREDICT_METHOD_NAME
 from headwater.training.saved_model import PREDICT_OUTPUTS as PREDICT_OUTPUTS
@@ -24,14 +31,17 @@ from headwater.training.saved_model import build_signature_def as build_signatur
 from headwater.training.saved_model import build_tensor_info as build_tensor_info
 from headwater.training.saved_model import classification_signature_def as classification_signature_def
 from headwater.training.saved_model import get_tensor_from_tensor_info as get_tensor_from_tensor_info
+from headwater.training.saved_model import is_valid_signature as is_valid_signature
 from headwater.training.saved_model import load as load
 from headwater.training.saved_model import main_op as main_op
+from headwater.training.saved_model import main_op_with_restore as main_op_with_restore
 from headwater.training.saved_model import maybe_saved_model_directory as maybe_saved_model_directory
 from headwater.training.saved_model import predict_signature_def as predict_signature_def
 from headwater.training.saved_model import regression_signature_def as regression_signature_def
 
 __all__ = [
     "ASSETS_DIRECTORY",
+    "ASSETS_KEY",
     "CLASSIFY_INPUTS",
     "CLASSIFY_METHOD_NAME",
     "CLASSIFY_OUTPUT_CLASSES",
@@ -39,6 +49,8 @@ __all__ = [
     "DEFAULT_SERVING_SIGNATURE_DEF_KEY",
     "EVAL",
     "GPU",
+    "LEGACY_INIT_OP_KEY",
+    "MAIN_OP_KEY",
     "PREDICT_INPUTS",
     "PREDICT_METHOD_NAME",
     "PREDICT_OUTPUTS",
@@ -46,16 +58,22 @@ __all__ = [
     "REGRESS_METHOD_NAME",
     "REGRESS_OUTPUTS",
     "SAVED_MODEL_FILENAME_PB",
+    "SAVED_MODEL_FILENAME_PBTXT",
+    "SAVED_MODEL_SCHEMA_VERSION",
     "SERVING",
     "SavedModelBuilder",
     "TPU",
     "TRAINING",
+    "VARIABLES_DIRECTORY",
+    "VARIABLES_FILENAME",
     "build_signature_def",
     "build_tensor_info",
     "classification_signature_def",
     "get_tensor_from_tensor_info",
+    "is_valid_signature",
     "load",
     "main_op",
+    "main_op_with_restore",
     "maybe_saved_model_directory",
     "predict_signature_def",
     "regression_signature_def",

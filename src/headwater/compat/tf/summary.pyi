@@ -1,6 +1,8 @@
 # Written by tools/stubs.py from headwater.compat.tables: change those, then `make stubs`.
 # The messages that TensorBoard carries have no types.
 # pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
+from headwater.compat.old_summaries import all_v2_summary_ops as all_v2_summary_ops
+from headwater.compat.old_summaries import get_summary_description as get_summary_description
 from headwater.functional.summary import audio as audio
 from headwater.functional.summary import histogram as histogram
 from headwater.functional.summary import image as image
@@ -27,7 +29,9 @@ __all__ = [
     "SummaryDescription",
     "SummaryMetadata",
     "TaggedRunMetadata",
+    "all_v2_summary_ops",
     "audio",
+    "get_summary_description",
     "histogram",
     "image",
     "merge",

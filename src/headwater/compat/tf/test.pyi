@@ -14,12 +14,14 @@ from headwater.testing.running import assert_equal_graph_def as assert_equal_gra
 from headwater.testing.running import create_local_cluster as create_local_cluster
 from headwater.testing.running import main as main
 from headwater.testing.running import test_src_dir_path as test_src_dir_path
+from headwater.testing.stubs import StubOutForTesting as StubOutForTesting
 from headwater.testing.test_case import TestCase as TestCase
 from headwater.testing.test_case import get_temp_dir as get_temp_dir
 from unittest import mock as mock
 
 __all__ = [
     "Benchmark",
+    "StubOutForTesting",
     "TestCase",
     "assert_equal_graph_def",
     "benchmark_config",

@@ -3,6 +3,7 @@
 # pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
 from headwater.cluster.server_def import ServerDef as ServerDef
 from headwater.cluster.spec import ClusterSpec as ClusterSpec
+from headwater.compat.tf import queue_runner as queue_runner
 from headwater.io.event_file import summary_iterator as summary_iterator
 from headwater.io.protos.checkpoint_state_pb2 import CheckpointState as CheckpointState
 from headwater.io.protos.example_pb2 import Example as Example
@@ -225,6 +226,7 @@ __all__ = [
     "piecewise_constant",
     "piecewise_constant_decay",
     "polynomial_decay",
+    "queue_runner",
     "range_input_producer",
     "remove_checkpoint",
     "replica_device_setter",
