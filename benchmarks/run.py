@@ -2,7 +2,8 @@
 
     python benchmarks/run.py --peer PATH_TO_PYTHON_WITH_TENSORFLOW_1_15
 
-Prints a table of medians and ratios, and saves it as ``build/bench/bench.json`` with a plot beside it. Without a peer
+Prints a table of medians and ratios, with the processor time that a step takes in all processes together, which other
+work on the machine changes little, and where it goes (see ``processor.py``). Saves it as ``build/bench/bench.json`` with a plot beside it. Without a peer
 it measures Headwater alone.
 """
 
@@ -15,10 +16,18 @@ import socket
 import statistics
 import subprocess
 import sys
+import tempfile
+import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from processor import PLACES, Sampling, Times, sum_of, times_of
 
 PROGRAMS = Path(__file__).parent / "programs"
+PROFILED = ("linear.py", "mlp.py", "mlp_sync.py", "local_run.py", "large.py", "lenet.py")
+"""Programs of which ``perf``, where there is one, tells where Headwater's processor time goes."""
 OURS = "Headwater"
 PEER = "TensorFlow 1.15"
 
@@ -100,43 +109,106 @@ def free_ports(count: int) -> list[int]:
     return ports
 
 
-def measure(case: Case, python: list[str], seconds: float) -> float:
-    """Steps per second of ``case``, summed over its workers."""
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """What one run of a case showed.
+
+    Attributes:
+      rate: steps per second, summed over the workers.
+      times: of each job, or ``""`` for a program of one process: processor time and waits per step, of all its tasks
+        together; empty where the system does not tell.
+      shares: of each of `processor.PLACES` in the processor time; None where nothing was sampled.
+    """
+
+    rate: float
+    times: dict[str, Times]
+    shares: dict[str, float] | None = None
+
+    @property
+    def processor_us(self) -> float:
+        """Processor time per step of all processes, in microseconds."""
+        return 1e6 * sum(times.total for times in self.times.values())
+
+
+def measure(case: Case, python: list[str], seconds: float, *, sample: bool = False) -> Measured:
+    """Runs a case once.
+
+    Args:
+      seconds: how long a worker counts its steps.
+      sample: have ``perf`` tell where the processor time goes; it takes some itself.
+    """
     environment = dict(os.environ, CUDA_VISIBLE_DEVICES="", TF_CPP_MIN_LOG_LEVEL="2", PYTHONWARNINGS="ignore")
     if case.virtual_gpus:
         environment["HEADWATER_VIRTUAL_GPUS"] = str(case.virtual_gpus)
     command = [*python, str(PROGRAMS / case.program), f"--seconds={seconds}", *case.arguments]
-    if not case.workers:
-        return _rate(_start(command, environment))
-    hosts = [f"127.0.0.1:{port}" for port in free_ports(case.servers + case.workers)]
-    jobs = {"ps": hosts[: case.servers], "worker": hosts[case.servers :]}
+    hosts = [f"127.0.0.1:{port}" for port in free_ports(case.servers + case.workers if case.workers else 0)]
+    jobs = {"ps": hosts[: case.servers], "worker": hosts[case.servers :]} if case.workers else {}
     flags = [f"--{job}_hosts={','.join(addresses)}" for job, addresses in jobs.items()]
-
-    def start(job: str) -> list[subprocess.Popen[str]]:
-        return [
-            _start([*command, *flags, f"--job_name={job}", f"--task_index={index}"], environment)
-            for index in range(len(jobs[job]))
-        ]
-
-    servers = start("ps")
+    running: dict[str, list[Running]] = {}
     try:
-        return sum(_rate(worker) for worker in start("worker"))
+        for job, addresses in jobs.items():
+            tasks = [[f"--job_name={job}", f"--task_index={index}"] for index in range(len(addresses))]
+            running[job] = [Running([*command, *flags, *task], environment) for task in tasks]
+        workers = running["worker"] if jobs else running.setdefault("", [Running(command, environment)])
+        for worker in workers:
+            worker.line("measuring")
+        sampling = Sampling([task.pid for tasks in running.values() for task in tasks]) if sample else None
+        began, before = time.monotonic(), _times(running)
+        first = workers[0].line("rate")
+        window, after = time.monotonic() - began, _times(running)
+        lines = [first, *(worker.line("rate") for worker in workers[1:])]
+        shares = None if sampling is None else sampling.shares()
+        for worker in workers:
+            worker.end()
     finally:
-        for server in servers:
-            server.kill()
-            server.communicate()
+        for task in [task for tasks in running.values() for task in tasks]:
+            task.kill()
+    rate, steps = (sum(float(line[key]) for line in lines) for key in ("rate", "steps_per_s"))
+    steps *= window
+    return Measured(
+        rate=rate, shares=shares, times={job: (after[job] - before[job]).per(steps) for job in after if job in before}
+    )
 
 
-def _start(command: list[str], environment: dict[str, str]) -> subprocess.Popen[str]:
-    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+def _times(running: dict[str, list[Running]]) -> dict[str, Times]:
+    """Of each job, what its tasks have used together."""
+    found = {job: [times_of(task.pid) for task in tasks] for job, tasks in running.items()}
+    return {job: sum_of([t for t in times if t is not None]) for job, times in found.items() if None not in times}
 
 
-def _rate(process: subprocess.Popen[str]) -> float:
-    out, errors = process.communicate()
-    lines = [line for line in out.splitlines() if line.startswith("{")]
-    if process.returncode or not lines:
-        sys.exit(f"{' '.join(process.args)} failed ({process.returncode}):\n{errors[-3000:]}")  # type: ignore[arg-type]
-    return float(json.loads(lines[-1])["rate"])
+class Running:
+    """A program that was started, and the lines of JSON that it prints."""
+
+    def __init__(self, command: list[str], environment: dict[str, str]) -> None:
+        self._command = command
+        self._errors = tempfile.TemporaryFile("w+")
+        self._process = subprocess.Popen(
+            command, env=environment, stdout=subprocess.PIPE, stderr=self._errors, text=True
+        )
+        self.pid = self._process.pid
+
+    def line(self, key: str) -> dict[str, Any]:
+        """The next line that has ``key``; ends this program where the other one ends without it."""
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            if line.startswith("{") and key in (found := json.loads(line)):
+                return found
+        sys.exit(self._failed())
+
+    def end(self) -> None:
+        """Waits for its end."""
+        if self._process.wait():
+            sys.exit(self._failed())
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.communicate()
+        self._errors.close()
+
+    def _failed(self) -> str:
+        code = self._process.wait()
+        self._errors.seek(0)
+        return f"{' '.join(self._command)} failed ({code}):\n{self._errors.read()[-3000:]}"
 
 
 def main() -> None:
@@ -148,16 +220,25 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("build/bench"))
     args = parser.parse_args()
     contenders = {OURS: [sys.executable, "-m", "headwater", "exec"]} | ({PEER: [args.peer]} if args.peer else {})
-    results: list[dict[str, object]] = []
+    results: list[dict[str, Any]] = []
     for case in [case for case in CASES if args.only in case.name]:
-        rates: dict[str, list[float]] = {name: [] for name in contenders}
+        runs: dict[str, list[Measured]] = {name: [] for name in contenders}
         for _ in range(args.rounds):
             for name, python in contenders.items():
-                rates[name].append(measure(case, python, args.seconds))
-        medians = {name: statistics.median(found) for name, found in rates.items()}
-        ratio = medians[OURS] / medians[PEER] if args.peer else None
-        results.append({"case": case.name, "wanted": case.wanted, "ratio": ratio, "medians": medians, "rates": rates})
-        print(_row(results[-1]), flush=True)
+                runs[name].append(measure(case, python, args.seconds))
+        medians = {name: statistics.median(run.rate for run in found) for name, found in runs.items()}
+        processor = {name: statistics.median(run.processor_us for run in found) for name, found in runs.items()}
+        result: dict[str, Any] = {"case": case.name, "wanted": case.wanted, "medians": medians}
+        result["ratio"] = medians[OURS] / medians[PEER] if args.peer else None
+        result["rates"] = {name: [run.rate for run in found] for name, found in runs.items()}
+        result["processor_us"] = processor
+        result["by_job"] = by_job(runs[OURS])
+        if case.program in PROFILED:
+            sampled = measure(case, contenders[OURS], args.seconds, sample=True)
+            if sampled.shares is not None:
+                result["places_us"] = {place: processor[OURS] * share for place, share in sampled.shares.items()}
+        results.append(result)
+        print(_row(result), flush=True)
     args.out.mkdir(parents=True, exist_ok=True)
     (args.out / "bench.json").write_text(json.dumps(results, indent=1))
     if args.peer:
@@ -165,13 +246,37 @@ def main() -> None:
     print(f"saved in {args.out}")
 
 
-def _row(result: dict[str, object]) -> str:
-    medians = "  ".join(f"{name} {rate:10.1f}/s" for name, rate in result["medians"].items())  # type: ignore[attr-defined]
+def by_job(runs: list[Measured]) -> dict[str, dict[str, float]]:
+    """Of each job: processor time per step in user mode and in kernel mode, in microseconds, and waits per step."""
+    return {
+        job: {
+            "user_us": 1e6 * statistics.median(run.times[job].user for run in runs),
+            "kernel_us": 1e6 * statistics.median(run.times[job].system for run in runs),
+            "waits": statistics.median(run.times[job].switches for run in runs),
+        }
+        for job in runs[0].times
+        if all(job in run.times for run in runs)
+    }
+
+
+def _row(result: Mapping[str, Any]) -> str:
+    medians = "  ".join(f"{name} {rate:10.1f}/s" for name, rate in result["medians"].items())
     ratio = "" if result["ratio"] is None else f"  {result['ratio']:6.2f}x (at least {result['wanted']:g}x)"
-    return f"{result['case']!s:28s} {medians}{ratio}"
+    lines = [f"{result['case']!s:28s} {medians}{ratio}"]
+    if any(result["processor_us"].values()):
+        processor = ", ".join(f"{name} {time_us:.0f} us" for name, time_us in result["processor_us"].items())
+        lines.append(f"  processor time per step: {processor}")
+    for job, found in result["by_job"].items() if "places_us" in result or len(result["by_job"]) > 1 else ():
+        lines.append(
+            f"  {job or 'process'}: {found['user_us']:.0f} us user, {found['kernel_us']:.0f} us kernel mode, "
+            f"{found['waits']:.1f} waits per step"
+        )
+    if places := result.get("places_us"):
+        lines.append("  by place: " + ", ".join(f"{place} {places[place]:.0f}" for place in PLACES) + " us")
+    return "\n".join(lines)
 
 
-def plot(results: list[dict[str, object]], path: Path) -> None:
+def plot(results: list[dict[str, Any]], path: Path) -> None:
     """Draws the ratios beside what they are to reach."""
     import matplotlib as mpl
 

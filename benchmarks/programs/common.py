@@ -67,16 +67,26 @@ def train(args, server, global_step, train_op, feeds, epoch=100, weight=1, **res
         run([])
         run([])
         times = []
+        begin()
         deadline = time.perf_counter() + args.seconds
         while time.perf_counter() < deadline:
             run(times)
         report(times, weight, **{name: float(session.run(tensor)) for name, tensor in results.items()})
 
 
+_began = [0.0]
+
+
+def begin():
+    """Says that the program is warm, and counts its steps from now on until `report`."""
+    _began[0] = time.time()
+    print(json.dumps({"measuring": True}), flush=True)
+
+
 def report(times, weight=1, **more):
-    """Prints the figures of a run as one JSON line; a step counts for ``weight`` in the rate."""
+    """Prints the figures of a run as one JSON line; a step counts for ``weight`` in the rate. What the program does between
+    steps is not in the rate, but in ``steps_per_s``."""
     times.sort()
-    print(
-        json.dumps(dict(rate=weight * len(times) / sum(times), median_us=times[len(times) // 2] * 1e6, **more)),
-        flush=True,
-    )
+    rate, median_us = weight * len(times) / sum(times), times[len(times) // 2] * 1e6
+    steps_per_s = len(times) / (time.time() - _began[0])
+    print(json.dumps(dict(rate=rate, median_us=median_us, steps_per_s=steps_per_s, **more)), flush=True)

@@ -11,7 +11,7 @@ import threading
 import time
 
 import numpy as np
-from common import start_server, task_arguments, tf
+from common import begin, start_server, task_arguments, tf
 
 WARM_UP = 200
 GO_ON_S = 3
@@ -63,9 +63,11 @@ warm, pause = threading.Event(), threading.Event()
 
 def count():
     warm.wait()
+    begin()
     before, start = steps[0], time.time()
     pause.wait(args.seconds)
-    print(json.dumps({"task": args.task_index, "rate": (steps[0] - before) / (time.time() - start)}), flush=True)
+    rate = (steps[0] - before) / (time.time() - start)
+    print(json.dumps({"task": args.task_index, "rate": rate, "steps_per_s": rate}), flush=True)
     pause.wait(GO_ON_S)
     os._exit(0)
 
