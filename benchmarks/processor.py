@@ -18,12 +18,15 @@ from pathlib import Path
 
 PYTHON, DISPATCH, KERNELS, COPIES, KERNEL_MODE, REST = "Python", "dispatch", "kernels", "copies", "kernel mode", "rest"
 PLACES = (PYTHON, DISPATCH, KERNELS, COPIES, KERNEL_MODE, REST)
-"""Python: the interpreter, NumPy and msgpack. Dispatch: jaxlib, but for its kernels: what XLA compiled, and the products
-of Eigen and YNNPACK. Copies: the C library's copying, filling, and allocating. Kernel mode: system calls and faults."""
+"""Python: the interpreter, NumPy and msgpack. Dispatch: jaxlib, but for its kernels: what XLA compiled, and products
+and convolutions of its libraries. Copies: the C library copying, filling, and allocating. Kernel mode: system calls,
+faults."""
 
 _SAMPLES_PER_S = 499
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
-_COPYING = re.compile(r"mem(cpy|move|set)|^(_int_)?(malloc|free|realloc|calloc)|aligned_alloc|memalign|tcache|unlink_chunk")
+_COPYING = re.compile(
+    r"mem(cpy|move|set)|^(_int_|c)?(malloc|free|realloc|calloc)|aligned_alloc|memalign|tcache|unlink_chunk"
+)
 _KERNEL = re.compile(r"Eigen|ynn_|ynnpack|dnnl|gemm|gebp|PackedMatMul|DotThunk|Convolution")
 _LINE = re.compile(r"^\s*([\d.]+)%\s+(\S.*?)\s\s+\[[.k]\]\s+(.*)$")
 
@@ -66,8 +69,8 @@ def sum_of(times: Iterable[Times]) -> Times:
     )
 
 
-def times_of(process: int) -> Times | None:
-    """What a process has used; None where this system does not tell, or the process is gone."""
+def times_of(process: int) -> Times:
+    """What a process has used; nothing where this system does not tell."""
     try:
         fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
         switches = 0
@@ -75,7 +78,7 @@ def times_of(process: int) -> Times | None:
             found = re.search(r"^voluntary_ctxt_switches:\s+(\d+)", (thread / "status").read_text(), re.MULTILINE)
             switches += int(found[1]) if found else 0
     except OSError:
-        return None
+        return Times()
     return Times(user=int(fields[11]) / _TICKS_PER_S, system=int(fields[12]) / _TICKS_PER_S, switches=switches)
 
 
@@ -113,16 +116,14 @@ class Sampling:
 def place_of(library: str, symbol: str) -> str:
     """Which of `PLACES` a sample of ``perf`` belongs to."""
     library = library.strip()
-    if library.startswith("[kernel") or library.startswith("["):
-        return KERNEL_MODE if "kernel" in library or "vdso" in library or "guest" in library else KERNELS
+    if library.startswith("["):
+        return KERNEL_MODE if "kernel" in library or "vdso" in library else KERNELS  # "[JIT] tid 1234"
     if _COPYING.search(symbol):
         return COPIES
-    if "python" in library or "numpy" in library or "_multiarray" in library or "msgpack" in library or "_cmsgpack" in library:
-        return PYTHON
-    if "jax" in library or library.startswith("_") and "xla" in symbol:
+    if "jax" in library:
         return KERNELS if _KERNEL.search(symbol) else DISPATCH
-    if library.startswith(("//anon", "anon", "perf-", "unknown", "memfd", "JIT")):
+    if library.startswith(("//anon", "anon", "perf-", "memfd", "libm.")):
         return KERNELS
-    if library.startswith(("libc", "ld-", "libstdc", "libm", "libpthread")):
-        return COPIES if library.startswith("libm.") else PYTHON
+    if any(name in library for name in ("python", "_multiarray", "msgpack", "libc.", "ld-linux", "libstdc")):
+        return PYTHON
     return REST

@@ -3,8 +3,8 @@
     python benchmarks/run.py --peer PATH_TO_PYTHON_WITH_TENSORFLOW_1_15
 
 Prints a table of medians and ratios, with the processor time that a step takes in all processes together, which other
-work on the machine changes little, and where it goes (see ``processor.py``). Saves it as ``build/bench/bench.json`` with a plot beside it. Without a peer
-it measures Headwater alone.
+work on the machine changes little, and where it goes (see ``processor.py``). Saves it as ``build/bench/bench.json``
+with a plot beside it. Without a peer it measures Headwater alone.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class Measured:
     Attributes:
       rate: steps per second, summed over the workers.
       times: of each job, or ``""`` for a program of one process: processor time and waits per step, of all its tasks
-        together; empty where the system does not tell.
+        together. Workers tell their own; of a ``ps``, ``/proc`` does, where there is one.
       shares: of each of `processor.PLACES` in the processor time; None where nothing was sampled.
     """
 
@@ -153,9 +153,10 @@ def measure(case: Case, python: list[str], seconds: float, *, sample: bool = Fal
         for worker in workers:
             worker.line("measuring")
         sampling = Sampling([task.pid for tasks in running.values() for task in tasks]) if sample else None
-        began, before = time.monotonic(), _times(running)
+        servers = running.get("ps", [])
+        began, before = time.monotonic(), sum_of(times_of(task.pid) for task in servers)
         first = workers[0].line("rate")
-        window, after = time.monotonic() - began, _times(running)
+        window, after = time.monotonic() - began, sum_of(times_of(task.pid) for task in servers)
         lines = [first, *(worker.line("rate") for worker in workers[1:])]
         shares = None if sampling is None else sampling.shares()
         for worker in workers:
@@ -163,17 +164,15 @@ def measure(case: Case, python: list[str], seconds: float, *, sample: bool = Fal
     finally:
         for task in [task for tasks in running.values() for task in tasks]:
             task.kill()
-    rate, steps = (sum(float(line[key]) for line in lines) for key in ("rate", "steps_per_s"))
-    steps *= window
-    return Measured(
-        rate=rate, shares=shares, times={job: (after[job] - before[job]).per(steps) for job in after if job in before}
-    )
-
-
-def _times(running: dict[str, list[Running]]) -> dict[str, Times]:
-    """Of each job, what its tasks have used together."""
-    found = {job: [times_of(task.pid) for task in tasks] for job, tasks in running.items()}
-    return {job: sum_of([t for t in times if t is not None]) for job, times in found.items() if None not in times}
+    steps_per_s = sum(line["steps_per_s"] for line in lines)
+    per_step = [
+        Times(**{name: line[name] * line["steps_per_s"] / steps_per_s for name in ("user", "system", "switches")})
+        for line in lines
+    ]
+    times = {"worker" if jobs else "": sum_of(per_step)}
+    if servers:
+        times["ps"] = (after - before).per(window * steps_per_s)
+    return Measured(rate=sum(line["rate"] for line in lines), shares=shares, times=times)
 
 
 class Running:
@@ -181,7 +180,7 @@ class Running:
 
     def __init__(self, command: list[str], environment: dict[str, str]) -> None:
         self._command = command
-        self._errors = tempfile.TemporaryFile("w+")
+        self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed by `kill`
         self._process = subprocess.Popen(
             command, env=environment, stdout=subprocess.PIPE, stderr=self._errors, text=True
         )
@@ -255,7 +254,6 @@ def by_job(runs: list[Measured]) -> dict[str, dict[str, float]]:
             "waits": statistics.median(run.times[job].switches for run in runs),
         }
         for job in runs[0].times
-        if all(job in run.times for run in runs)
     }
 
 
@@ -263,7 +261,7 @@ def _row(result: Mapping[str, Any]) -> str:
     medians = "  ".join(f"{name} {rate:10.1f}/s" for name, rate in result["medians"].items())
     ratio = "" if result["ratio"] is None else f"  {result['ratio']:6.2f}x (at least {result['wanted']:g}x)"
     lines = [f"{result['case']!s:28s} {medians}{ratio}"]
-    if any(result["processor_us"].values()):
+    if result["processor_us"]:
         processor = ", ".join(f"{name} {time_us:.0f} us" for name, time_us in result["processor_us"].items())
         lines.append(f"  processor time per step: {processor}")
     for job, found in result["by_job"].items() if "places_us" in result or len(result["by_job"]) > 1 else ():

@@ -5,6 +5,7 @@ The programs run unchanged under TensorFlow 1.15 (Python 3.7) and under ``headwa
 
 import argparse
 import json
+import resource
 import tempfile
 import time
 
@@ -74,19 +75,29 @@ def train(args, server, global_step, train_op, feeds, epoch=100, weight=1, **res
         report(times, weight, **{name: float(session.run(tensor)) for name, tensor in results.items()})
 
 
-_began = [0.0]
+_began = {}
 
 
 def begin():
-    """Says that the program is warm, and counts its steps from now on until `report`."""
-    _began[0] = time.time()
+    """Says that the program is warm, and counts its steps and its processor time from now on until `used`."""
+    _began.update(at=time.time(), usage=resource.getrusage(resource.RUSAGE_SELF))
     print(json.dumps({"measuring": True}), flush=True)
 
 
+def used(steps):
+    """What ``steps`` steps took since `begin`: how many there were in a second, and of this process the processor time
+    in user mode and in kernel mode, in seconds, and how often a thread has waited, for one of them."""
+    before, now = _began["usage"], resource.getrusage(resource.RUSAGE_SELF)
+    names = {"user": "ru_utime", "system": "ru_stime", "switches": "ru_nvcsw"}
+    each = {name: (getattr(now, field) - getattr(before, field)) / steps for name, field in names.items()}
+    return dict(steps_per_s=steps / (time.time() - _began["at"]), **each)
+
+
 def report(times, weight=1, **more):
-    """Prints the figures of a run as one JSON line; a step counts for ``weight`` in the rate. What the program does between
-    steps is not in the rate, but in ``steps_per_s``."""
+    """Prints the figures of a run as one JSON line; a step counts for ``weight`` in the rate.
+
+    What the program does between steps is not in the rate, but in ``steps_per_s``.
+    """
     times.sort()
     rate, median_us = weight * len(times) / sum(times), times[len(times) // 2] * 1e6
-    steps_per_s = len(times) / (time.time() - _began[0])
-    print(json.dumps(dict(rate=rate, median_us=median_us, steps_per_s=steps_per_s, **more)), flush=True)
+    print(json.dumps(dict(used(len(times)), rate=rate, median_us=median_us, **more)), flush=True)

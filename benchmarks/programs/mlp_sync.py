@@ -11,7 +11,7 @@ import threading
 import time
 
 import numpy as np
-from common import begin, start_server, task_arguments, tf
+from common import begin, start_server, task_arguments, tf, used
 
 WARM_UP = 200
 GO_ON_S = 3
@@ -66,8 +66,8 @@ def count():
     begin()
     before, start = steps[0], time.time()
     pause.wait(args.seconds)
-    rate = (steps[0] - before) / (time.time() - start)
-    print(json.dumps({"task": args.task_index, "rate": rate, "steps_per_s": rate}), flush=True)
+    done = steps[0] - before
+    print(json.dumps(dict(used(done), task=args.task_index, rate=done / (time.time() - start))), flush=True)
     pause.wait(GO_ON_S)
     os._exit(0)
 

@@ -16,6 +16,7 @@ from headwater.passes.plan import Compute, Host, Instruction, Node, Receive, Sen
 from headwater.passes.training import trains
 from headwater.registry import Kind, as_outputs
 from headwater.resources.containers import Cell, Resources
+from headwater.runtime.aligned import AlignedCopies
 from headwater.runtime.blocks import BlockRunner
 from headwater.runtime.compile import Executable, cell_value
 from headwater.runtime.devices import settle
@@ -64,6 +65,9 @@ class CompiledPlan:
         if plan.instructions and isinstance(last := plan.instructions[-1], Send):
             actions[-1] = self._send(last, ends=True)
         self._fetches = [self._index[name] for name in plan.fetches]
+        computed = {name for item in plan.instructions if isinstance(item, Compute) for name in item.inputs}
+        fed = [index for index, name in enumerate(plan.feeds) if name in computed and name not in plan.fetches]
+        self._aligned = AlignedCopies(fed) if fed else None
         self._actions = list(zip(actions, self._dead_after(), strict=True))
         at = _last_update(plan.instructions)
         self._before_update = self._actions[:at]
@@ -143,6 +147,7 @@ class CompiledPlan:
             self._run_traced(slots, step, step.trace)
             return [slots[index] for index in self._fetches]
         action = None
+        copies = None if self._aligned is None else self._aligned.replace(slots)
         try:
             for action, dead in self._before_update:
                 result = action(slots, step)
@@ -155,6 +160,9 @@ class CompiledPlan:
                 pending.extend(self._last_update(action, slots, step, answer))
             if wait:
                 settle(pending)
+            if copies:
+                assert self._aligned is not None
+                self._aligned.give_back(copies)
         except NO_MEMORY as error:
             found = out_of_memory(error, self.plan.task, self._instruction(action))
             if found is None:
