@@ -56,25 +56,26 @@ class Case:
 
 
 CASES = (
-    Case(name="local Session.run", program="local_run.py", workers=0, wanted=3),
+    Case(name="local Session.run", program="local_run.py", workers=0, wanted=8),
     *(
         Case(
             name=f"Session.run of {count} operations",
             program="local_run.py",
             workers=0,
-            wanted=3,
+            wanted=6,
             arguments=(f"--operations={count}",),
         )
         for count in (10, 100, 1000)
     ),
-    Case(name="linear, 1 ps + 1 worker", program="linear.py", workers=1, wanted=4),
-    Case(name="linear, 1 ps + 2 workers", program="linear.py", workers=2, wanted=4),
-    Case(name="mlp, 1 ps + 1 worker", program="mlp.py", workers=1, wanted=3),
-    Case(name="mlp, 1 ps + 2 workers", program="mlp.py", workers=2, wanted=3),
-    Case(name="mlp synchronous, 1 ps + 2 workers", program="mlp_sync.py", workers=2, wanted=3),
-    Case(name="100 MB, 1 ps + 1 worker", program="large.py", workers=1, wanted=2),
-    Case(name="queue of records, examples/s", program="queue_records.py", workers=0, wanted=3),
-    Case(name="LeNet step", program="lenet.py", workers=0, wanted=1),
+    Case(name="linear, 1 ps + 1 worker", program="linear.py", workers=1, wanted=8),
+    Case(name="linear, 1 ps + 2 workers", program="linear.py", workers=2, wanted=8),
+    Case(name="mlp, 1 ps + 1 worker", program="mlp.py", workers=1, wanted=4),
+    Case(name="mlp, 1 ps + 2 workers", program="mlp.py", workers=2, wanted=4),
+    Case(name="mlp synchronous, 1 ps + 2 workers", program="mlp_sync.py", workers=2, wanted=4),
+    Case(name="100 MB, 1 ps + 1 worker", program="large.py", workers=1, wanted=3),
+    Case(name="queue of records, examples/s", program="queue_records.py", workers=0, wanted=8),
+    Case(name="LeNet step", program="lenet.py", workers=0, wanted=3),
+    Case(name="LeNet forward", program="lenet.py", workers=0, wanted=3, arguments=("--forward",)),
     Case(
         name="step of 4 towers",
         program="lenet.py",
@@ -96,7 +97,7 @@ CASES = (
         for workers in (1, 2)
         for batch in (256, 2048)
     ),
-    Case(name="tf.data of records, examples/s", program="dataset_records.py", workers=0, wanted=3),
+    Case(name="tf.data of records, examples/s", program="dataset_records.py", workers=0, wanted=8),
 )
 
 

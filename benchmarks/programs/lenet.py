@@ -13,6 +13,7 @@ parser = argparse.ArgumentParser()
 parser.add_argument("--seconds", type=float, default=4)
 parser.add_argument("--towers", type=int, default=0)
 parser.add_argument("--batch", type=int, default=100, help="examples of a tower")
+parser.add_argument("--forward", action="store_true", help="the loss alone, without gradients")
 args = parser.parse_args()
 
 
@@ -40,15 +41,16 @@ images = tf.placeholder(tf.float32, [count * args.batch, 28, 28, 1])
 labels = tf.placeholder(tf.int32, [count * args.batch])
 optimizer = tf.train.GradientDescentOptimizer(0.01)
 shares = zip(tf.split(images, count), tf.split(labels, count))
-gradients = []
+gradients, losses = [], []
 for tower, (x, y) in enumerate(shares):
     with tf.device("/gpu:%d" % tower if args.towers else "/cpu:0"), tf.name_scope("tower_%d" % tower):
         with tf.variable_scope("", reuse=tower > 0):
             loss = loss_of(x, y)
+        losses.append(loss)
         gradients.append(optimizer.compute_gradients(loss))
 with tf.device("/cpu:0"):
     means = [(tf.add_n([g for g, _ in pairs]) / count, pairs[0][1]) for pairs in zip(*gradients)]
-    train_op = optimizer.apply_gradients(means)
+    wanted = losses if args.forward else optimizer.apply_gradients(means)
 
 random = np.random.RandomState(0)
 feeds = {
@@ -58,12 +60,12 @@ feeds = {
 with tf.Session(config=tf.ConfigProto(allow_soft_placement=True)) as session:
     session.run(tf.global_variables_initializer())
     for _ in range(5):
-        session.run(train_op, feeds)
+        session.run(wanted, feeds)
     times = []
     begin()
     deadline = time.perf_counter() + args.seconds
     while time.perf_counter() < deadline:
         start = time.perf_counter()
-        session.run(train_op, feeds)
+        session.run(wanted, feeds)
         times.append(time.perf_counter() - start)
     report(times)

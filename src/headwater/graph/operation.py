@@ -271,11 +271,9 @@ class Tensor:
     def __array__(self, *_: Any, **__: Any) -> Any:
         raise NotImplementedError(f"Cannot convert a symbolic tensor ({self._name}) to a NumPy array; run it first.")
 
-    def __hash__(self) -> int:
-        return id(self)
+    if TYPE_CHECKING:  # it is `object`'s, which costs no call of Python: a step looks its feeds up
 
-    def __eq__(self, other: object) -> bool:
-        return self is other
+        def __hash__(self) -> int: ...
 
     def __repr__(self) -> str:
         return f"<tf.Tensor '{self._name}' shape={self.shape} dtype={self._dtype.name}>"

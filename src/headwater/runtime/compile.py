@@ -84,7 +84,7 @@ class Executable:
         A NumPy view keeps the buffer, so that the next update makes a new one (copy on write).
         """
         with self._lock:
-            return [np.asarray(cell_value(cell)) for cell in self._output_cells]
+            return [np.asarray(value) for value in values_of(self._output_cells)]
 
     def __call__(
         self, inputs: Sequence[Any], step_number: int, certain: Callable[[], None] | None = None
@@ -136,8 +136,8 @@ class Executable:
         if not taken and self._shared:
             self._prepare(program, inputs, counter)
         with self._lock:
-            donated = [cell_value(cell) for cell in self._donated_cells]
-            kept = [cell_value(cell) for cell in self._kept_cells]
+            donated = values_of(self._donated_cells)
+            kept = values_of(self._kept_cells)
             if taken and certain is not None:
                 certain()
             changed, outputs, faults = run(donated, kept, inputs, counter)
@@ -198,6 +198,15 @@ class Executable:
             donated = [cell_value(cell) for cell in self._donated_cells]
             kept = [cell_value(cell) for cell in self._kept_cells]
         program.compile(donated, kept, inputs, counter)
+
+
+def values_of(cells: Sequence[Cell]) -> list[Any]:
+    """The variables' values; raises as `cell_value` does."""
+    values = [cell.value for cell in cells]
+    for value in values:
+        if value is None:
+            return [cell_value(cell) for cell in cells]
+    return values
 
 
 def cell_value(cell: Cell) -> Any:

@@ -37,14 +37,14 @@ class Step:
     """
 
     trace: StepTrace | None = None
+    waits_for: tuple[str, float] | None = None
+    _cancelled: str | None = None
 
     def __init__(self, number: int = 0, session: str = "", deadline: float | None = None) -> None:
         self.number = number
         self.session = session
         self.deadline = deadline
-        self._cancelled: str | None = None
         self._waiting: set[threading.Condition] = set()
-        self.waits_for: tuple[str, float] | None = None
 
     def send(self, destination: str, transfer: int, tensors: Sequence[Any]) -> None:
         """Sends a transfer to another task."""

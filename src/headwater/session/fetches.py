@@ -162,6 +162,7 @@ class Feed:
         self._numpy = self._dtype.numpy_dtype
         self._is_string = self._dtype == string
         self._dims = tensor.dims
+        self._fits: tuple[int, ...] | None = None  # the latest shape that does
 
     def array(self, value: Any) -> Any:
         """``value`` as an array of the tensor's type.
@@ -175,8 +176,11 @@ class Feed:
         else:
             array = self._converted(value)
         dims = self._dims
-        if dims is not None and array.shape != dims:
-            self._check_shape(array.shape)
+        if dims is not None:
+            shape = array.shape
+            if shape != dims and shape != self._fits:
+                self._check_shape(shape)
+                self._fits = shape
         return array
 
     def _converted(self, value: Any) -> Any:

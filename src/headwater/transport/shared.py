@@ -16,7 +16,7 @@ import mmap
 import os
 import socket
 import weakref
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,7 @@ from headwater.errors import InvalidArgumentError
 from headwater.transport import frames
 from headwater.transport.frames import IN_SHARED_MEMORY, Buffer, Encoded, Prefix
 from headwater.transport.sockets import SocketChannel
-from headwater.transport.streaming import as_bytes
+from headwater.transport.streaming import LOOKS_AFTER_FRAMES, as_bytes
 
 #: Payloads from this size on go through shared memory, in bytes.
 SHARED_FROM_BYTES = 1 << 15
@@ -35,8 +35,10 @@ _NEW_SLOT = 2
 #: Prefix flag: bit n of ``slot``, from bit 8 on, says that slot n is used no more.
 _DROPS_SLOTS = 4
 _MAX_SLOTS = 4
+#: Layouts that a slot remembers at most.
+_MAX_VIEWS = 16
 #: A slot that this many frames did not use is given back; looked at once in as many frames.
-_IDLE_FRAMES = 256
+_IDLE_FRAMES = LOOKS_AFTER_FRAMES
 #: A slot serves a payload if it is at most this many times as long.
 _MAX_WASTE = 4
 _PAGE = mmap.PAGESIZE
@@ -52,6 +54,8 @@ class _Slot:
     memory: mmap.mmap
     payload: NDArray[np.uint8]
     last_frame: int
+    views: dict[bytes, tuple[frames.Array, ...]] = field(default_factory=dict[bytes, tuple[frames.Array, ...]])
+    """By layout, where in the memory its tensors lie."""
 
     def free(self) -> bool:
         return self.memory[0] == _FREE
@@ -68,6 +72,7 @@ class SharedMemoryChannel(SocketChannel):
       max_payload_bytes: refuse frames whose tensors take more than this.
     """
 
+    joins_up_to = SHARED_FROM_BYTES - 1
     known_flags = IN_SHARED_MEMORY | _NEW_SLOT | _DROPS_SLOTS
 
     def __init__(
@@ -116,6 +121,16 @@ class SharedMemoryChannel(SocketChannel):
     def _fill_slot(self, slot: _Slot, encoded: Encoded) -> None:
         slot.last_frame = self._frames_sent
         slot.memory[0] = _TAKEN
+        if encoded.arrays:
+            views = slot.views.get(encoded.layout)
+            if views is None:
+                if len(slot.views) >= _MAX_VIEWS:
+                    slot.views.clear()
+                views = frames.parse_layout(encoded.layout, encoded.payload_bytes).arrays(slot.payload)
+                slot.views[encoded.layout] = views
+            for view, tensor in zip(views, encoded.arrays, strict=True):
+                view[...] = tensor
+            return
         at = 0
         for part in encoded.body:
             data = np.frombuffer(as_bytes(part), np.uint8)

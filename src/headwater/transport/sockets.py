@@ -6,6 +6,7 @@ import contextlib
 import select
 import socket
 import ssl
+import struct
 import threading
 from collections.abc import Callable
 
@@ -15,6 +16,9 @@ from headwater.transport.streaming import ByteStreamChannel, as_bytes
 
 #: How many buffers one ``sendmsg`` takes (IOV_MAX on Linux and macOS).
 _MAX_BUFFERS = 1024
+#: Shorter limits of a call to receive than this, in seconds, are left to poll.
+_LEAST_LIMIT_S = 1e-3
+_TIMEVAL = struct.Struct("@ll")
 #: What poll says of a connection whose other end is closed; not every system tells before the last byte was read.
 _GONE = getattr(select, "POLLRDHUP", 0) | select.POLLHUP | select.POLLERR
 
@@ -41,6 +45,10 @@ class SocketChannel(ByteStreamChannel):
         self._socket = sock
         self._readable = select.poll()
         self._readable.register(sock, select.POLLIN)
+        self._going = select.poll()
+        # Not asking for POLLIN: what the other end sent before it went is not to be looked at here.
+        self._going.register(sock, _GONE)
+        self._limit_s = 0.0  # how long the kernel lets a call to receive wait; 0 is without end
         sock.settimeout(None)
         if sock.family in (socket.AF_INET, socket.AF_INET6):
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -63,22 +71,36 @@ class SocketChannel(ByteStreamChannel):
                     views[0] = views[0][sent:]
 
     def _receive_into(self, target: memoryview) -> int:
-        received = self._socket.recv_into(target)
-        if not received:
-            raise EOFError
-        return received
+        while True:
+            try:
+                received = self._socket.recv_into(target)
+            except BlockingIOError:  # the limit of `_begin`
+                continue
+            if not received:
+                raise EOFError
+            return received
 
     def _wait_readable(self, timeout_s: float) -> bool:
         return bool(self._readable.poll(max(0.0, timeout_s) * 1000))
 
-    def peer_gone(self) -> bool:
-        poll = select.poll()
+    def _begin(self, timeout_s: float | None) -> bool:
+        if timeout_s is None or timeout_s < _LEAST_LIMIT_S:
+            return super()._begin(timeout_s)
+        if timeout_s != self._limit_s:  # the same in every step: a call to receive that waits saves one that polls
+            seconds, rest = divmod(timeout_s, 1)
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _TIMEVAL.pack(int(seconds), int(1e6 * rest)))
+            self._limit_s = timeout_s
         try:
-            # Not asking for POLLIN: what the other end sent before it went is not to be looked at here.
-            poll.register(self._socket, _GONE)
-        except ValueError:  # closed at this end
-            return True
-        return bool(poll.poll(0))
+            received = self._socket.recv_into(self._chunk)
+        except BlockingIOError:
+            return False
+        if not received:
+            raise EOFError
+        self._start, self._end = 0, received
+        return True
+
+    def peer_gone(self) -> bool:
+        return self._socket.fileno() < 0 or bool(self._going.poll(0))
 
     def _wake(self) -> None:
         with contextlib.suppress(OSError):
@@ -134,6 +156,9 @@ class TlsChannel(SocketChannel):
             poll = select.poll()
             poll.register(self._socket, wanted)
             poll.poll()
+
+    def _begin(self, timeout_s: float | None) -> bool:
+        return ByteStreamChannel._begin(self, timeout_s)
 
     def _wait_readable(self, timeout_s: float) -> bool:
         # What OpenSSL has decrypted already is invisible to poll.

@@ -16,6 +16,8 @@ from headwater.transport.frames import Buffer, Encoded, Frame, Prefix
 CHUNK_BYTES = 1 << 16
 #: Frames up to this size, in bytes, are joined and sent with a single call.
 _JOIN_BYTES = 1 << 16
+#: Once in so many frames that it sends, a channel looks for memory that it uses no more.
+LOOKS_AFTER_FRAMES = 256
 
 
 class ByteStreamChannel(ABC):
@@ -29,6 +31,8 @@ class ByteStreamChannel(ABC):
 
     #: Prefix flags that this kind of channel understands.
     known_flags = 0
+    #: Frames whose payload takes up to so many bytes are sent in one piece.
+    joins_up_to = _JOIN_BYTES // 2
 
     def __init__(self, *, peer: str, peer_generation: int, max_payload_bytes: int) -> None:
         self.peer = peer
@@ -84,9 +88,14 @@ class ByteStreamChannel(ABC):
         try:
             if self.closed:
                 raise closed_here(self.peer, self._reason)
-            encoded = frames.encode(frame)
+            data = frames.joined(frame, self.joins_up_to) if self._frames_sent % LOOKS_AFTER_FRAMES else None
+            encoded = frames.encode(frame) if data is None else None
             try:
-                self._bytes_sent += self._send_encoded(encoded)
+                if encoded is not None:
+                    self._bytes_sent += self._send_encoded(encoded)
+                elif data is not None:
+                    self._send_joined(data)
+                    self._bytes_sent += len(data)
             except BaseException as error:  # noqa: BLE001 - re-raised by _lost, whatever it is
                 self._lost(error)
             self._frames_sent += 1
@@ -114,9 +123,15 @@ class ByteStreamChannel(ABC):
             if self.closed:
                 raise closed_here(self.peer, self._reason)
             try:
-                nothing = timeout_s is not None and self._start == self._end and not self._wait_readable(timeout_s)
-                if not nothing:
-                    return self._recv()
+                if self._start != self._end or self._begin(timeout_s):
+                    found = frames.whole(self._chunk_view, self._start, self._end, self._max_payload_bytes)
+                    if found is None:
+                        return self._recv()
+                    frame, stop = found
+                    self._frames_received += 1
+                    self._bytes_received += stop - self._start
+                    self._start = stop
+                    return frame
             except BaseException as error:  # noqa: BLE001 - re-raised by _lost, whatever it is
                 self._lost(error)
             assert timeout_s is not None
@@ -125,6 +140,14 @@ class ByteStreamChannel(ABC):
             self._receiving = False
             if self.closed:
                 self.close()
+
+    def _begin(self, timeout_s: float | None) -> bool:
+        """Receives the first bytes of a frame, into the chunk, of which nothing is unused; False when none came within
+        ``timeout_s``."""
+        if timeout_s is not None and not self._wait_readable(timeout_s):
+            return False
+        self._start, self._end = 0, self._receive_into(self._chunk_view)
+        return True
 
     def _recv(self) -> Frame:
         if self._end - self._start < frames.PREFIX_SIZE:
