@@ -313,6 +313,12 @@ AREAS: Final[Mapping[str, Area]] = {
     "tf.linalg": Area(
         "``tf.linalg``: matrices.",
         names={
+            "headwater.functional.linear_operators": """
+                LinearOperator LinearOperatorAdjoint LinearOperatorBlockDiag LinearOperatorCirculant
+                LinearOperatorCirculant2D LinearOperatorCirculant3D LinearOperatorComposition LinearOperatorDiag
+                LinearOperatorFullMatrix LinearOperatorHouseholder LinearOperatorIdentity LinearOperatorInversion
+                LinearOperatorKronecker LinearOperatorLowRankUpdate LinearOperatorLowerTriangular
+                LinearOperatorScaledIdentity LinearOperatorToeplitz LinearOperatorZeros""",
             "headwater.functional.factorisations": """
                 cholesky cholesky_solve det=matrix_determinant eigh=self_adjoint_eig eigvalsh=self_adjoint_eigvals expm
                 inv=matrix_inverse logdet lstsq=matrix_solve_ls qr slogdet solve=matrix_solve sqrtm=matrix_square_root

@@ -34,6 +34,24 @@ from headwater.functional.linalg import matvec as matvec
 from headwater.functional.linalg import norm as norm
 from headwater.functional.linalg import tensordot as tensordot
 from headwater.functional.linalg import trace as trace
+from headwater.functional.linear_operators import LinearOperator as LinearOperator
+from headwater.functional.linear_operators import LinearOperatorAdjoint as LinearOperatorAdjoint
+from headwater.functional.linear_operators import LinearOperatorBlockDiag as LinearOperatorBlockDiag
+from headwater.functional.linear_operators import LinearOperatorCirculant as LinearOperatorCirculant
+from headwater.functional.linear_operators import LinearOperatorCirculant2D as LinearOperatorCirculant2D
+from headwater.functional.linear_operators import LinearOperatorCirculant3D as LinearOperatorCirculant3D
+from headwater.functional.linear_operators import LinearOperatorComposition as LinearOperatorComposition
+from headwater.functional.linear_operators import LinearOperatorDiag as LinearOperatorDiag
+from headwater.functional.linear_operators import LinearOperatorFullMatrix as LinearOperatorFullMatrix
+from headwater.functional.linear_operators import LinearOperatorHouseholder as LinearOperatorHouseholder
+from headwater.functional.linear_operators import LinearOperatorIdentity as LinearOperatorIdentity
+from headwater.functional.linear_operators import LinearOperatorInversion as LinearOperatorInversion
+from headwater.functional.linear_operators import LinearOperatorKronecker as LinearOperatorKronecker
+from headwater.functional.linear_operators import LinearOperatorLowRankUpdate as LinearOperatorLowRankUpdate
+from headwater.functional.linear_operators import LinearOperatorLowerTriangular as LinearOperatorLowerTriangular
+from headwater.functional.linear_operators import LinearOperatorScaledIdentity as LinearOperatorScaledIdentity
+from headwater.functional.linear_operators import LinearOperatorToeplitz as LinearOperatorToeplitz
+from headwater.functional.linear_operators import LinearOperatorZeros as LinearOperatorZeros
 from headwater.functional.matrices import logm as logm
 from headwater.functional.matrices import lu as lu
 from headwater.functional.matrices import matrix_rank as matrix_rank
@@ -44,6 +62,24 @@ from headwater.functional.matrices import tridiagonal_solve as tridiagonal_solve
 from headwater.functional.nn import l2_normalize as l2_normalize
 
 __all__ = [
+    "LinearOperator",
+    "LinearOperatorAdjoint",
+    "LinearOperatorBlockDiag",
+    "LinearOperatorCirculant",
+    "LinearOperatorCirculant2D",
+    "LinearOperatorCirculant3D",
+    "LinearOperatorComposition",
+    "LinearOperatorDiag",
+    "LinearOperatorFullMatrix",
+    "LinearOperatorHouseholder",
+    "LinearOperatorIdentity",
+    "LinearOperatorInversion",
+    "LinearOperatorKronecker",
+    "LinearOperatorLowRankUpdate",
+    "LinearOperatorLowerTriangular",
+    "LinearOperatorScaledIdentity",
+    "LinearOperatorToeplitz",
+    "LinearOperatorZeros",
     "adjoint",
     "band_part",
     "cholesky",
