@@ -21,9 +21,13 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 _PATHS = re.compile(
-    r"/(?:api/v1|apis/batch/v1)(?:/namespaces/(?P<namespace>[^/]+))?/(?P<kind>[a-z]+)(?:/(?P<name>[^/]+)(?P<log>/log)?)?"
+    r"/(?:api/v1|apis/(?:batch|networking.k8s.io|policy)/v1)(?:/namespaces/(?P<namespace>[^/]+))?/(?P<kind>[a-z]+)(?:/(?P<name>[^/]+)(?P<log>/log)?)?"
 )
-_GROUPS = {"jobs": "/apis/batch/v1"}
+_GROUPS = {
+    "jobs": "/apis/batch/v1",
+    "networkpolicies": "/apis/networking.k8s.io/v1",
+    "poddisruptionbudgets": "/apis/policy/v1",
+}
 
 
 @dataclass
@@ -125,7 +129,7 @@ class FakeKubernetes:
 
     def _put(self, kind: str, namespace: str, one: dict[str, Any]) -> None:
         with self._lock:
-            one["metadata"]["creationTimestamp"] = self._now()
+            one["metadata"] |= {"creationTimestamp": self._now(), "uid": f"uid-{next(self._clock)}"}
             self._objects[kind, namespace, one["metadata"]["name"]] = one
 
     def _make_pod(self, job: dict[str, Any]) -> None:
@@ -143,6 +147,8 @@ class FakeKubernetes:
             self.requests.append(request)
             if self.refuse:
                 return _failure(self.refuse.pop(0), "the test refuses this")
+            if request.path == "/apis/policy/":
+                return 200, {"preferredVersion": {"groupVersion": "policy/v1", "version": "v1"}}
             match = _PATHS.fullmatch(request.path)
             if match is None or not request.path.startswith(_GROUPS.get(match["kind"], "/api/v1/")):
                 return _failure(404, f"there is no {request.path}")
@@ -157,7 +163,7 @@ class FakeKubernetes:
         one = {"GET": "get", "DELETE": "delete", "POST": "create", "PATCH": "patch"}
         many = {"GET": "list", "DELETE": "deletecollection", "POST": "create"}
         verb = (one if match["name"] else many)[request.method]
-        group = "batch" if match["kind"] == "jobs" else ""
+        group = _GROUPS[match["kind"]].split("/")[2] if match["kind"] in _GROUPS else ""
         return any(
             group in rule["apiGroups"] and resource in rule["resources"] and verb in rule["verbs"]
             for rule in self.rules
@@ -187,6 +193,8 @@ class FakeKubernetes:
                 for one in selected:
                     self._delete(kind, namespace, one["metadata"]["name"], "Background")
             return 200, {"items": selected}
+        if request.method == "GET" and (kind, namespace, name) in self._objects:
+            return 200, self._objects[kind, namespace, name]
         if (kind, namespace, name) not in self._objects:
             return _failure(404, f"{kind} {name!r} not found")
         if request.method == "PATCH":
@@ -212,7 +220,11 @@ class FakeKubernetes:
         ]
 
     def _delete(self, kind: str, namespace: str, name: str, propagation: str) -> None:
-        del self._objects[kind, namespace, name]
+        gone = self._objects.pop((kind, namespace, name))
+        for key, one in list(self._objects.items()):
+            owners = one["metadata"].get("ownerReferences", [])
+            if any(owner.get("uid") == gone["metadata"]["uid"] for owner in owners) and key in self._objects:
+                self._delete(*key, "Background")
         if kind == "jobs" and propagation != "Orphan":
             for pod in self.pods_of(name):
                 del self._objects["pods", namespace, pod]

@@ -357,6 +357,7 @@ for _command in (
     serve.serve,
     jobs.submit,
     jobs.jobs,
+    jobs.top,
     jobs.logs,
     jobs.stop,
     jobs.restart,

@@ -8,7 +8,7 @@ import json
 import os
 import secrets
 import sys
-import tempfile
+import threading
 import time
 from collections.abc import Generator, Iterable
 from contextlib import closing, contextmanager
@@ -50,19 +50,18 @@ def read_spec(path: Path) -> JobSpec:
     Raises:
       typer.Exit: it cannot be read, or is wrong; every problem is shown with its line.
     """
-    spec = parse_file(path)
-    folder = path.absolute().parent
-    if spec.archive is not None:
-        return spec.model_copy(update={"archive": str(folder / spec.archive)})
-    return spec.model_copy(update={"workdir": str(folder / (spec.workdir or "."))})
+    from headwater.platform.submission import placed  # noqa: PLC0415  pydantic takes 100 ms
+
+    return placed(parse_file(path), path)
 
 
 def parse_file(path: Path) -> JobSpec:
     """The job of a file, as it is written there; raises as `read_spec` does."""
-    from headwater.platform.spec import JobSpecError, parse_job  # noqa: PLC0415  pydantic takes 100 ms
+    from headwater.platform.spec import JobSpecError  # noqa: PLC0415  pydantic takes 100 ms
+    from headwater.platform.submission import read_job  # noqa: PLC0415  as above
 
     try:
-        return parse_job(path.read_text(encoding="utf-8"), str(path))
+        return read_job(path)
     except (OSError, UnicodeDecodeError, JobSpecError) as error:
         fail(str(error), code=2)
 
@@ -99,20 +98,13 @@ def submit(
     combinations = _combinations(values or [])
     if values and follow:
         fail("--follow: shows one job, and --set makes several", code=2)
-    with connected(server) as client, tempfile.TemporaryDirectory(prefix="headwater-submit-") as folder:
-        digest = None
-        if spec.archive is not None:
-            digest = client.upload(Path(spec.archive))
-        elif upload:
-            from headwater.platform.packing import pack  # noqa: PLC0415  tarfile is needed here only
+    from headwater.platform.submission import hand_in  # noqa: PLC0415  pydantic takes 100 ms
 
-            archive = Path(folder, "files.tar.gz")
-            try:
-                pack(Path(spec.workdir or "."), archive)
-            except (OSError, ValueError) as error:
-                fail(f"--upload: {error}")
-            digest = client.upload(archive)
-            spec = spec.model_copy(update={"workdir": None})
+    with connected(server) as client:
+        try:
+            spec, digest = hand_in(client, spec, upload=upload)
+        except (OSError, ValueError) as error:
+            fail(f"--upload: {error}")
         body = spec.model_dump(mode="json", exclude_defaults=True)
         if values:
             sweep = f"{spec.name}-{secrets.token_hex(3)}"
@@ -170,6 +162,74 @@ def jobs(
         age = _seconds(now - job["submitted_at"])
         table.add_row(job["id"], _phase(job), tasks, *_progress(job), age, job["reason"])
     _console().print(table)
+
+
+def top(
+    every: Annotated[float, typer.Option(min=0.2, help="Seconds between two looks, where nothing happens.")] = 2.0,
+    once: Annotated[bool, typer.Option("--once", help="Show it once; so it is where there is no terminal.")] = False,
+    server: ServerOption = DEFAULT_SERVER,
+    as_json: JsonOption = False,
+) -> None:
+    """Shows the jobs and machines of a server as they change, until Ctrl-C."""
+    with connected(server) as client:
+        if as_json:
+            show_json(_overview(client))
+            return
+        console = _console()
+        if once or not sys.stdout.isatty():
+            console.print(_top(client, _overview(client)))
+            return
+        from rich.live import Live  # noqa: PLC0415  for terminals only
+
+        with (
+            contextlib.suppress(KeyboardInterrupt),
+            Live(_top(client, _overview(client)), console=console, screen=True, auto_refresh=False) as live,
+        ):
+            while True:
+                threading.Event().wait(every)
+                live.update(_top(client, _overview(client)), refresh=True)
+
+
+def _overview(client: Client) -> dict[str, Any]:
+    return {"hosts": client.get("/hosts"), "jobs": client.get("/jobs", live=True, limit=500)["jobs"]}
+
+
+def _top(client: Client, found: dict[str, Any]) -> Table:
+    from rich.table import Table  # noqa: PLC0415  rich takes 50 ms
+    from rich.text import Text  # noqa: PLC0415  as above
+
+    jobs = found["jobs"]
+    hosts = [host for host in found["hosts"] if not host["problem"]]
+    counts = [f"{sum(job['phase'] == phase for job in jobs)} {phase}" for phase in ("running", "queued")]
+    taken = [
+        f"{sum(host['total'][kind] - host['free'][kind] for host in hosts):g} of "
+        f"{sum(host['total'][kind] for host in hosts):g} {name}"
+        for kind, name in (("cpus", "CPUs"), ("gpus", "GPUs"))
+        if any(host["total"][kind] for host in hosts)
+    ]
+    grid = Table.grid(padding=(0, 1))
+    grid.add_row(
+        Text(f"{client.server}  {_clock(time.time())}  {', '.join(counts)}; taken: {', '.join(taken)}", "bold")
+    )
+    for host in found["hosts"]:
+        if host["problem"]:
+            grid.add_row(Text(f"{host['backend']} {host['host']}: {host['problem']}", "red"))
+    order = {"running": 0, "ending": 1, "restarting": 2}
+    table = _table("job", "owner", "backend", "phase", "tasks", "step", "steps/s", "loss", "restarts", "age", "reason")
+    for job in sorted(jobs, key=lambda job: (order.get(job["phase"], 3), -job["priority"], job["queued_at"])):
+        table.add_row(
+            job["id"],
+            job["owner"],
+            job["backend"],
+            _phase(job),
+            f"{job['tasks_running']}/{job['tasks_total']}",
+            *_progress(job),
+            str(job["restarts"] + job["requeues"]),
+            _seconds(time.time() - job["submitted_at"]),
+            job["reason"],
+        )
+    grid.add_row(table if jobs else Text("No job is queued or runs: headwater submit job.yaml", "dim"))
+    return grid
 
 
 def job_status(job: str, *, watch: bool = False, as_json: bool = False, server: str = DEFAULT_SERVER) -> None:
@@ -318,6 +378,8 @@ def _status(job: Any) -> Table:
     ]
     facts += [f"{job[name]} {name}" for name in ("restarts", "requeues") if job[name]]
     grid.add_row(Text(" · ".join(facts), "dim"))
+    if job["cost"]["text"]:
+        grid.add_row(Text(job["cost"]["text"], "dim"))
     if job["first_error"] is not None and job["phase"] == "failed":
         for line in job["first_error"]["last_lines"][-10:]:
             grid.add_row(Text(f"  {line}", "red"))

@@ -6,6 +6,25 @@
 - `backends`: where tasks run: this machine, other hosts, Ray, Kubernetes, Slurm.
 - `manager`: brings what runs in line with what is wanted.
 - `api`: the same over HTTP.
+- `Client`: the same for programs and notebooks.
 
 A job runs as the user that the server runs as. Everything here reaches a job's tasks through processes and HTTP only.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from headwater.platform.client import Client
+
+__all__ = ["Client"]
+
+
+def __getattr__(name: str) -> Any:
+    # What runs tasks on their machines imports this package, too, and needs no client of HTTP.
+    if name == "Client":
+        from headwater.platform.client import Client  # noqa: PLC0415  as above
+
+        return Client
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

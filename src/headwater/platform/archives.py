@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import gzip
 import hashlib
 import lzma
+import os
 import re
 import shutil
 import stat
@@ -72,12 +74,44 @@ def _unpack_tar(archive: Path, folder: Path, max_bytes: int, max_members: int) -
         for member in tar:
             size, members = size + member.size, members + 1
             _check_size(archive, size, members, max_bytes, max_members)
-            tar.extract(member, folder, filter="data")
+            if hasattr(tarfile, "data_filter"):
+                tar.extract(member, folder, filter="data")
+            else:  # Python before 3.11.4, such as Debian 12's
+                tar.extraction_filter = _as_it_is
+                tar.extract(_as_data(member, folder), folder)
         # The check sum comes after all members, where the reader of tar files does not look.
         rest = 0
         while piece := tar.fileobj.read(_PIECE):
             rest += len(piece)
             _check_size(archive, rest, members, max(max_bytes, _PIECE), max_members)
+
+
+def _as_it_is(member: tarfile.TarInfo, _folder: str) -> tarfile.TarInfo:
+    return member
+
+
+def _as_data(member: tarfile.TarInfo, folder: Path) -> tarfile.TarInfo:
+    """``member`` as `tarfile.data_filter` would have it: within ``folder``, with no rights but an owner's file has."""
+    root = folder.resolve()
+    name = member.name.lstrip("/")
+    target = (root / name).resolve()
+    if not target.is_relative_to(root):
+        raise tarfile.TarError(f"{member.name!r} would be outside of the folder, at {target}")
+    if member.islnk() or member.issym():
+        # A hard link's target is named from the archive's root, a symbolic link's from where the link is.
+        beside = (root / name).parent if member.issym() else root
+        if PurePosixPath(member.linkname).is_absolute() or not (beside / member.linkname).resolve().is_relative_to(
+            root
+        ):
+            raise tarfile.TarError(f"{member.name!r} is a link out of the folder, to {member.linkname!r}")
+    elif not (member.isreg() or member.isdir()):
+        raise tarfile.TarError(f"{member.name!r} is a special file")
+    checked = copy.copy(member)
+    checked.name, checked.uid, checked.gid = name, os.getuid(), os.getgid()
+    checked.uname = checked.gname = ""
+    executable = member.isdir() or member.mode & stat.S_IXUSR
+    checked.mode = 0o755 if executable else 0o644
+    return checked
 
 
 def _unpack_zip(archive: Path, folder: Path, max_bytes: int, max_members: int) -> None:

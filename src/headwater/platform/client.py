@@ -8,11 +8,15 @@ import os
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx
 
+if TYPE_CHECKING:
+    from headwater.platform.notebook import Job
+
 SERVER = "HEADWATER_SERVER"
+DEFAULT_SERVER = "http://127.0.0.1:8470"
 TOKEN = "HEADWATER_SERVER_TOKEN"
 DATA_DIR = "HEADWATER_SERVER_DIR"
 _UNAUTHORIZED = 401
@@ -58,11 +62,13 @@ class Client:
     """Calls a server.
 
     Args:
-      server: its address, e.g. ``http://127.0.0.1:8470``.
-      token: the token to show.
+      server: its address, e.g. ``http://127.0.0.1:8470``; unless given that of ``HEADWATER_SERVER``, or this machine's.
+      token: the token to show; what the commands show unless given, and none where it is empty.
     """
 
-    def __init__(self, server: str, token: str | None) -> None:
+    def __init__(self, server: str | None = None, token: str | None = None) -> None:
+        server = server or os.environ.get(SERVER) or DEFAULT_SERVER
+        token = find_token() if token is None else token
         self.server: str = server.rstrip("/")
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         try:
@@ -107,6 +113,35 @@ class Client:
         except OSError as error:
             raise ClientError(f"archive: {archive} cannot be read: {error.strerror or error}") from error
         return str(answer["digest"])
+
+    def submit(self, job: str | Path | Mapping[str, Any], *, workers: int | None = None, upload: bool = False) -> Job:
+        """Hands a job to the server, which queues it.
+
+        Args:
+          job: the path of a job file, or its fields.
+          workers: how many, within the job's range.
+          upload: whether to hand in the working folder, for a server on another machine.
+
+        Raises:
+          JobSpecError: the job is wrong.
+          ClientError: the server refuses it, or does not answer.
+          OSError, ValueError: the job file or the working folder cannot be read.
+        """
+        from headwater.platform import notebook  # noqa: PLC0415  it takes pydantic, which most calls do without
+
+        return notebook.submit(self, job, workers=workers, upload=upload)
+
+    def job(self, job: str) -> Job:
+        """A job by its id, or the latest of a name; raises ClientError where there is none."""
+        from headwater.platform import notebook  # noqa: PLC0415  as above
+
+        return notebook.Job(self, self.job_id(job))
+
+    def jobs(self, **query: Any) -> list[Job]:
+        """Jobs, the latest first; ``query`` is that of ``GET /jobs``, such as ``live=True`` or ``name="linear"``."""
+        from headwater.platform import notebook  # noqa: PLC0415  as above
+
+        return [notebook.Job(self, entry["id"]) for entry in self.get("/jobs", **query)["jobs"]]
 
     def job_id(self, job: str) -> str:
         """The id of a job, of its id or the name that the latest of its name has.

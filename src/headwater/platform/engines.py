@@ -30,7 +30,9 @@ from headwater.platform.spec import Count, JobSpec
 from headwater.platform.states import Decision, JobPhase, JobState, Note, TaskPhase, TaskState, Tick
 from headwater.telemetry.talk import Talk
 
-_GONE = ("succeeded", "failed", "lost", "preempted", "cancelled")
+# By how much a start may be told differently without being another one, in seconds.
+_CLOCK_S = 1.0
+_GONE = ("succeeded", "failed", "lost", "preempted", "crowded", "cancelled")
 
 
 class EngineJobs:
@@ -117,6 +119,7 @@ class EngineJobs:
                 log_dir=log_dir,
                 archive=self._archive(record),
                 secrets=self._secrets(record),
+                least=min(state.spec.workers.count.least, state.workers),
             )
             handle = self._backend.submit_job(order)
         except BackendError as error:
@@ -159,7 +162,12 @@ def reported(state: JobState, report: JobReport, now: float) -> Decision:
             notes.append(Note("restarting", f"{task.label} was started again by the engine", task.label))
             attempt, restarts = task.attempt + further, task.restarts + further
             task = replace(task, attempt=attempt, restarts=restarts, started_at=None, progress_at=None)
-        moved = _task(task, report.tasks.get(name), now)
+        found = report.tasks.get(name)
+        if state.phase is JobPhase.RUNNING and report.phase == "running" and _taken_away(task, found):
+            where = f" from {task.host}" if task.host else ""
+            notes.append(Note("preempted", f"{task.label} was taken away{where}; it starts again", task.label))
+            task = replace(task, attempt=task.attempt + (not further), started_at=None, progress_at=None)
+        moved = _task(task, found, now)
         if moved.phase is not task.phase and moved.phase is TaskPhase.FAILED:
             notes.append(Note("failed", f"{task.label} failed: {moved.reason}", task.label))
         state = state.with_task(moved)
@@ -167,7 +175,7 @@ def reported(state: JobState, report: JobReport, now: float) -> Decision:
         if state.phase is JobPhase.RUNNING:
             # The engine has taken it back by itself, as after a preemption or the failure of a node.
             state = replace(state, phase=JobPhase.QUEUED, queued_at=now, reason=report.reason)
-            notes.append(Note("queued", f"the engine has none of its tasks run any more: {report.reason}"))
+            notes.append(Note("preempted", f"the engine has none of its tasks run any more: {report.reason}"))
         elif state.phase is JobPhase.QUEUED and report.reason and report.reason != state.reason:
             state = replace(state, reason=report.reason)
             notes.append(Note("pending", report.reason))
@@ -253,6 +261,10 @@ def _conclusion(state: JobState, report: JobReport, now: float) -> Decision:
                 return ends(JobPhase.FAILED, report.reason, note)
             state = replace(state, requeues=state.requeues + 1)
             return ends(JobPhase.QUEUED, f"{report.reason}; the job goes back to the queue", note)
+        case "crowded":
+            state = replace(state, not_before=now + report.pause_s)
+            again = f"{report.reason}; all is given back, and tried again after {report.pause_s:.0f} s"
+            return ends(JobPhase.QUEUED, again, Note("pending", again))
         case "lost":
             return _again(state, report.reason, now, Note("lost", report.reason))
         case "failed" if report.again:
@@ -307,6 +319,15 @@ def _task(task: TaskState, found: Found | None, now: float) -> TaskState:
             return replace(task, phase=TaskPhase.FAILED, reason=found.reason, ended_at=now, steps_per_s=None)
         case None:
             return task
+
+
+def _taken_away(task: TaskState, found: Found | None) -> bool:
+    """Whether a task that ran is gone, or another one is in its place, by no fault of its own."""
+    if task.phase is not TaskPhase.RUNNING or task.started_at is None:
+        return False
+    if isinstance(found, Exited):
+        return found.preempted
+    return isinstance(found, Running) and (bool(found.waiting) or found.started_at > task.started_at + _CLOCK_S)
 
 
 def _final(task: TaskState, report: JobReport, now: float) -> TaskState:

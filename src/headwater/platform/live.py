@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from headwater.platform import policy
+from headwater.platform.costs import account
 from headwater.platform.looking import Sampler, ended_attempt
 from headwater.platform.records import Attempt, JobRecord
 from headwater.platform.states import (
@@ -184,6 +185,7 @@ class LiveJobs:
             now = self.clock()
             before = self.now(seen)
             moved, notes, attempts = change(before if alter is None else alter(before), now)
+            moved = moved.with_state(account(before.state, moved.state, notes, now))
             samples = self._sampler.take(moved, now)
             # How far tasks are need not survive a crash to the second.
             recent = moved == before or now - self._saved_at.get(moved.id, 0.0) < _PROGRESS_SAVE_S

@@ -181,6 +181,9 @@ class Manager:
         self._check_secrets(spec)
         now = self._clock()
         try:
+            kind = self.lanes[backend].kind
+            if workers is None and spec.preemptible and spec.restart_scope == "task":
+                workers = spec.workers.count.most if issubclass(kind, JobBackend) and kind.elastic else None
             state = policy.begin(spec, now, workers=workers)
         except ValueError as error:
             raise NotPossible(str(error)) from error

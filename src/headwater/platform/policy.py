@@ -241,6 +241,15 @@ def _failed(state: JobState, task: TaskState, fault: Fault, now: float) -> Decis
 
 def _lost(state: JobState, task: TaskState, reason: str, now: float) -> Decision:
     """A task whose place is gone: it, or the whole job if others must know its address, needs another place."""
+    if (
+        state.phase is JobPhase.RUNNING
+        and _may_go(state, task)
+        and state.spec.restart_scope == "task"
+        and not task.verdict
+    ):
+        note = Note("preempted", f"{task.label} was preempted: {reason}", task.label)
+        away = _again(replace(task, placed=False, ended_at=now), now, f"{note.text}; it starts again")
+        return Decision(state.with_task(away), (note,))
     if state.phase is not JobPhase.RUNNING:
         gone = replace(task, phase=TaskPhase.FAILED, reason=reason, ended_at=now, placed=False)
         return Decision(state.with_task(gone), (Note("lost", f"{task.label}: {reason}", task.label),))
@@ -263,13 +272,21 @@ def _preempted(state: JobState, task: TaskState, how: Exited, now: float) -> Dec
     state = state.with_task(replace(task, phase=TaskPhase.STOPPED))
     if not state.spec.requeue:
         decision = _end(state, JobPhase.FAILED, note.text, now)
-    elif state.spec.restart_scope == "task" and not how.preempted:
-        again = _again(task, now, f"{note.text}; it starts again")
+    elif state.spec.restart_scope == "task" and (not how.preempted or _may_go(state, task)):
+        # Its machine is taken away: the others go on until there is room for it elsewhere.
+        placed = not how.preempted
+        again = _again(replace(task, placed=placed), now, f"{note.text}; it starts again")
         return Decision(state.with_task(again), (note,))
     else:
         state = replace(state, requeues=state.requeues + 1)
         decision = _end(state, JobPhase.QUEUED, f"{note.text}; the job goes back to the queue", now)
     return Decision(decision.state, (note, *decision.notes))
+
+
+def _may_go(state: JobState, task: TaskState) -> bool:
+    """Whether a job goes on without a task whose machine is taken away, until there is another one."""
+    alone = state.spec.preemptible and state.spec.restart_scope == "task"
+    return alone and task.name.job in ("worker", "evaluator")
 
 
 def _ask_stop(state: JobState, event: AskStop, now: float) -> Decision:
@@ -310,7 +327,7 @@ def _ask_scale(state: JobState, event: AskScale, now: float) -> Decision:
     note = Note("scaled", f"{event.by} scaled it from {state.workers} to {event.workers} workers")
     if event.workers == state.workers:
         return Decision(state)
-    scaled = replace(state, workers=event.workers, fixed=True)
+    scaled = replace(state, workers=event.workers, fixed=event.fixed)
     if state.phase is JobPhase.RUNNING and state.spec.restart_scope == "task" and not event.anew:
         return Decision(_scaled(scaled, now), (note,))
     if state.phase is JobPhase.RUNNING:
@@ -389,7 +406,10 @@ def _settle(state: JobState, now: float) -> Decision:
     notes: tuple[Note, ...] = ()
     if state.phase is JobPhase.RUNNING:
         working = [task for task in state.tasks.values() if task.name.job in WORKING]
-        wanted = [task for task in working if task.phase is not TaskPhase.STOPPED]
+        # Where workers come and go, one for which there is no room is not waited for.
+        away = state.spec.preemptible and state.spec.restart_scope == "task"
+        absent = {task.name for task in working if away and task.phase is TaskPhase.WAITING and not task.placed}
+        wanted = [task for task in working if task.phase is not TaskPhase.STOPPED and task.name not in absent]
         if wanted and all(task.phase is TaskPhase.SUCCEEDED for task in wanted):
             decision = _end(state, JobPhase.SUCCEEDED, "all workers are done", now)
             state, notes = decision.state, decision.notes
@@ -484,7 +504,7 @@ def _described(state: JobState) -> str:
     counts: dict[str, int] = {}
     for name in state.tasks:
         counts[name.job] = counts.get(name.job, 0) + 1
-    return ", ".join(f"{count} {role}" for role, count in counts.items())
+    return ", ".join(f"{count} {role}{'s' if count > 1 and role != 'ps' else ''}" for role, count in counts.items())
 
 
 _HANDLERS: dict[type[Event], Callable[[JobState, Event, float], Decision]] = {  # pyright: ignore[reportAssignmentType]

@@ -308,6 +308,11 @@ class KubernetesSpec(_Model):
       priority_class: a class of priority of the cluster.
       queue: a queue of Kueue, which starts all tasks or none.
       keep: for how long Kubernetes keeps Jobs that have ended; until the job is deleted unless given.
+      gang: for how long some tasks may hold places while others find none: after that all is given back, and tried
+        again later. For ever with null; a queue of Kueue sees to it by itself.
+      network_policy: whether only tasks of the job may connect to its tasks, where the cluster's network can do that.
+      disruption_budget: whether the cluster's keepers may not evict tasks without which the others cannot go on: the
+        ``ps`` and the chief, or all where a restart concerns the whole job.
     """
 
     image: Text | None = None
@@ -323,6 +328,9 @@ class KubernetesSpec(_Model):
     priority_class: Text | None = None
     queue: Text | None = None
     keep: Duration | None = None
+    gang: Duration | None = 600.0
+    network_policy: bool = False
+    disruption_budget: bool = False
 
 
 class SlurmSpec(_Model):
@@ -365,6 +373,9 @@ class JobSpec(_Model):
       progress: how lines that tasks print tell their progress.
       priority: jobs with a higher one start first.
       requeue: whether a preempted job goes back to the queue; otherwise it has failed.
+      preemptible: whether its workers run on machines that may be taken away: with parameter servers the others go on
+        meanwhile, a lost worker counts as no failure, and the number of workers follows the room that there is, within
+        its range.
       checkpoint_dir: where the job keeps its checkpoints; tasks find it in ``HEADWATER_CHECKPOINT_DIR``.
       log_dir: where it writes its event files; tasks find it in ``HEADWATER_LOG_DIR``.
       data_dir: where it finds its data; tasks find it in ``HEADWATER_DATA_DIR``.
@@ -392,6 +403,7 @@ class JobSpec(_Model):
     progress: ProgressSpec = ProgressSpec()
     priority: int = Field(default=0, ge=-1000, le=1000)
     requeue: bool = True
+    preemptible: bool = False
     checkpoint_dir: Folder | None = None
     log_dir: Folder | None = None
     data_dir: Folder | None = None

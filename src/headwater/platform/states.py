@@ -144,6 +144,11 @@ class JobState:
       requeues: how often it went back to the queue after a preemption.
       attempt: how often the whole job has been started before.
       first: its first failure since it was healthy.
+      spent: seconds that tasks of each role ran in lives that are over.
+      preemptions: how often tasks, or all of it, were taken away by something that the engine prefers.
+      lost_steps: steps that had to be made again after that.
+      furthest: the step at which it was when it was last preempted, until it is known from where it went on.
+      preempted_at: when that was.
       tasks: its tasks, in the order in which they are started.
     """
 
@@ -162,6 +167,11 @@ class JobState:
     requeues: int = 0
     attempt: int = 0
     first: Fault | None = None
+    spent: Mapping[str, float] = field(default_factory=dict[str, float])
+    preemptions: int = 0
+    lost_steps: int = 0
+    furthest: int | None = None
+    preempted_at: float | None = None
     tasks: Mapping[TaskName, TaskState] = field(default_factory=dict[TaskName, TaskState])
 
     def with_task(self, task: TaskState) -> JobState:
@@ -236,11 +246,19 @@ class AskRestart:
 
 @dataclass(frozen=True, slots=True)
 class AskScale:
-    """Somebody wants another number of workers; ``anew``: where that needs a new start of all tasks."""
+    """Somebody wants another number of workers.
+
+    Attributes:
+      by: who.
+      workers: how many.
+      anew: whether that needs a new start of all tasks.
+      fixed: whether the number stays, whatever there is room for.
+    """
 
     by: str
     workers: int
     anew: bool = False
+    fixed: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,6 +57,11 @@ class JobRow(Base):
     handle_attempt: Mapped[int] = mapped_column(server_default="0")
     sweep: Mapped[str | None] = mapped_column(String(64), index=True)
     settings: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+    spent: Mapped[dict[str, Any]] = mapped_column(server_default="{}")
+    preemptions: Mapped[int] = mapped_column(server_default="0")
+    lost_steps: Mapped[int] = mapped_column(BigInteger, server_default="0")
+    furthest: Mapped[int | None] = mapped_column(BigInteger)
+    preempted_at: Mapped[float | None]
 
 
 class TaskRow(Base):

@@ -8,6 +8,7 @@ lost. What engines run as a whole is in `headwater.platform.engines`.
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -17,10 +18,12 @@ from headwater.platform.backends.base import BackendError, NotEnough, Place, Tas
 from headwater.platform.live import JobIsGone, LiveJobs
 from headwater.platform.looking import look
 from headwater.platform.records import Attempt, JobRecord
-from headwater.platform.states import CouldNotStart, JobPhase, NotPlaced, Placed, Started, TaskPhase, Tick
+from headwater.platform.states import AskScale, CouldNotStart, JobPhase, NotPlaced, Placed, Started, TaskPhase, Tick
 from headwater.platform.tasks import task_requests
 
 _log = logging.getLogger(__name__)
+# Seconds between two looks for room for one more worker.
+_GROW_S = 5.0
 
 
 class TaskJobs:
@@ -48,6 +51,7 @@ class TaskJobs:
         self._order = order
         self._max_running = max_running
         self._overtake_s = overtake_s
+        self._grown_at: dict[str, float] = {}
         self._stopped: set[tuple[str, TaskName, int]] = set()
 
     def adopt(self, record: JobRecord) -> None:
@@ -72,9 +76,11 @@ class TaskJobs:
         record = self._jobs.decide(record, Tick())
         record = self._release(record)
         record = self._place(record)
+        record = self._grow(record)
         record = self._start(record)
         self._stop(record)
         self._stopped = {key for key in self._stopped if self._jobs.get(key[0]) is not None}
+        self._grown_at = {key: at for key, at in self._grown_at.items() if self._jobs.get(key) is not None}
 
     def _release(self, record: JobRecord) -> JobRecord:
         """Gives back the places that the state no longer names."""
@@ -96,7 +102,7 @@ class TaskJobs:
                 self._check_turn(record)
                 places, workers = self._reserve_all(record)
             else:
-                places = self._backend.reserve(record.id, task_requests(record.state.spec, names))
+                places = self._reserve(record, names)
         except NotEnough as error:
             return self._jobs.decide(record, NotPlaced(str(error), ever=error.ever))
         except BackendError as error:
@@ -117,6 +123,59 @@ class TaskJobs:
             raise
         self._backend.release(record.id, tuple(placed))
         return now
+
+    def _reserve(self, record: JobRecord, names: Sequence[TaskName]) -> Sequence[Place]:
+        """Places for tasks of a job that runs: for all, or where each may come and go by itself, those there are."""
+        spec = record.state.spec
+        if not spec.preemptible:
+            return self._backend.reserve(record.id, task_requests(spec, names))
+        places: list[Place] = []
+        for name in names:
+            try:
+                places += self._backend.reserve(record.id, task_requests(spec, [name]))
+            except NotEnough:
+                if name == names[-1] and not places:
+                    raise
+        return places
+
+    def _grow(self, record: JobRecord) -> JobRecord:
+        """One more worker for a preemptible job, where there is room for it."""
+        state, now = record.state, self._jobs.clock()
+        further = TaskName("worker", state.workers)
+        if (
+            not state.spec.preemptible
+            or state.fixed
+            or state.phase is not JobPhase.RUNNING
+            or state.spec.restart_scope != "task"
+            or state.workers >= state.spec.workers.count.most
+            or further in state.tasks
+            or any(not task.placed and task.phase is TaskPhase.WAITING for task in state.tasks.values())
+            or now - self._grown_at.get(record.id, -math.inf) < _GROW_S
+        ):
+            return record
+        self._grown_at[record.id] = now
+        try:
+            places = self._backend.reserve(record.id, task_requests(state.spec, [further]))
+        except BackendError:
+            return record
+        wish = AskScale("the server, as there is room,", state.workers + 1, fixed=False)
+        placed = {place.task: place for place in places}
+        try:
+            with self._jobs.lock:
+                now_record = self._jobs.now(record)
+                unchanged = (now_record.state.phase, now_record.state.workers) == (state.phase, state.workers)
+                if unchanged and now_record.state.attempt == state.attempt:
+                    return self._jobs.decide(
+                        now_record,
+                        wish,
+                        Placed(tuple(placed)),
+                        alter=lambda now: replace(now, places={**now.places, **placed}),
+                    )
+        except JobIsGone:
+            self._backend.release(record.id)
+            raise
+        self._backend.release(record.id, tuple(placed))
+        return now_record
 
     def _may_have(self, now: JobRecord, seen: JobRecord, placed: dict[TaskName, Place]) -> bool:
         if now.state.attempt != seen.state.attempt or now.state.phase is not seen.state.phase:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 from headwater.platform.backends.base import HostCapacity, Resources, Usage
+from headwater.platform.costs import cost, in_words
 from headwater.platform.records import Attempt, JobEvent, JobRecord, Sample, Secret, Token
-from headwater.platform.states import Fault, JobPhase, TaskPhase, TaskState
+from headwater.platform.states import Fault, JobPhase, JobState, TaskPhase, TaskState
 
 HIDDEN = "(hidden)"
 """What stands for the value of a variable that the reader may not know."""
@@ -111,6 +113,30 @@ class TaskView(View):
         )
 
 
+class CostView(View):
+    """What a job has cost: hours by role, CPU and GPU hours, what preemption did, and all of it in words."""
+
+    task_hours: dict[str, float]
+    cpu_hours: float
+    gpu_hours: float
+    preemptions: int
+    lost_steps: int
+    text: str
+
+    @classmethod
+    def of(cls, state: JobState) -> Self:
+        """The view of what ``state`` has cost until now; it changes each half minute, not at each look."""
+        spent = cost(state, time.time())
+        return cls(
+            task_hours={role: round(hours, 2) for role, hours in spent.task_hours.items()},
+            cpu_hours=round(spent.cpu_hours, 2),
+            gpu_hours=round(spent.gpu_hours, 2),
+            preemptions=spent.preemptions,
+            lost_steps=spent.lost_steps,
+            text=in_words(spent),
+        )
+
+
 class JobSummary(View):
     """A job in a list.
 
@@ -156,11 +182,13 @@ class JobView(JobSummary):
     Attributes:
       workers_range: how many workers it may have, e.g. ``2:8``.
       first_error: its first failure since it was healthy, for a failed job the cause.
+      cost: what it has cost until now.
       spec: its fields, as a job file has them; those with their defaults are left out.
     """
 
     workers_range: str
     first_error: FaultView | None
+    cost: CostView
     tasks: list[TaskView]
     spec: dict[str, Any]
 
@@ -175,6 +203,7 @@ class JobView(JobSummary):
             **_summary(record),
             workers_range=str(state.spec.workers.count),
             first_error=_fault(state.first),
+            cost=CostView.of(state),
             tasks=[TaskView.of(record, task) for task in state.tasks.values()],
             spec=spec,
         )

@@ -227,7 +227,7 @@ def test_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     try:
         address = announced[0].removeprefix("Headwater serves at ")
         assert address.startswith("https://127.0.0.1:")
-        distrusting = Client(address, None)
+        distrusting = Client(address, "")
         with pytest.raises(ClientError, match="certificate"):
             distrusting.get("/health")
         distrusting.close()

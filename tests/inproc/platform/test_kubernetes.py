@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -195,6 +196,20 @@ def test_stop_gives_pods_their_time(cluster: Cluster, tmp_path: Path) -> None:
     assert backend.poll_job(handle).phase == "lost"
 
 
+def test_what_pods_print_at_their_end_is_heard(cluster: Cluster, tmp_path: Path) -> None:
+    fake, backend = cluster
+    handle = backend.submit_job(order(tmp_path))
+    found = pods(fake)
+    fake.run(*found.values())
+    backend.poll_job(handle)
+    fake.log(found["worker-1"], "is asked to end", "has saved")
+    backend.stop_job(handle, grace_s=5)
+    backend.stop_job(handle, grace_s=5)
+    assert not fake.names("pods")
+    assert backend.poll_job(handle).phase == "lost"
+    assert [line.text for line in all_lines(tmp_path / "logs/worker-1.log")] == ["is asked to end", "has saved"]
+
+
 def test_what_kubernetes_refuses_is_told(cluster: Cluster, tmp_path: Path) -> None:
     fake, backend = cluster
     fake.refuse = [403]
@@ -346,6 +361,109 @@ def test_a_restricted_cluster_takes_the_pods(cluster: Cluster, tmp_path: Path) -
     assert (pod["imagePullSecrets"], pod["priorityClassName"]) == ([{"name": "registry"}], "low")
     assert pod["tolerations"] == [{"key": "spot", "operator": "Exists"}]
     assert fake.get("jobs", "linear-x1-worker-0")["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "team"
+
+
+def test_all_of_a_job_belongs_to_its_service(cluster: Cluster, tmp_path: Path) -> None:
+    fake, backend = cluster
+    fake.rules = rights("team", "headwater", nodes=False)[1]["rules"]
+    extras = {"network_policy": True, "disruption_budget": True}
+    ordered = order(tmp_path, kubernetes=extras)
+    handle = backend.submit_job(ordered)
+    assert backend.submit_job(ordered) == handle
+    uid = fake.get("services", "linear-x1")["metadata"]["uid"]
+    made = {"secrets": 1, "jobs": 3, "networkpolicies": 1, "poddisruptionbudgets": 1}
+    for kind, count in made.items():
+        names = fake.names(kind)
+        assert len(names) == count
+        for name in names:
+            assert [owner["uid"] for owner in fake.get(kind, name)["metadata"]["ownerReferences"]] == [uid]
+    budget = fake.get("poddisruptionbudgets", "linear-x1-0")["spec"]
+    assert budget["minAvailable"] == 1
+    assert budget["selector"]["matchExpressions"] == [{"key": "headwater.dev/role", "operator": "In", "values": ["ps"]}]
+    assert fake.get("networkpolicies", "linear-x1-0")["spec"]["ingress"] == [
+        {"from": [{"podSelector": {"matchLabels": {"headwater.dev/job": "linear-x1"}}}]}
+    ]
+    backend.delete_job(handle)
+    assert not [name for kind in (*made, "services", "pods") for name in fake.names(kind)]
+
+
+def test_places_that_do_not_suffice_are_given_back(tmp_path: Path) -> None:
+    now = [100.0]
+    with fake_kubernetes(tmp_path, check) as (fake, config):
+        settings = KubernetesSettings(image="headwater:1", config_file=config, namespace="team")
+        backend = KubernetesBackend(settings, clock=lambda: now[0])
+        handle = backend.submit_job(order(tmp_path, kubernetes={"gang": "5m"}))
+        found = pods(fake)
+        for pod in found.values():
+            fake.wait(pod, "0/3 nodes are available: 3 Insufficient nvidia.com/gpu")
+        now[0] += 1000  # it holds nothing: it may wait
+        assert backend.poll_job(handle).phase == "waiting"
+        fake.run(found["ps-0"], found["worker-0"])
+        assert backend.poll_job(handle).phase == "running"
+        now[0] += 299
+        assert backend.poll_job(handle).phase == "running"
+        now[0] += 2
+        report = backend.poll_job(handle)
+        assert (report.phase, report.reason) == (
+            "crowded",
+            "worker-1 found no room in 300 s while others of its tasks held theirs: "
+            "0/3 nodes are available: 3 Insufficient nvidia.com/gpu",
+        )
+        assert 60 <= report.pause_s <= 600
+        backend.close()
+
+
+def test_an_archive_that_cannot_be_unpacked_says_why(cluster: Cluster, tmp_path: Path) -> None:
+    fake, backend = cluster
+    handle = backend.submit_job(order(tmp_path))
+    ended = {"exitCode": 1, "message": "Traceback\nheadwater: x.tar is damaged\n", "finishedAt": "2026-01-01T00:01:00Z"}
+    fake.get("pods", pods(fake)["worker-0"])["status"] = {
+        "phase": "Failed",
+        "initContainerStatuses": [{"name": "unpack", "state": {"terminated": ended}}],
+        "containerStatuses": [{"name": "task", "state": {"waiting": {"reason": "PodInitializing"}}}],
+    }
+    state = backend.poll_job(handle).tasks[FIRST]
+    assert isinstance(state, Exited)
+    assert state.reason == "its archive could not be unpacked: headwater: x.tar is damaged"
+
+
+def preemptible(tmp_path: Path, *, attempt: int = 0, least: int) -> JobOrder:
+    """A job that may have two workers, one of which fails once too often with the second failure."""
+    ordered = order(tmp_path, attempt, preemptible=True, restart={"limit": 1}, kubernetes={"gang": "1s"})
+    return dataclasses.replace(ordered, least=least)
+
+
+def test_workers_of_a_preemptible_job_come_and_go(cluster: Cluster, tmp_path: Path) -> None:
+    fake, backend = cluster
+    handle = backend.submit_job(preemptible(tmp_path, least=1))
+    assert fake.get("jobs", "linear-x1-worker-1")["spec"]["backoffLimit"] > 1000
+    assert fake.get("jobs", "linear-x1-ps-0")["spec"]["backoffLimit"] == 1
+    found = pods(fake)
+    fake.run(found["ps-0"], found["worker-0"])
+    fake.wait(found["worker-1"], "no room")
+    assert backend.poll_job(handle).phase == "running"
+    fake.run(found["worker-1"])
+    for _ in range(3):
+        fake.end(pods(fake)["worker-1"], 137, status_reason="Evicted")
+        assert backend.poll_job(handle).phase == "running"
+    fake.wait(pods(fake)["worker-1"], "no room")
+    for _ in range(2):
+        fake.end(pods(fake)["worker-0"], 3)
+    report = backend.poll_job(handle)
+    assert (report.phase, report.reason) == ("failed", "worker 0 failed: it fails again and again (after 1 restarts)")
+
+
+@pytest.mark.parametrize(("least", "phase"), [(1, "succeeded"), (2, "running")])
+def test_a_preemptible_job_succeeds_without_workers_for_which_there_is_no_room(
+    cluster: Cluster, tmp_path: Path, least: int, phase: str
+) -> None:
+    fake, backend = cluster
+    handle = backend.submit_job(preemptible(tmp_path, least=least))
+    found = pods(fake)
+    fake.run(found["ps-0"])
+    fake.wait(found["worker-1"], "no room")
+    fake.end(found["worker-0"], 0)
+    assert backend.poll_job(handle).phase == phase
 
 
 def test_manifests_have_no_anchors() -> None:

@@ -203,6 +203,27 @@ def test_a_range_takes_what_there_is_room_for(server: Server, tasks: ScriptedTas
     assert server.job(job_id).state.workers == 3
 
 
+def test_workers_of_a_preemptible_job_follow_the_room_there_is(server: Server, tasks: ScriptedTasks) -> None:
+    tasks.room = 2
+    job_id = server.submit(PS + "workers: {count: '1:3', cpus: 1}\npreemptible: true")
+    for _ in range(2):
+        server.turn(after=60.0)
+    assert server.job(job_id).state.workers == 1
+    tasks.room = 10
+    for _ in range(4):
+        server.turn(after=60.0)
+    state = server.job(job_id).state
+    assert (state.workers, state.fixed, state.phase) == (3, False, JobPhase.RUNNING)
+    assert [task.phase for task in state.tasks.values()] == [TaskPhase.RUNNING] * 4
+    # Somebody's own number stays.
+    server.manager.ask(job_id, AskScale("eve", 2))
+    server.turn()
+    tasks.all_asked_end()
+    for _ in range(3):
+        server.turn(after=60.0)
+    assert server.job(job_id).state.workers == 2
+
+
 def test_a_task_whose_place_does_not_answer(server: Server, tasks: ScriptedTasks) -> None:
     job_id = server.submit(PS)
     tasks.unreachable = "host h does not answer"
@@ -343,6 +364,22 @@ def test_what_an_engine_loses_is_submitted_again_as_often_as_the_job_says(
     notes = [(event.note.kind, event.note.text) for event in engine_server.store.events(job_id=job_id)]
     assert ("lost", "a node failed") in notes
     assert ("queued", "a node failed; restart 1 of 1, after 10 s") in notes
+
+
+def test_what_an_engine_has_too_little_room_for_is_given_back_and_tried_again(
+    engine_server: Server, engine: ScriptedEngine
+) -> None:
+    job_id = engine_server.submit("requeue: false")
+    engine_server.turn()
+    engine.reports["#0"] = JobReport(phase="crowded", reason="worker-1 found no room in 300 s", pause_s=60.0)
+    engine_server.turn()
+    state = engine_server.job(job_id).state
+    assert (state.phase, state.restarts, state.requeues, engine.deleted) == (JobPhase.QUEUED, 0, 0, ["#0"])
+    assert state.reason == "worker-1 found no room in 300 s; all is given back, and tried again after 60 s"
+    engine_server.turn(after=59.0)
+    assert "#1" not in engine.orders
+    engine_server.turn(after=1.0)
+    assert "#1" in engine.orders
 
 
 @pytest.mark.parametrize("requeue", [True, False])

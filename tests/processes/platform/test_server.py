@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from headwater.platform import Client
 from tests.support.platform import HEADWATER, Server, server, shell_job
 from tests.support.processes import Process
 
@@ -300,6 +304,46 @@ def test_a_secret_without_a_server(tmp_path: Path) -> None:
     )
     given = subprocess.run(command, env=environ | {"HEADWATER_SECRET_HUB_TOKEN": "abc"}, capture_output=True, text=True)
     assert given.returncode == 0, given.stderr
+
+
+def test_the_live_table_of_all_jobs(running: Server, tmp_path: Path) -> None:
+    gate = fifo(tmp_path)
+    job_id = running.submit(f"cat {gate}", name="shown", workers=2)
+    running.until(job_id, lambda job: job["tasks_running"] == 2)
+    environ = {**os.environ, "HEADWATER_SERVER": running.address, "HEADWATER_SERVER_TOKEN": running.token}
+    command = [*HEADWATER, "top"]
+    shown = subprocess.run(command, env=environ, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert (running.address in shown[0], "1 running, 0 queued; taken: " in shown[0], "CPUs" in shown[0]) == (True,) * 3
+    (row,) = [line.split() for line in shown if line.startswith(job_id)]
+    assert row[1:5] == ["admin", "local", "running", "2/2"]
+    found = json.loads(subprocess.run([*command, "--json"], env=environ, capture_output=True, check=True).stdout)
+    assert ([job["id"] for job in found["jobs"]], len(found["hosts"])) == ([job_id], 1)
+    for _ in range(2):
+        open_gate(gate)
+    running.over(job_id)
+
+
+def test_a_job_in_a_notebook(running: Server, tmp_path: Path) -> None:
+    path = tmp_path / "job.yaml"
+    report = "headwater.report(step=step, loss=1 / step)"
+    code = f"import headwater\nfor step in range(1, 40): {report}\nprint('<done>')"
+    path.write_text(json.dumps({"name": "noted", "command": [sys.executable, "-c", code], "workers": 2}))
+    with closing(Client(running.address, running.token)) as client:
+        job = client.submit(path).wait()
+        assert (job.phase, repr(job)) == (
+            "succeeded",
+            f"<Job {job.id}: succeeded (all workers are done), 0 of 2 tasks run, step 39, loss 0.02564>",
+        )
+        assert job.logs("worker-1", tail=1) == "<done>\n"
+        assert "succeeded" in [event["kind"] for event in job.events]
+        shown = job._repr_html_()
+        assert re.search(r"<svg .*>step 39 \(.*</svg>", shown)
+        assert (shown.count("<tr>"), "Cost: 0.00 task-hours (worker 0.00)" in shown) == (3, True)
+        job.restart().stop().wait()
+        assert job.phase == "stopped"
+        assert [found.id for found in client.jobs(name="noted")] == [client.job("noted").id] == [job.id]
+        job.delete()
+        assert client.jobs(name="noted") == []
 
 
 def test_a_job_without_a_server(tmp_path: Path) -> None:

@@ -33,6 +33,13 @@ def zip_of(path: Path, *members: tuple[str | zipfile.ZipInfo, bytes]) -> Path:
     return path
 
 
+@pytest.fixture(params=[True, False], ids=["this Python", "an old Python"], autouse=True)
+def filters(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether Python itself knows how to keep members within a folder, as it does from 3.11.4 on."""
+    if not request.param:
+        monkeypatch.delattr(tarfile, "data_filter", raising=False)
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     made = tmp_path / "in" / "here"

@@ -369,6 +369,7 @@ class JobOrder:
       log_dir: a folder on this machine that gets ``<role>-<index>.log`` for each task.
       archive: a tar or zip file on this machine that is unpacked into the tasks' working folder.
       secrets: the values of the secrets that the job names, by their names.
+      least: with how many workers a preemptible job goes on; ``spec`` has as many as it may have.
     """
 
     job_id: str
@@ -377,6 +378,7 @@ class JobOrder:
     log_dir: Path
     archive: Path | None = None
     secrets: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    least: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -386,24 +388,29 @@ class JobReport:
     Attributes:
       phase: ``waiting`` for resources, ``running``, ``succeeded``; ``failed`` for good, by the job's own rules;
         ``lost`` with what it ran on, or where the engine knows nothing of it, so that another start may help;
-        ``preempted`` by something that the engine prefers; ``cancelled`` by somebody who told the engine so.
+        ``preempted`` by something that the engine prefers; ``crowded``: only some of its tasks found room, for so long
+        that all is to be given back; ``cancelled`` by somebody who told the engine so.
       reason: why it waits or ended; empty where there is nothing to tell.
       tasks: what is known of each task.
       restarts: how often the engine has started each task again; tasks that are not in it were started once.
       again: whether a job that failed may be submitted again by its own rules, which the engine does not know.
+      pause_s: seconds before a job that is ``crowded`` is to be tried again, so that others get a turn.
     """
 
-    phase: Literal["waiting", "running", "succeeded", "failed", "lost", "preempted", "cancelled"]
+    phase: Literal["waiting", "running", "succeeded", "failed", "lost", "preempted", "crowded", "cancelled"]
     reason: str = ""
     tasks: Mapping[TaskName, TaskState] = field(default_factory=dict[TaskName, TaskState])
     restarts: Mapping[TaskName, int] = field(default_factory=dict[TaskName, int])
     again: bool = False
+    pause_s: float = 0.0
 
 
 class JobBackend(AnyBackend):
     """Hands whole jobs to an engine that places, restarts and ends their tasks."""
 
     kind: ClassVar[Literal["jobs"]] = "jobs"
+    #: Whether workers of a preemptible job come and go one by one, so that it is submitted with as many as it may have.
+    elastic: ClassVar[bool] = False
 
     @abstractmethod
     def submit_job(self, order: JobOrder) -> str:

@@ -6,8 +6,10 @@ import contextlib
 import dataclasses
 import json
 import math
+import random
 import secrets
-from collections.abc import Generator, Mapping, Sequence
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -27,7 +29,7 @@ from headwater.platform.backends.base import (
     Running,
     TaskState,
 )
-from headwater.platform.backends.kubernetes_logs import fetch_log, last_progress
+from headwater.platform.backends.kubernetes_logs import Listener, fetch_log, last_progress
 from headwater.platform.spec import JobSpec
 from headwater.platform.states import label, task_of
 
@@ -37,6 +39,9 @@ _TAKEN_AWAY = ("Evicted", "Preempting", "NodeLost", "Shutdown", "NodeShutdown", 
 _NOT_FOUND, _CONFLICT = 404, 409
 _CANNOT_RUN = 127
 _TIMEOUT_S = 30.0
+# Of so many pods of a job that are asked to end the last words are heard, each by a thread.
+_MAX_LISTENERS = 64
+_LAST_WORDS_S = 2.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,12 +67,14 @@ class KubernetesBackend(JobBackend):
 
     Args:
       settings: which cluster.
+      clock: gives seconds, which only grow.
 
     Raises:
       BackendError: the client is not installed, or its configuration cannot be used.
     """
 
     name = "kubernetes"
+    elastic = True
 
     @classmethod
     def refusals(cls, spec: JobSpec, *, has_archive: bool) -> list[tuple[str, str]]:
@@ -84,12 +91,19 @@ class KubernetesBackend(JobBackend):
             if getattr(spec.restart, field) != getattr(usual, field)
         ]
 
-    def __init__(self, settings: KubernetesSettings) -> None:
+    def __init__(self, settings: KubernetesSettings, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._settings = settings
         self._client: Any = _client_module()
         api = self._connect(settings)
         self._core: Any = self._client.CoreV1Api(api)
         self._batch: Any = self._client.BatchV1Api(api)
+        self._network: Any = self._client.NetworkingV1Api(api)
+        self._policy: Any = self._client.PolicyApi(api)
+        self._custom: Any = self._client.CustomObjectsApi(api)
+        self._clock = clock
+        self._listeners: dict[str, dict[str, Listener]] = {}
+        # Since when some tasks of a job hold places while others find none.
+        self._crowded_since: dict[str, float] = {}
         # The jobs that this process has asked to end: of them Jobs may be missing.
         self._stopping: set[str] = set()
 
@@ -118,6 +132,7 @@ class KubernetesBackend(JobBackend):
             secrets=order.secrets,
             archive=order.archive,
             managed=True,
+            policy_version=self._policy_version() if order.spec.kubernetes.disruption_budget else "v1",
         )
         try:
             wanted = objects.job_objects(order.spec, how)
@@ -130,10 +145,21 @@ class KubernetesBackend(JobBackend):
         handle["chief"] = "yes" if order.spec.counts().get("chief") else ""
         # What was asked for, because what is there may have been deleted by others.
         handle["tasks"] = " ".join(label(task) for task in objects.tasks_of(order.spec))
+        # With a queue of Kueue no task is started before all have room.
+        gang = None if order.spec.kubernetes.queue else order.spec.kubernetes.gang
+        handle["gang"] = "" if gang is None else str(gang)
+        if order.spec.preemptible and order.spec.restart_scope == "task":
+            # Of so many workers a job may be without room for the rest; failures are counted here.
+            handle["spare"] = str(order.spec.workers.count.most - order.least)
+            handle["limit"] = str(order.spec.restart.limit if order.spec.restart.policy == "on-failure" else 0)
         handle["again"] = "yes" if order.spec.restart_scope == "job" else ""
         try:
+            # The Service is first: all else belongs to it, and goes with it, whoever deletes it.
+            services = [one for one in wanted if one["kind"] == "Service"]
+            (service,) = [self._create(one, namespace) for one in services]
             for one in wanted:
-                self._create(one, namespace)
+                if one["kind"] != "Service":
+                    self._create(objects.owned(one, service), namespace)
         except BackendError as error:
             if not error.temporary:  # such as a quota: nothing of it is to stay
                 with contextlib.suppress(BackendError):
@@ -145,6 +171,7 @@ class KubernetesBackend(JobBackend):
         fields = json.loads(handle)
         jobs, pods = self._jobs(fields), self._pods(fields)
         if not jobs and not pods:
+            self._hear_out(fields["name"])
             return JobReport(phase="lost", reason=f"Kubernetes has no objects of {fields['name']}")
         self._fetch_logs(fields, pods)
         self._hide_dead(fields, pods)
@@ -164,13 +191,49 @@ class KubernetesBackend(JobBackend):
             over = task in jobs and _condition(jobs[task], "Failed") is not None
             restarts[task] = max(len(pods.get(task, [])) - 1, failed - over, 0)
         stopping = fields["name"] in self._stopping
-        report = _job_report(jobs, tasks, restarts, expected=() if stopping else expected, chief=bool(fields["chief"]))
+        crowded = None if stopping else self._crowded(fields, tasks, pods)
+        if crowded is not None:
+            return dataclasses.replace(crowded, tasks=tasks, restarts=restarts)
+        report = _job_report(
+            jobs,
+            tasks,
+            restarts,
+            expected=() if stopping else expected,
+            chief=bool(fields["chief"]),
+            without=_spare_without_node(fields, pods),
+        )
+        guilty = _failed_too_often(pods, int(fields["limit"])) if fields.get("limit") else None
+        if guilty is not None and report.phase != "succeeded":
+            reason = f"{guilty.job} {guilty.index} failed: {_blame(tasks[guilty])} (after {fields['limit']} restarts)"
+            return dataclasses.replace(self._ended(fields, jobs, report), phase="failed", reason=reason)
         hopeless = next((task for task, attempts in pods.items() if any(map(_cannot_run, attempts))), None)
         if hopeless is not None and report.phase != "succeeded":
             reason = f"{hopeless.job} {hopeless.index} failed: its program cannot be run (exit code {_CANNOT_RUN})"
             return dataclasses.replace(self._ended(fields, jobs, report), phase="failed", reason=reason)
         report = dataclasses.replace(report, again=report.phase == "failed" and bool(fields.get("again")))
         return self._ended(fields, jobs, report) if report.phase in ("succeeded", "failed") else report
+
+    def _crowded(
+        self,
+        fields: Mapping[str, str],
+        tasks: Mapping[TaskName, TaskState],
+        pods: Mapping[TaskName, list[dict[str, Any]]],
+    ) -> JobReport | None:
+        """That all is to be given back, as some tasks have held places for too long while others found none."""
+        spare = _spare_without_node(fields, pods)
+        without = [task for task, attempts in pods.items() if _without_node(attempts[-1]) and task not in spare]
+        if not fields.get("gang") or not without or len(without) == len(tasks):
+            self._crowded_since.pop(fields["name"], None)
+            return None
+        gang, since = float(fields["gang"]), self._crowded_since.setdefault(fields["name"], self._clock())
+        if self._clock() - since < gang:
+            return None
+        del self._crowded_since[fields["name"]]
+        first = tasks[without[0]]
+        why = first.waiting if isinstance(first, Running) else ""
+        reason = f"{label(without[0])} found no room in {gang:g} s while others of its tasks held theirs: {why}"
+        # Of jobs that keep each other from having room one has to come first the next time.
+        return JobReport(phase="crowded", reason=reason, pause_s=gang * random.uniform(0.2, 2.0))
 
     def _ended(
         self, fields: Mapping[str, str], jobs: Mapping[TaskName, Mapping[str, Any]], report: JobReport
@@ -196,6 +259,7 @@ class KubernetesBackend(JobBackend):
             for pod in pods:
                 if (task.job == "ps" and training) or "deletionTimestamp" in pod["metadata"]:
                     continue
+                self._listen(fields, task, pod, patience_s=grace_s + _TIMEOUT_S)
                 self._delete_pod(pod["metadata"]["name"], fields["namespace"], max(1, math.ceil(grace_s)))
 
     def delete_job(self, handle: str) -> None:
@@ -208,6 +272,8 @@ class KubernetesBackend(JobBackend):
     def _remove(self, name: str, namespace: str) -> None:
         """Deletes all that carries the job's label."""
         self._stopping.discard(name)
+        self._crowded_since.pop(name, None)
+        self._hear_out(name)
         fields = {"name": name, "namespace": namespace}
         for task in self._jobs(fields):
             self._delete_job(fields, objects.task_name(name, task))
@@ -228,6 +294,19 @@ class KubernetesBackend(JobBackend):
         grace: dict[str, Any] = {} if grace_s is None else {"grace_period_seconds": grace_s}
         with self._asking(f"end pod {pod}", unless=_NOT_FOUND):
             self._core.delete_namespaced_pod(pod, namespace, **grace, **_RAW)
+
+    def _listen(self, handle: Mapping[str, str], task: TaskName, pod: Mapping[str, Any], *, patience_s: float) -> None:
+        """Hears what a pod prints from now to its end, as it is about to be deleted."""
+        name, listeners = pod["metadata"]["name"], self._listeners.setdefault(handle["name"], {})
+        if pod.get("status", {}).get("phase") != "Running" or name in listeners or len(listeners) >= _MAX_LISTENERS:
+            return
+        path = _log_path(handle, task)
+        listeners[name] = Listener(self._core, name, handle["namespace"], path, patience_s=patience_s)
+
+    def _hear_out(self, name: str) -> None:
+        """Writes what the pods of a job that are gone have printed at their end."""
+        for listener in self._listeners.pop(name, {}).values():
+            listener.close(_LAST_WORDS_S)
 
     def _hide_dead(self, handle: Mapping[str, str], pods: Mapping[TaskName, list[dict[str, Any]]]) -> None:
         """Takes pods that have ended out of the Service, which would go on giving their addresses away."""
@@ -270,16 +349,37 @@ class KubernetesBackend(JobBackend):
                 f"{len(old)} objects of an earlier attempt of {handle['name']} are being deleted", temporary=True
             )
 
-    def _create(self, wanted: dict[str, Any], namespace: str) -> None:
+    def _create(self, wanted: dict[str, Any], namespace: str) -> dict[str, Any]:
+        """Makes an object, and returns it as the cluster has it."""
+        kind, name = wanted["kind"], wanted["metadata"]["name"]
         create = {
             "Secret": self._core.create_namespaced_secret,
             "ConfigMap": self._core.create_namespaced_config_map,
             "Service": self._core.create_namespaced_service,
+            "NetworkPolicy": self._network.create_namespaced_network_policy,
+            "PodDisruptionBudget": self._create_budget,
             "Job": self._batch.create_namespaced_job,
-        }[wanted["kind"]]
+        }[kind]
         # What is there already was made by a call whose answer never came.
-        with self._asking(f"create {wanted['kind']} {wanted['metadata']['name']}", unless=_CONFLICT):
-            create(namespace, wanted, **_RAW)
+        with self._asking(f"create {kind} {name}", unless=_CONFLICT):
+            return _decoded(create(namespace, wanted, **_RAW))
+        if kind != "Service":
+            return wanted
+        with self._asking(f"look at Service {name}"):
+            return _decoded(self._core.read_namespaced_service(name, namespace, **_RAW))
+
+    def _create_budget(self, namespace: str, wanted: dict[str, Any], **options: Any) -> Any:
+        # The client has a class for the newest version only.
+        group, _, version = wanted["apiVersion"].partition("/")
+        return self._custom.create_namespaced_custom_object(
+            group, version, namespace, "poddisruptionbudgets", wanted, **options
+        )
+
+    def _policy_version(self) -> str:
+        """The version of budgets that the cluster has: v1 from Kubernetes 1.21 on."""
+        with self._asking("say which versions of the API policy it has"):
+            found = _decoded(self._policy.get_api_group(**_RAW))
+        return str(found["preferredVersion"]["version"])
 
     def _delete_job(self, handle: Mapping[str, str], name: str, *, pods: str = "Background") -> None:
         with self._asking(f"delete Job {name}", unless=_NOT_FOUND):
@@ -311,6 +411,10 @@ class KubernetesBackend(JobBackend):
         for task, attempts in pods.items():
             path = _log_path(handle, task)
             for pod in attempts:
+                listener = self._listeners.get(handle["name"], {}).get(pod["metadata"]["name"])
+                if listener is not None:
+                    listener.write()
+                    continue
                 if pod.get("status", {}).get("phase") not in ("Running", *_DONE):
                     continue
                 # A log that cannot be had now, as of a node that is gone, must not hide what became of the task.
@@ -382,6 +486,7 @@ def _job_report(
     *,
     expected: Sequence[TaskName],
     chief: bool,
+    without: Sequence[TaskName],
 ) -> JobReport:
     for task, job in jobs.items():
         failed = _condition(job, "Failed")
@@ -390,7 +495,9 @@ def _job_report(
             cause = state.reason if isinstance(state, Exited) and state.code else failed.get("message", "")
             reason = f"{task.job} {task.index} failed: {cause or failed.get('reason', 'no reason given')}"
             return JobReport(phase="failed", reason=reason, tasks=tasks, restarts=restarts)
-    deciding = [task for task in tasks if task.job == "chief" or (task.job == "worker" and not chief)]
+    deciding = [
+        task for task in tasks if (task.job == "chief" or (task.job == "worker" and not chief)) and task not in without
+    ]
     if deciding and all(task in jobs and _condition(jobs[task], "Complete") is not None for task in deciding):
         return JobReport(phase="succeeded", tasks=tasks, restarts=restarts)
     missing = [task for task in expected if task not in jobs]
@@ -404,6 +511,31 @@ def _job_report(
             phase="waiting", reason=f"{task.job} {task.index}: {state.waiting}", tasks=tasks, restarts=restarts
         )
     return JobReport(phase="running", tasks=tasks, restarts=restarts)
+
+
+def _without_node(pod: Mapping[str, Any]) -> bool:
+    """Whether a pod waits because there is no room for it."""
+    conditions = pod.get("status", {}).get("conditions") or ()
+    return any(one["type"] == "PodScheduled" and one.get("reason") == "Unschedulable" for one in conditions)
+
+
+def _spare_without_node(handle: Mapping[str, str], pods: Mapping[TaskName, list[dict[str, Any]]]) -> Sequence[TaskName]:
+    """The workers for which there is no room, where the job can do without so many."""
+    without = [task for task, attempts in pods.items() if task.job == "worker" and _without_node(attempts[-1])]
+    return without if len(without) <= int(handle.get("spare") or 0) else ()
+
+
+def _failed_too_often(pods: Mapping[TaskName, list[dict[str, Any]]], limit: int) -> TaskName | None:
+    """A task that has failed more than ``limit`` times by its own fault."""
+    for task, attempts in pods.items():
+        ends = [end for end in map(_task_state, attempts) if isinstance(end, Exited)]
+        if sum(end.code != 0 and not end.preempted and not end.stopped for end in ends) > limit:
+            return task
+    return None
+
+
+def _blame(state: TaskState) -> str:
+    return state.reason if isinstance(state, Exited) else "it fails again and again"
 
 
 def _cannot_run(pod: Mapping[str, Any]) -> bool:
@@ -423,6 +555,13 @@ def _task_state(pod: Mapping[str, Any]) -> Running | Exited:
         return Exited(
             code=code, reason=reason, stopped=stopped, preempted=taken_away, at=_time(ended.get("finishedAt"))
         )
+    before: list[dict[str, Any]] = status.get("initContainerStatuses") or []
+    unpacking: dict[str, Any] = (before[0].get("state", {}).get("terminated") or {}) if before else {}
+    if unpacking.get("exitCode"):
+        said = [line for line in str(unpacking.get("message") or "").splitlines() if line.strip()]
+        code, why = int(unpacking["exitCode"]), said[-1].strip() if said else f"exit code {unpacking['exitCode']}"
+        at = _time(unpacking.get("finishedAt"))
+        return Exited(code=code, reason=f"its archive could not be unpacked: {why}", stopped=stopped, at=at)
     if status.get("phase") in _DONE:
         code = 0 if status["phase"] == "Succeeded" else 1
         reason = status.get("message") or status.get("reason") or status["phase"]

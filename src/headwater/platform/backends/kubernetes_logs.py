@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import math
 import re
+import threading
 import time
 from datetime import datetime
 from pathlib import Path
@@ -45,6 +46,63 @@ def fetch_log(core: Any, pod: str, namespace: str, path: Path, *, ended: bool = 
         lines = _lines(core, pod, namespace, last, skew_s, ended=ended)
         if any(at <= last for at, _ in lines):
             break  # they go on where those of before end; else a clock is further off
+    _append(path, pod, lines)
+
+
+class Listener:
+    """Listens to what a pod prints that is about to be deleted: its log goes with it, a moment after its last word.
+
+    Args:
+      core: the client's API of core objects.
+      pod: which one.
+      namespace: where it is.
+      path: the file that gets its lines, as `fetch_log` writes them.
+      patience_s: for how long it may live.
+    """
+
+    def __init__(self, core: Any, pod: str, namespace: str, path: Path, *, patience_s: float) -> None:
+        self._core, self._pod, self._namespace, self._path = core, pod, namespace, path
+        self._patience_s = patience_s
+        self._data = bytearray()
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self._listen, name=f"headwater-log-{pod}", daemon=True)
+        self._thread.start()
+
+    def write(self) -> None:
+        """Appends what was heard to the file: whole lines, and at the end the last one, too."""
+        over = not self._thread.is_alive()
+        with self._lock:
+            data = bytes(self._data)
+        whole, _, rest = data.rpartition(b"\n")
+        lines = [*whole.split(b"\n"), rest] if over else whole.split(b"\n")
+        _append(self._path, self._pod, [_line(line) for line in lines if line])
+
+    def close(self, timeout_s: float) -> None:
+        """Waits for the end of the log, and writes what is left."""
+        self._thread.join(timeout_s)
+        self.write()
+
+    def _listen(self) -> None:
+        last = _known(self._path).get(self._pod, {}).get("at", "")
+        query: dict[str, Any] = {"container": CONTAINER, "timestamps": True, "follow": True}
+        if last:
+            since_s = max(0.0, time.time() - datetime.fromisoformat(last).timestamp())
+            query["since_seconds"] = math.ceil(since_s + (_SKEWS_S[0] or 0.0))
+        try:
+            response = self._core.read_namespaced_pod_log(
+                self._pod, self._namespace, _preload_content=False, _request_timeout=self._patience_s, **query
+            )
+            for piece in response.stream(4096):
+                with self._lock:
+                    self._data += piece[: max(0, _MAX_BYTES - len(self._data))]
+        except Exception as error:  # noqa: BLE001  the client's, urllib3's: the pod ends all the same
+            _logger.info("what pod %s prints at its end is not heard: %s", self._pod, error)
+
+
+def _append(path: Path, pod: str, lines: list[tuple[str, bytes]]) -> None:
+    """Appends those of ``lines`` of a pod that are later than the last that was written, and remembers that."""
+    known = _known(path)
+    last = known.get(pod, {}).get("at", "")
     fresh = [(at, line) for at, line in lines if at > last]
     if fresh:
         mark = MARK.encode()

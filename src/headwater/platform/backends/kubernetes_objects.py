@@ -35,6 +35,8 @@ _QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 #: Each task has a pod, and so an address, of its own: the port can be the same for all.
 PORT = 2222
 CONTAINER = "task"
+# Kubernetes counts evictions as failures: where these are expected the server counts what is the task's own fault.
+_NO_LIMIT = 1_000_000
 #: What an object may hold, less room for what else is in it.
 MAX_ARCHIVE_BYTES = 700_000
 
@@ -59,6 +61,7 @@ class Rendering:
         the cluster holds each, by the name that the job has for it, under the key ``value``.
       archive: a file that pods unpack into their working folder; None where the image or a volume has the program.
       managed: whether a server looks after the job, and restarts all of it where its rules say so.
+      policy_version: the version of the API ``policy`` that the cluster has.
     """
 
     name: str
@@ -70,6 +73,7 @@ class Rendering:
     secrets: Mapping[str, str] | None = field(default=None, repr=False)
     archive: Path | None = None
     managed: bool = False
+    policy_version: str = "v1"
 
 
 def object_name(job: str) -> str:
@@ -99,6 +103,10 @@ def job_objects(spec: JobSpec, how: Rendering) -> list[dict[str, Any]]:
     objects = [_service(how)] if how.token is None else [_secret(how.token, how), _service(how)]
     if how.archive is not None:
         objects.insert(-1, _archive(how.archive, how))
+    if spec.kubernetes.network_policy:
+        objects.append(_network_policy(how))
+    if spec.kubernetes.disruption_budget:
+        objects.append(_disruption_budget(spec, how))
     objects += [_task(spec, task, cluster, how) for task in tasks_of(spec)]
     namespace = spec.kubernetes.namespace or how.namespace
     for one in objects:
@@ -106,6 +114,13 @@ def job_objects(spec: JobSpec, how: Rendering) -> list[dict[str, Any]]:
             one["metadata"]["namespace"] = namespace
         one["metadata"]["labels"] = _labels(how) | one["metadata"].get("labels", {})
     return objects
+
+
+def owned(one: dict[str, Any], service: Mapping[str, Any]) -> dict[str, Any]:
+    """``one`` so that Kubernetes deletes it with the job's Service, ``service`` as the cluster has it."""
+    metadata = service["metadata"]
+    owner = {"apiVersion": "v1", "kind": "Service", "name": metadata["name"], "uid": metadata["uid"]}
+    return one | {"metadata": one["metadata"] | {"ownerReferences": [owner]}}
 
 
 def to_yaml(objects: list[dict[str, Any]]) -> str:
@@ -169,9 +184,44 @@ def _service(how: Rendering) -> dict[str, Any]:
     }
 
 
+def _network_policy(how: Rendering) -> dict[str, Any]:
+    same = {"matchLabels": {LABEL: how.name}}
+    return {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": {"name": _extra_name(how)},
+        "spec": {"podSelector": same, "policyTypes": ["Ingress"], "ingress": [{"from": [{"podSelector": same}]}]},
+    }
+
+
+def _disruption_budget(spec: JobSpec, how: Rendering) -> dict[str, Any]:
+    needed = [task for task in tasks_of(spec) if spec.restart_scope == "job" or task.job in ("ps", "chief")]
+    roles = sorted({task.job for task in needed})
+    return {
+        "apiVersion": f"policy/{how.policy_version}",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": _extra_name(how)},
+        "spec": {
+            # Not maxUnavailable, which needs a controller that can be scaled.
+            "minAvailable": len(needed),
+            "selector": {
+                "matchLabels": {LABEL: how.name, LIVE_LABEL: "yes"},
+                "matchExpressions": [{"key": ROLE_LABEL, "operator": "In", "values": roles}],
+            },
+        },
+    }
+
+
+def _extra_name(how: Rendering) -> str:
+    # Those of the last attempt go with its Service, a moment later.
+    return f"{how.name}-{how.attempt}"
+
+
 def _task(spec: JobSpec, task: TaskName, cluster: Mapping[str, list[str]], how: Rendering) -> dict[str, Any]:
     labels = {ROLE_LABEL: task.job, INDEX_LABEL: str(task.index)}
     limit = spec.restart.limit if spec.restart.policy == "on-failure" else 0
+    if how.managed and spec.preemptible and spec.restart_scope == "task" and task.job != "ps":
+        limit = _NO_LIMIT
     job: dict[str, Any] = {
         "completions": 1,
         "parallelism": 1,
@@ -234,7 +284,11 @@ def _pod(spec: JobSpec, task: TaskName, cluster: Mapping[str, list[str]], how: R
                 **pulled,
                 "command": ["python", "-m", "headwater.platform.archives", f"{_ARCHIVE}/archive", _WORK],
                 "volumeMounts": [unpacked, {"name": "archive", "mountPath": _ARCHIVE, "readOnly": True}],
+                # A quota may ask every container for its wishes.
+                "resources": _resources(role.model_copy(update={"gpus": 0}), spec.kubernetes.gpu_resource),
                 "securityContext": _security(spec),
+                # Its last lines are the reason that the server tells.
+                "terminationMessagePolicy": "FallbackToLogsOnError",
             }
         ]
         mounts = [*mounts, unpacked]
@@ -295,7 +349,10 @@ def rights(namespace: str | None, account: str, *, nodes: bool) -> list[dict[str
                 {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["create", "list", "delete"]},
                 {"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "delete", "patch"]},
                 {"apiGroups": [""], "resources": ["pods/log"], "verbs": ["get"]},
-                {"apiGroups": [""], "resources": ["services", "configmaps", "secrets"], "verbs": ["create", "delete"]},
+                {"apiGroups": [""], "resources": ["configmaps", "secrets"], "verbs": ["create", "delete"]},
+                {"apiGroups": [""], "resources": ["services"], "verbs": ["create", "get", "delete"]},
+                {"apiGroups": ["networking.k8s.io"], "resources": ["networkpolicies"], "verbs": ["create"]},
+                {"apiGroups": ["policy"], "resources": ["poddisruptionbudgets"], "verbs": ["create"]},
             ],
         },
         {

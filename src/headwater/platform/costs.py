@@ -1,0 +1,105 @@
+"""What a job has cost: how long its tasks ran, how often they were taken away, and which steps were lost by that.
+
+`account` looks at two states of a job, before and after one decision. So it counts in the same way on every backend.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from headwater.platform.spec import ROLES
+from headwater.platform.states import JobState, Note, TaskState
+
+_HOUR_S = 3600.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cost:
+    """What a job has cost until some moment.
+
+    Attributes:
+      task_hours: hours that tasks ran, by role; those of none are left out.
+      cpu_hours: the same times the CPUs that they ask for.
+      gpu_hours: the same times their GPUs.
+      preemptions: how often tasks, or the whole job, were taken away.
+      lost_steps: steps that were made again after that, because they were saved nowhere.
+    """
+
+    task_hours: Mapping[str, float]
+    cpu_hours: float
+    gpu_hours: float
+    preemptions: int
+    lost_steps: int
+
+
+def account(before: JobState, after: JobState, notes: Iterable[Note], now: float) -> JobState:
+    """``after``, a state that followed on ``before`` at ``now`` with ``notes``, with what was spent until then."""
+    spent = dict(after.spent)
+    for name, task in before.tasks.items():
+        if task.started_at is None or (task.ended_at is not None and task.ended_at >= task.started_at):
+            continue
+        later = after.tasks.get(name)
+        if later is not None and later.started_at == task.started_at and not _over(later):
+            continue
+        ended = later.ended_at if later is not None and later.ended_at is not None else now
+        spent[name.job] = spent.get(name.job, 0.0) + max(0.0, ended - task.started_at)
+    if spent != after.spent:
+        after = replace(after, spent=spent)
+    taken = sum(note.kind == "preempted" for note in notes)
+    if taken:
+        after = replace(after, preemptions=after.preemptions + taken, preempted_at=now)
+        steps = [task.step for task in before.tasks.values() if task.step is not None]
+        if after.furthest is None and steps:
+            after = replace(after, furthest=max(steps))
+    return _lost(before, after)
+
+
+def cost(state: JobState, now: float) -> Cost:
+    """What a job has cost until ``now``."""
+    seconds = dict(state.spent)
+    for name, task in state.tasks.items():
+        if task.started_at is not None and not _over(task):
+            seconds[name.job] = seconds.get(name.job, 0.0) + max(0.0, now - task.started_at)
+    asked = {role: state.spec.role(role) for role in ROLES}
+    return Cost(
+        task_hours={role: seconds[role] / _HOUR_S for role in ROLES if seconds.get(role)},
+        cpu_hours=sum(asked[role].cpus * seconds.get(role, 0.0) for role in ROLES) / _HOUR_S,
+        gpu_hours=sum(asked[role].gpus * seconds.get(role, 0.0) for role in ROLES) / _HOUR_S,
+        preemptions=state.preemptions,
+        lost_steps=state.lost_steps,
+    )
+
+
+def in_words(cost: Cost) -> str:
+    """``cost`` for people; empty where nothing has run."""
+    if not cost.task_hours:
+        return ""
+    kinds = ", ".join(f"{role} {hours:.2f}" for role, hours in cost.task_hours.items())
+    text = f"Cost: {sum(cost.task_hours.values()):.2f} task-hours ({kinds})"
+    text += f", {cost.cpu_hours:.2f} CPU-hours" if cost.cpu_hours else ""
+    text += f", {cost.gpu_hours:.2f} GPU-hours" if cost.gpu_hours else ""
+    if cost.preemptions:
+        times = f"{cost.preemptions} time{'s' if cost.preemptions > 1 else ''}"
+        text += f". Preempted {times}: {cost.lost_steps:,} steps had to be made again"
+    return text
+
+
+def _over(task: TaskState) -> bool:
+    return task.ended_at is not None and (task.started_at is None or task.ended_at >= task.started_at)
+
+
+def _lost(before: JobState, after: JobState) -> JobState:
+    """``after`` with the steps that the last preemption lost, once a task tells from where training went on."""
+    if after.furthest is None or after.preempted_at is None:
+        return after
+    for name, task in after.tasks.items():
+        known = before.tasks.get(name)
+        if task.step is None or (known is not None and known.step == task.step):
+            continue
+        lives = task.started_at is not None and task.started_at >= after.preempted_at
+        # A task that was not taken away, and goes on, has lost nothing: only one that begins anew tells.
+        if task.step < after.furthest or lives:
+            lost = max(0, after.furthest - task.step)
+            return replace(after, lost_steps=after.lost_steps + lost, furthest=None, preempted_at=None)
+    return after

@@ -1,0 +1,171 @@
+"""Jobs of a server for programs and notebooks.
+
+::
+
+    from headwater.platform import Client
+
+    client = Client()                       # the server and the token of the commands, unless told otherwise
+    job = client.submit("job.yaml", workers=4)
+    job                                     # in a notebook: its state, its plots, its tasks
+    job.wait()
+    print(job.logs("worker-0"))
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from headwater.platform.client import Client
+from headwater.platform.sketch import Curve, sketch
+from headwater.platform.spec import JobSpec, job_from_data
+from headwater.platform.submission import hand_in, placed, read_job
+
+OVER = ("succeeded", "failed", "stopped")
+"""The phases in which a job is over."""
+
+
+class Job:
+    """A job of a server. What it tells is asked of the server each time.
+
+    Args:
+      client: the server.
+      job_id: which job.
+    """
+
+    def __init__(self, client: Client, job_id: str) -> None:
+        self.id = job_id
+        self._client = client
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """All of it, as ``GET /jobs/ID`` of the API has it: ``phase``, ``reason``, ``step``, ``loss``, ``tasks`` ..."""
+        found: dict[str, Any] = self._client.get(f"/jobs/{self.id}")
+        return found
+
+    @property
+    def phase(self) -> str:
+        """``queued``, ``running``, ``restarting``, ``ending``, ``succeeded``, ``failed`` or ``stopped``."""
+        return str(self.state["phase"])
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        """What happened to it and why, the oldest first."""
+        found: list[dict[str, Any]] = self._client.get(f"/jobs/{self.id}/events")
+        return found
+
+    @property
+    def samples(self) -> list[dict[str, Any]]:
+        """How far and how fast its tasks were over time: ``task``, ``at``, ``step``, ``steps_per_s``, ``loss`` ..."""
+        found: list[dict[str, Any]] = self._client.get(f"/jobs/{self.id}/samples")
+        return found
+
+    def logs(self, task: str, *, tail: int | None = None) -> str:
+        """What a task such as ``worker-0`` has printed: 1 MiB of it at most, or its last lines, ``tail`` of them."""
+        return str(self._client.get(f"/jobs/{self.id}/logs/{task}", tail=tail)["text"])
+
+    def watch(self) -> Iterator[dict[str, Any]]:
+        """The job as it is, each time something changes, until it is over."""
+        with self._client.stream(f"/jobs/{self.id}/stream") as events:
+            for kind, entry in events:
+                if kind == "job":
+                    yield entry
+
+    def wait(self) -> Job:
+        """Waits until it is over."""
+        for state in self.watch():
+            if state["phase"] in OVER:
+                break
+        return self
+
+    def stop(self, *, requeue: bool = False) -> Job:
+        """Asks all its tasks to end; ``requeue``: it goes back to the queue, as after a preemption."""
+        self._client.post(f"/jobs/{self.id}/stop", {"requeue": requeue})
+        return self
+
+    def restart(self) -> Job:
+        """Starts all its tasks anew, also where it is over."""
+        self._client.post(f"/jobs/{self.id}/restart")
+        return self
+
+    def scale(self, workers: int) -> Job:
+        """Gives it another number of workers."""
+        self._client.post(f"/jobs/{self.id}/scale", {"workers": workers})
+        return self
+
+    def delete(self) -> None:
+        """Forgets it, with its logs; it must be over."""
+        self._client.delete(f"/jobs/{self.id}")
+
+    def plot(self) -> str:
+        """Its curves over time, as a picture in SVG: loss, step, and how many workers ran."""
+        return sketch(curves(self.samples))
+
+    def __repr__(self) -> str:
+        state = self.state
+        facts = [f"{state['tasks_running']} of {state['tasks_total']} tasks run"]
+        facts += [f"step {state['step']:,}"] if state["step"] is not None else []
+        facts += [f"loss {state['loss']:.4g}"] if isinstance(state["loss"], float) else []
+        reason = f" ({state['reason']})" if state["reason"] else ""
+        return f"<Job {self.id}: {state['phase']}{reason}, {', '.join(facts)}>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        state = self.state
+        rows = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(_text(task[key]))}</td>" for key in _COLUMNS) + "</tr>"
+            for task in state["tasks"]
+        )
+        heads = "".join(f"<th>{name}</th>" for name in _COLUMNS.values())
+        page = html.escape(f"{self._client.server}/jobs/{self.id}")
+        reason = f"<div>{html.escape(state['reason'])}</div>" if state["reason"] else ""
+        cost = f"<div>{html.escape(state['cost']['text'])}</div>" if state["cost"]["text"] else ""
+        return (
+            f'<div><b><a href="{page}">{self.id}</a></b> {state["phase"]}{reason}{cost}{self.plot()}'
+            f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div>"
+        )
+
+
+def submit(client: Client, job: str | Path | Mapping[str, Any], *, workers: int | None, upload: bool) -> Job:
+    """Hands a job to a server; see `Client.submit`."""
+    if isinstance(job, Mapping):
+        spec: JobSpec = job_from_data(job)
+    else:
+        spec = placed(read_job(Path(job)), Path(job))
+    spec, digest = hand_in(client, spec, upload=upload)
+    body = spec.model_dump(mode="json", exclude_defaults=True)
+    return Job(client, str(client.post("/jobs", body, workers=workers, archive=digest)["id"]))
+
+
+def curves(samples: list[dict[str, Any]]) -> list[Curve]:
+    """What a job's samples say over time, in seconds since the first: loss, step, and workers that ran."""
+    if not samples:
+        return []
+    began = samples[0]["at"]
+    loss = [(entry["at"] - began, entry["loss"]) for entry in samples if isinstance(entry["loss"], float | int)]
+    step = [(entry["at"] - began, entry["step"]) for entry in samples if entry["step"] is not None]
+    return [
+        Curve(name="loss", points=tuple(loss)),
+        Curve(name="step", points=tuple(step)),
+        Curve(name="workers", points=tuple(_workers(samples, began)), steps=True),
+    ]
+
+
+def _workers(samples: list[dict[str, Any]], began: float) -> Iterator[tuple[float, float]]:
+    """How many workers were heard of in each part of the time: a hundred parts, but none shorter than 10 s."""
+    length = max(10.0, (samples[-1]["at"] - began) / 100)
+    parts: dict[int, set[str]] = {}
+    for entry in samples:
+        if entry["task"].startswith("worker-"):
+            parts.setdefault(int((entry["at"] - began) / length), set()).add(entry["task"])
+    for number in range(max(parts, default=-1) + 1):
+        yield number * length, float(len(parts.get(number, ())))
+
+
+_COLUMNS = {"name": "task", "phase": "state", "step": "step", "loss": "loss", "host": "host", "reason": "why"}
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
