@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -102,13 +102,20 @@ def test_a_supervisor_trains_on(disk: SmallDisk, train: Any, caplog: pytest.LogC
         disk.fill()
         saves = SVTimerCheckpointThread(supervisor, session)
         now = SimpleNamespace(s=0.0)
-        failed = threading.Event()
+        failed, freed, saved = threading.Event(), threading.Event(), threading.Event()
 
         class Attempts(SavingAttempts):
-            """Attempts whose pauses take no time once the test has seen a failure."""
+            """Attempts whose pauses last until the test has freed the disk."""
+
+            def attempt(self, save: Callable[[], object]) -> bool:
+                done = super().attempt(save)
+                if done:
+                    saved.set()
+                return done
 
             def pause_s(self, otherwise: float) -> float:
                 failed.set()
+                assert freed.wait(60)
                 return 0.0
 
         saves._attempts = Attempts(f"checkpoints at {supervisor.save_path}", clock=lambda: now.s)
@@ -117,6 +124,8 @@ def test_a_supervisor_trains_on(disk: SmallDisk, train: Any, caplog: pytest.LogC
         assert session.run(train) == 2
         assert saved_step(disk.path) == 1
         disk.free()
+        freed.set()
+        assert saved.wait(60)
     saves.join()
     assert saved_step(disk.path) == 2
     assert "written again" in caplog.text

@@ -33,3 +33,9 @@ def test_done_queues() -> None:
         tasks = [cluster.start(job, index, program) for job in ("ps", "worker") for index in range(2)]
         outputs = [task.succeeds() for task in tasks]
         assert all("all are done" in output for output in outputs[:2])
+
+
+def test_a_task_answers_until_its_process_ends() -> None:
+    with processes(worker=1) as cluster:
+        output = cluster.start("worker", 0, PROGRAMS / "asked_at_the_end.py").succeeds()
+    assert output.splitlines()[-2:] == ["the last line", "asked at the end: SERVING"]
