@@ -188,6 +188,11 @@ class ServedStep(Step):
             with self._changed:
                 self._changed.notify_all()
 
+    def delivered(self) -> bool:
+        """Whether what it has sent has gone to its master, by a channel that is not lost."""
+        with self._sending:
+            return not self.channel.peer_gone()
+
     # A channel that is lost -------------------------------------------------------------------------------------------
 
     def _put(self, frame: Frame) -> None:

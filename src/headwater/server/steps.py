@@ -31,6 +31,17 @@ def _nothing() -> None:
     pass
 
 
+def _wait_while(condition: Callable[[], bool], seconds: float) -> bool:
+    """Waits until ``condition`` is false, at most ``seconds``; whether it is."""
+    give_up_at = time.monotonic() + seconds
+    pause = threading.Event()
+    while condition():
+        if time.monotonic() >= give_up_at:
+            return False
+        pause.wait(_LOOK_S)
+    return True
+
+
 class StepService:
     """Serves channels: each in a thread of its own, one step after the other.
 
@@ -110,25 +121,25 @@ class StepService:
             for session, worker in trained.items():
                 self.watchdog.closed(worker, session)
 
-    def answer_all(self, seconds: float) -> bool:
+    def answer_all(self, seconds: float, return_s: float = 0.0) -> bool:
         """Waits until every step has been answered, but for those that wait for something.
 
         A program may end because of what a step of another task has brought, such as the last token of a queue; that
-        task waits for the answer.
+        task waits for the answer. Where it has lost its channel, it comes back for it.
 
         Args:
-          seconds: how long at most.
+          seconds: how long at most for steps that run.
+          return_s: how long at most for masters that have lost their channels, no longer ago than this.
 
         Returns:
           Whether all were answered.
         """
-        give_up_at = time.monotonic() + seconds
-        pause = threading.Event()
-        while any(step.waits_for is None for step in list(self._unanswered)):
-            if time.monotonic() >= give_up_at:
-                return False
-            pause.wait(_LOOK_S)
-        return True
+        if not _wait_while(lambda: any(step.waits_for is None for step in list(self._unanswered)), seconds):
+            return False
+        with self._lock:
+            long_ago = time.monotonic() + self._patience_s - return_s
+            gone = {step for until, step in self._left if until < long_ago}
+        return _wait_while(lambda: any(not step.delivered() for step in {*self._known.values()} - gone), return_s)
 
     def _take_push(self, channel: Channel, frame: Frame) -> None:
         match frame.header:

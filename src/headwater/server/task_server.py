@@ -34,6 +34,8 @@ _log = logging.getLogger("headwater")
 
 # How long a process that ends gives its last answers to leave, in seconds.
 _LAST_ANSWERS_S = 2.0
+# How long it waits for a master that has lost its channel and comes back for the answer of its last step, in seconds.
+_RETURN_S = 15.0
 
 
 class TaskServer(Service):
@@ -105,7 +107,7 @@ class TaskServer(Service):
 
     def answer_all(self) -> None:
         """Gives steps of others that are as good as done the time to be answered; see `StepService.answer_all`."""
-        self._steps.answer_all(_LAST_ANSWERS_S)
+        self._steps.answer_all(_LAST_ANSWERS_S, _RETURN_S)
 
     def say_over(self) -> None:
         """Says that the job is over, where this task's master has had sessions."""

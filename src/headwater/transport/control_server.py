@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import logging
 import os
 import time
@@ -19,9 +18,9 @@ from headwater.cluster.claims import Claim
 from headwater.errors import AbortedError, InternalError, OpError
 from headwater.transport import control_pb2 as messages
 from headwater.transport import control_pb2_grpc
-from headwater.transport.answering_threads import AnsweringThreads
 from headwater.transport.call_proof import PROOF, TIME, ProofChecker
 from headwater.transport.channel import Channel
+from headwater.transport.daemon_threads import DaemonThreads
 from headwater.transport.grpc_channel import serve_channel
 from headwater.transport.grpc_settings import COMMON_OPTIONS, OURS
 from headwater.transport.handlers import MasterHandler, TaskHandler
@@ -77,7 +76,7 @@ class ControlServer:
         on_trusted: Callable[[str], None],
     ) -> None:
         self._path = path
-        self._threads = AnsweringThreads(_MAX_THREADS, f"{me.task} control")
+        self._threads = DaemonThreads(f"{me.task} control", _MAX_THREADS)
         self._server: Any = grpc.server(
             cast(ThreadPoolExecutor, self._threads),  # of which gRPC uses what every executor has
             interceptors=[_Guard(me.task, security.tokens)],
@@ -99,14 +98,12 @@ class ControlServer:
             self._server.add_secure_port(f"unix:{path}", credentials)
 
     def start(self) -> None:
-        """Begins to answer. What is not stopped before stops when the process ends, with its last answers given."""
+        """Begins to answer."""
         os.chmod(self._path, 0o600)
         self._server.start()
-        atexit.register(self.stop)
 
     def stop(self, grace_s: float = 0.5) -> None:
         """Answers no new calls, and gives those that run ``grace_s`` seconds. May be called again."""
-        atexit.unregister(self.stop)
         # Who watches the health sees the stream end. The servicer's own graceful shutdown waits for watchers, under
         # a lock that those need who leave at that moment.
         self._server.stop(grace_s).wait()

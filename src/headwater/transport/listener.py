@@ -30,6 +30,7 @@ from headwater.errors import CancelledError, OpError, UnavailableError
 from headwater.transport import heart
 from headwater.transport.accepting import Refusal, receive_greeting
 from headwater.transport.channel import Channel
+from headwater.transport.daemon_threads import DaemonThreads
 from headwater.transport.handshake import PREAMBLE, Identity, Met, Offer, Talk
 from headwater.transport.options import TransportOptions
 from headwater.transport.ports import listen
@@ -159,6 +160,7 @@ class Listener:
         self._reported_dropped_at = -math.inf
         self._channels: set[Channel] = set()
         self._tickets: dict[bytes, Identity] = {}
+        self._channel_threads = DaemonThreads(f"{me.task} channel")
         self._thread = threading.Thread(target=self._run, name=f"{me.task} accepts", daemon=True)
 
     def start(self) -> None:
@@ -178,6 +180,7 @@ class Listener:
             channels = list(self._channels)
         for channel in channels:
             channel.close()
+        self._channel_threads.shutdown()
 
     def channels(self) -> list[Channel]:
         """The open channels."""
@@ -355,9 +358,7 @@ class Listener:
 
     def _meet(self, stranger: _Stranger) -> None:
         stranger.talk = Talk(stranger.sock, max(0.001, self._strangers.remaining_s(stranger)))
-        threading.Thread(
-            target=self._greet, args=(stranger, stranger.talk), name=f"{self._me.task} channel", daemon=True
-        ).start()
+        self._channel_threads.start(self._greet, stranger, stranger.talk)
 
     def _refuse(self, stranger: _Stranger, reason: str) -> None:
         with self._lock:

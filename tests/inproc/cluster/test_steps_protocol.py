@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ from headwater.passes.schedule import schedule
 from headwater.runtime.step import Step
 from headwater.runtime.task import TaskRuntime
 from headwater.server.steps import StepService
-from headwater.task.kinds import DONE, ERROR, RESUME, RUN, TENSORS, TRANSFER
+from headwater.task.kinds import DONE, ERROR, RESUME, RESUMED, RUN, TENSORS, TRANSFER
 from headwater.transport.channel import Channel, memory_pair
 from headwater.transport.frames import Frame
 from tests.support import host_ops
@@ -196,6 +197,38 @@ def test_a_master_that_goes_away_ends_the_step(served: Served) -> None:
     served.thread.join()
     assert not gate.is_open
     del host_ops.gates["protocol"]
+
+
+def run_and_go(served: Served) -> None:
+    """The task enqueues for a master that loses the channel: it may not have the answer."""
+    with tf.Graph().as_default():
+        fed = tf.placeholder(tf.float32, [2])
+        with tf.device(TASK):
+            served._add_plan(4, Request((), (fed,), (tf.FIFOQueue(2, tf.float32, [[2]]).enqueue(fed),)))
+    served.send(RUN, (SESSION, 4, 1, None, False, True), ONES)
+    assert served.recv() == (DONE, (1,), [])
+    served.channel.close()
+    served.thread.join()
+
+
+def test_a_task_that_ends_waits_for_masters_that_come_back_for_an_answer(served: Served) -> None:
+    run_and_go(served)
+    assert not served.service.answer_all(60, 0.01)
+    with ThreadPoolExecutor() as pool:
+        all_answered = pool.submit(served.service.answer_all, 60, 60)
+        served.channel, theirs = memory_pair()
+        served.thread = serving(served.service, theirs, lambda frame: False)
+        served.thread.start()
+        served.send(RESUME, (SESSION, 4, 1, None, False, True, 0), ONES)
+        assert served.recv()[0] == RESUMED
+        assert served.recv() == (DONE, (1,), [])
+        assert all_answered.result()
+    assert served.service.steps == 1
+
+
+def test_a_task_that_ends_does_not_wait_for_masters_that_went_long_ago(served: Served) -> None:
+    run_and_go(served)
+    assert served.service.answer_all(60, 0.0)
 
 
 def test_a_step_that_is_cancelled(served: Served) -> None:

@@ -1,6 +1,12 @@
-"""Ends without a launcher as it was done of old: each ps waits for a token of every worker in a queue of its own."""
+"""Ends without a launcher as it was done of old: each ps waits for tokens of every worker in a queue of its own.
+
+A worker gives two tokens; where a folder is given, it waits for a line in the folder's pipe of its number before the
+second.
+"""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 from task import args, cluster, replicas
 
@@ -12,11 +18,11 @@ workers = cluster.num_tasks("worker")
 queues = []
 for index in range(cluster.num_tasks("ps")):
     with tf.device(f"/job:ps/task:{index}"):
-        queues.append(tf.FIFOQueue(workers, tf.int32, shared_name=f"done_queue{index}"))
+        queues.append(tf.FIFOQueue(2 * workers, tf.int32, shared_name=f"done_queue{index}"))
 if args.job_name == "ps":
     take = queues[args.task_index].dequeue()
     with tf.Session(server.target) as session:
-        for _ in range(workers):
+        for _ in range(2 * workers):
             session.run(take)
     print("all are done", flush=True)
 else:
@@ -27,4 +33,8 @@ else:
     with tf.train.MonitoredTrainingSession(server.target, is_chief=args.task_index == 0) as session:
         for _ in range(args.steps):
             session.run(increment)
+        session.run(done)
+        if args.folder:
+            print("waits for the second token", flush=True)
+            Path(args.folder, str(args.task_index)).read_text()
         session.run(done)

@@ -1,10 +1,12 @@
-"""The threads that answer calls of the control plane."""
+"""Threads that end with the process."""
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
+from functools import partial
 from queue import Empty, SimpleQueue
 from typing import ParamSpec, TypeVar
 
@@ -12,22 +14,23 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class AnsweringThreads(Executor):
-    """Runs calls in daemon threads, which are made when they are needed.
+class DaemonThreads(Executor):
+    """Runs calls in daemon threads, which are made when they are needed and used again.
 
     A task answers until its process ends: the last line of its program may have run because of what another task has
-    sent, and that task still closes its session. `concurrent.futures.ThreadPoolExecutor` takes no more work from the
-    last line on, which ends gRPC's own thread by an error, and the process then waits for its calls for ever.
+    sent, and that task still wants its answer and closes its session. `concurrent.futures.ThreadPoolExecutor` takes no
+    more work from the last line on, which ends gRPC's own thread by an error; and Python 3.12 starts no thread from
+    then on, so that those that are idle have to do.
 
     Args:
-      most: how many threads there are at most; further calls wait for a thread.
       name: the threads' name.
+      most: how many there are at most, where that is bounded; further calls wait for one.
     """
 
-    def __init__(self, most: int, name: str) -> None:
-        self._most = most
+    def __init__(self, name: str, most: int | None = None) -> None:
         self._name = name
-        self._work: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._most = most
+        self._work: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
         self._idle = threading.Semaphore(0)
         self._lock = threading.Lock()
         self._count = 0
@@ -46,10 +49,14 @@ class AnsweringThreads(Executor):
             else:
                 future.set_result(result)
 
-        self._work.put(run)
+        self.start(run)
+        return future
+
+    def start(self, fn: Callable[P, object], /, *args: P.args, **kwargs: P.kwargs) -> None:
+        """Runs a call of which nothing is expected. An exception goes to `threading.excepthook`."""
+        self._work.put(partial(fn, *args, **kwargs))
         if not self._idle.acquire(blocking=False):
             self._grow()
-        return future
 
     def _grow(self) -> None:
         with self._lock:
@@ -58,7 +65,7 @@ class AnsweringThreads(Executor):
             self._count += 1
         try:
             threading.Thread(target=self._run, name=self._name, daemon=True).start()
-        except RuntimeError:  # Python 3.12 starts no thread in a process that ends; those that are there go on
+        except RuntimeError:  # the process ends
             with self._lock:
                 self._count -= 1
 
@@ -72,7 +79,10 @@ class AnsweringThreads(Executor):
             if run is None:
                 self._work.put(None)
                 return
-            run()
+            try:
+                run()
+            except BaseException:  # noqa: BLE001 - as threads do that end by it
+                threading.excepthook(threading.ExceptHookArgs((*sys.exc_info(), threading.current_thread())))
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Ends the threads after the work that is there. Does not wait for them."""
