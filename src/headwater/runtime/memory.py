@@ -43,6 +43,25 @@ def out_of_memory(error: Exception, task: str, instruction: Instruction) -> Reso
     )
 
 
+def check_memory(compiled: Any) -> None:
+    """Refuses a program for CPUs that wants more memory at once than the machine has.
+
+    Where memory is overcommitted, as on nodes of Kubernetes, such a program gets it, and the system kills the process.
+
+    Args:
+      compiled: a ``jax.stages.Compiled``.
+
+    Raises:
+      MemoryError: it does.
+    """
+    needs = compiled.memory_analysis()
+    if needs is None:
+        return
+    wanted = needs.output_size_in_bytes + needs.temp_size_in_bytes - needs.alias_size_in_bytes
+    if wanted > psutil.virtual_memory().total + psutil.swap_memory().total:
+        raise MemoryError(f"allocating {wanted} bytes")
+
+
 def _what(instruction: Instruction) -> str:
     match instruction:
         case Compute(nodes=nodes) if nodes:

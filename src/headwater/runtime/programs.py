@@ -21,6 +21,7 @@ from headwater.ops.bodies import call
 from headwater.ops.faults import fault_of
 from headwater.passes.plan import Compute, Node, TaskPlan, encode_plan
 from headwater.registry import Kind, as_outputs
+from headwater.runtime.memory import check_memory
 
 # Pyright finds the types of these functions of JAX in part only.
 _jax: Any = jax
@@ -56,7 +57,7 @@ class Program:
     ) -> None:
         dynamic = [name for name in compute.inputs if name not in compute.static]
         # A GPU gives some number in TensorFlow, too.
-        checks = compute.device.startswith("CPU")
+        self._on_cpu = checks = compute.device.startswith("CPU")
         failing: set[str] = set()  # ``run`` must not refer to ``self``: it would outlive its sessions
         self.failing: set[str] = failing
 
@@ -84,11 +85,14 @@ class Program:
 
         Raises:
           OpError: it cannot compute with such arrays.
+          MemoryError: it wants more memory than the machine has.
         """
         key = tuple([(value.shape, value.dtype) for value in (*donated, *kept, *inputs)])
         with self._compiling:
             if key not in self._compiled:
-                self.run.lower(donated, kept, inputs, counter).compile()
+                compiled = self.run.lower(donated, kept, inputs, counter).compile()
+                if self._on_cpu:
+                    check_memory(compiled)
                 self._compiled.add(key)
 
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from headwater import tf
 from headwater.errors import ResourceExhaustedError
+from headwater.runtime.memory import check_memory
 from tests.support.cluster import MemoryCluster, memory_cluster
 
 PS = "/job:ps/task:0"
@@ -46,3 +49,9 @@ def test_the_error_names_task_operation_variable_and_bytes(cluster: MemoryCluste
                 for part in ("/job:ps/replica:0/task:0", f"which was to change '{name}'", "3.6 TiB are wanted", "free"):
                     assert part in raised.value.message
                 assert other.run(small).tolist() == [1.0, 1.0, 1.0]
+
+
+def test_a_program_is_refused_before_the_system_would_kill_the_process() -> None:
+    compiled: Any = jax.jit(lambda: jnp.ones([MANY, MANY])).lower().compile()
+    with pytest.raises(MemoryError, match=f"allocating {4 * MANY**2} bytes"):
+        check_memory(compiled)
