@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -244,6 +245,9 @@ def roll(input: AnyArray, shift: HostArray, axis: HostArray) -> AnyArray:
     return array_module(input).roll(input, as_ints(shift), as_ints(axis))
 
 
+#: A tensor of one known value is known itself up to this number of elements.
+_MOST_KNOWN = 4096
+
 # Filled -----------------------------------------------------------------------------------------------------------
 
 
@@ -254,7 +258,10 @@ def _filled(inference: Inference) -> Sequence[Spec]:
 @pure("Fill", inputs="dims:index_type|index=int32, value:T", static=(0,), infer=_filled, strings=True)
 def fill(dims: HostArray, value: AnyArray) -> AnyArray:
     """A tensor of one value."""
-    return array_module(value).full(as_ints(dims), value, dtype=value.dtype)
+    shape = as_ints(dims)
+    # Shapes are computed from small tensors; a large one would be a constant of the program, and twice in memory.
+    module = array_module(value) if math.prod(shape) <= _MOST_KNOWN or value.dtype == object else jnp
+    return module.full(shape, value, dtype=value.dtype)
 
 
 @pure(

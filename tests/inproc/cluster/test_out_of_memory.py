@@ -52,6 +52,6 @@ def test_the_error_names_task_operation_variable_and_bytes(cluster: MemoryCluste
 
 
 def test_a_program_is_refused_before_the_system_would_kill_the_process() -> None:
-    compiled: Any = jax.jit(lambda: jnp.ones([MANY, MANY])).lower().compile()
+    compiled: Any = jax.jit(lambda: jnp.ones([MANY, MANY], jnp.float32)).lower().compile()
     with pytest.raises(MemoryError, match=f"allocating {4 * MANY**2} bytes"):
         check_memory(compiled)
