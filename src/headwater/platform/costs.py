@@ -12,6 +12,8 @@ from headwater.platform.spec import ROLES
 from headwater.platform.states import JobState, Note, TaskState
 
 _HOUR_S = 3600.0
+# Less is not worth a word.
+_LEAST_H = 0.005
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,11 +74,12 @@ def cost(state: JobState, now: float) -> Cost:
 
 
 def in_words(cost: Cost) -> str:
-    """``cost`` for people; empty where nothing has run."""
-    if not cost.task_hours:
+    """``cost`` for people; empty where next to nothing has run."""
+    total = sum(cost.task_hours.values())
+    if total < _LEAST_H and not cost.preemptions:
         return ""
     kinds = ", ".join(f"{role} {hours:.2f}" for role, hours in cost.task_hours.items())
-    text = f"Cost: {sum(cost.task_hours.values()):.2f} task-hours ({kinds})"
+    text = f"Cost: {total:.2f} task-hours ({kinds})"
     text += f", {cost.cpu_hours:.2f} CPU-hours" if cost.cpu_hours else ""
     text += f", {cost.gpu_hours:.2f} GPU-hours" if cost.gpu_hours else ""
     if cost.preemptions:

@@ -163,7 +163,10 @@ def reported(state: JobState, report: JobReport, now: float) -> Decision:
             attempt, restarts = task.attempt + further, task.restarts + further
             task = replace(task, attempt=attempt, restarts=restarts, started_at=None, progress_at=None)
         found = report.tasks.get(name)
-        if state.phase is JobPhase.RUNNING and report.phase == "running" and _taken_away(task, found):
+        goes_on = state.phase is JobPhase.RUNNING and report.phase == "running"
+        if goes_on and isinstance(found, Exited) and found.preempted:
+            continue  # by no fault of its own: what the engine does about it, it tells next
+        if goes_on and _replaced(task, found):
             where = f" from {task.host}" if task.host else ""
             notes.append(Note("preempted", f"{task.label} was taken away{where}; it starts again", task.label))
             task = replace(task, attempt=task.attempt + (not further), started_at=None, progress_at=None)
@@ -300,7 +303,8 @@ def _task(task: TaskState, found: Found | None, now: float) -> TaskState:
                 progress_at=now if moved else task.progress_at,
             )
         case Exited():
-            stopped = TaskPhase.STOPPED if found.stopped or ending else TaskPhase.FAILED
+            asked = found.stopped or found.preempted or ending
+            stopped = TaskPhase.STOPPED if asked else TaskPhase.FAILED
             phase = TaskPhase.SUCCEEDED if found.code == 0 else stopped
             last = found.progress
             return replace(
@@ -321,12 +325,10 @@ def _task(task: TaskState, found: Found | None, now: float) -> TaskState:
             return task
 
 
-def _taken_away(task: TaskState, found: Found | None) -> bool:
-    """Whether a task that ran is gone, or another one is in its place, by no fault of its own."""
+def _replaced(task: TaskState, found: Found | None) -> bool:
+    """Whether another process is, or is about to be, in the place of a task that ran and did not fail."""
     if task.phase is not TaskPhase.RUNNING or task.started_at is None:
         return False
-    if isinstance(found, Exited):
-        return found.preempted
     return isinstance(found, Running) and (bool(found.waiting) or found.started_at > task.started_at + _CLOCK_S)
 
 

@@ -24,6 +24,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    SerializerFunctionWrapHandler,
     ValidationError,
     WithJsonSchema,
     model_serializer,
@@ -184,6 +185,12 @@ class RoleSpec(_Model):
     gpus: int = Field(default=0, ge=0, le=10_000)
     env: Variables = {}
     node_selector: dict[Text, Text] = {}
+
+    @model_serializer(mode="wrap")
+    def _as_written(self, handler: SerializerFunctionWrapHandler) -> Any:
+        """As people write it: a role of which no more than a number is asked is that number."""
+        fields: dict[str, Any] = handler(self)
+        return fields if set(fields) - {"count"} else fields.get("count", self.count.least)
 
 
 def _role(value: Any) -> Any:

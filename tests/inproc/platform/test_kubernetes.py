@@ -445,7 +445,8 @@ def test_workers_of_a_preemptible_job_come_and_go(cluster: Cluster, tmp_path: Pa
     fake.run(found["worker-1"])
     for _ in range(3):
         fake.end(pods(fake)["worker-1"], 137, status_reason="Evicted")
-        assert backend.poll_job(handle).phase == "running"
+        report = backend.poll_job(handle)
+        assert (report.phase, report.restarts[SECOND]) == ("running", 0)
     fake.wait(pods(fake)["worker-1"], "no room")
     for _ in range(2):
         fake.end(pods(fake)["worker-0"], 3)

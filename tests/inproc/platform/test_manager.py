@@ -399,6 +399,39 @@ def test_what_an_engine_preempts_goes_back_to_the_queue_unless_the_job_says_othe
         assert (state.phase, state.reason) == (JobPhase.FAILED, "it was preempted")
 
 
+def test_tasks_that_an_engine_takes_away_are_counted_once(engine_server: Server, engine: ScriptedEngine) -> None:
+    job_id = engine_server.submit(PS + "workers: 2\npreemptible: true")
+    engine_server.turn()
+    ps, second = TaskName("ps", 0), TaskName("worker", 1)
+    running = {ps: Running(started_at=900.0), WORKER: Running(started_at=900.0), second: Running(started_at=900.0)}
+    taken = Exited(code=-15, reason="killed by SIGTERM", preempted=True)
+    reports = [
+        running,
+        {**running, second: taken},
+        {**running, second: Running(waiting="no room")},
+        {**running, second: Running(waiting="no room")},
+        {**running, second: Running(started_at=990.0)},
+        {**running, second: Running(started_at=999.0)},  # between two looks
+        {**running, second: Running(started_at=999.0)},
+    ]
+    for tasks in reports:
+        engine.reports["#0"] = JobReport(phase="running", tasks=tasks)
+        engine_server.turn(after=1.0)
+    state = engine_server.job(job_id).state
+    assert (state.preemptions, state.restarts, state.tasks[second].attempt) == (2, 0, 2)
+    # All at once is once.
+    engine.reports["#0"] = JobReport(phase="running", tasks=dict.fromkeys(running, taken))
+    engine_server.turn()
+    engine.reports["#0"] = JobReport(phase="preempted", reason="it was preempted", tasks=dict.fromkeys(running, taken))
+    engine_server.turn()
+    notes = [event.note for event in engine_server.store.events(job_id=job_id)]
+    assert engine_server.job(job_id).state.preemptions == 3
+    assert [note.text for note in notes if note.kind == "preempted"][:1] == [
+        "worker-1 was taken away; it starts again",
+    ]
+    assert "failed" not in [note.kind for note in notes]
+
+
 def test_an_engine_takes_a_job_back_by_itself(engine_server: Server, engine: ScriptedEngine) -> None:
     job_id = engine_server.submit()
     engine_server.turn()

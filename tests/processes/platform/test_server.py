@@ -338,7 +338,7 @@ def test_a_job_in_a_notebook(running: Server, tmp_path: Path) -> None:
         assert "succeeded" in [event["kind"] for event in job.events]
         shown = job._repr_html_()
         assert re.search(r"<svg .*>step 39 \(.*</svg>", shown)
-        assert (shown.count("<tr>"), "Cost: 0.00 task-hours (worker 0.00)" in shown) == (3, True)
+        assert shown.count("<tr>") == 3
         job.restart().stop().wait()
         assert job.phase == "stopped"
         assert [found.id for found in client.jobs(name="noted")] == [client.job("noted").id] == [job.id]

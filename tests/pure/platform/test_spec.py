@@ -155,3 +155,12 @@ def test_what_is_no_size(value: object) -> None:
 
 def test_sizes_for_people() -> None:
     assert [format_size(size) for size in (10, 1536, 3 << 30)] == ["10 B", "1.5 KiB", "3 GiB"]
+
+
+def test_a_role_is_told_as_it_is_written() -> None:
+    text = "name: a\nprogram: b\nps: 1\nworkers: {count: 2, cpus: 1}\nchief: true\n"
+    told = parse_job(text).model_dump(mode="json", exclude_defaults=True)
+    assert (told["ps"], told["workers"], told["chief"]) == (1, {"count": 2, "cpus": 1.0}, 1)
+    assert job_from_data(told) == parse_job(text)
+    ranged = parse_job("name: a\nprogram: b\nworkers: 2:8\n")
+    assert ranged.model_dump(mode="json", exclude_defaults=True)["workers"] == "2:8"

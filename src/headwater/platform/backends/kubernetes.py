@@ -190,6 +190,8 @@ class KubernetesBackend(JobBackend):
             # The last failure of a Job that has failed for good was followed by no start.
             over = task in jobs and _condition(jobs[task], "Failed") is not None
             restarts[task] = max(len(pods.get(task, [])) - 1, failed - over, 0)
+            if fields.get("limit"):  # evictions are no failures of a job that expects them
+                restarts[task] = _own_failures(pods.get(task, []))
         stopping = fields["name"] in self._stopping
         crowded = None if stopping else self._crowded(fields, tasks, pods)
         if crowded is not None:
@@ -527,11 +529,12 @@ def _spare_without_node(handle: Mapping[str, str], pods: Mapping[TaskName, list[
 
 def _failed_too_often(pods: Mapping[TaskName, list[dict[str, Any]]], limit: int) -> TaskName | None:
     """A task that has failed more than ``limit`` times by its own fault."""
-    for task, attempts in pods.items():
-        ends = [end for end in map(_task_state, attempts) if isinstance(end, Exited)]
-        if sum(end.code != 0 and not end.preempted and not end.stopped for end in ends) > limit:
-            return task
-    return None
+    return next((task for task, attempts in pods.items() if _own_failures(attempts) > limit), None)
+
+
+def _own_failures(attempts: list[dict[str, Any]]) -> int:
+    ends = [end for end in map(_task_state, attempts) if isinstance(end, Exited)]
+    return sum(end.code != 0 and not end.preempted and not end.stopped for end in ends)
 
 
 def _blame(state: TaskState) -> str:
