@@ -10,6 +10,17 @@ from tests.conformance.run import outcome
 from tests.conformance.stored import Case, stored_cases
 
 
-@pytest.mark.parametrize("case", stored_cases("linear_operators", "settings", "signals"), ids=str)
+def _is_long(case: Case) -> bool:
+    """Whether it takes a second or more: each kind of a distribution or operator with all that it computes."""
+    return ": all of " in case.name or case.name == "distributions: means_of_samples"
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, id=str(case), marks=[pytest.mark.long] if _is_long(case) else [])
+        for case in stored_cases("distributions", "linear_operators", "settings", "signals")
+    ],
+)
 def test_as_tensorflow(case: Case) -> None:
     same(outcome(case.run, tf), case.expected)

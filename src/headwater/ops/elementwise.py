@@ -94,6 +94,7 @@ for _type, _function in {
     "Digamma": special.digamma,
     "Erf": special.erf,
     "Erfc": special.erfc,
+    "LogNdtr": special.log_ndtr,
     "BesselI0e": special.i0e,
     "BesselI1e": special.i1e,
     "Ndtri": special.ndtri,

@@ -162,6 +162,15 @@ AREAS: Final[Mapping[str, Area]] = {
             "headwater.parameters.layout": "FixedShardsPartitioner MaxSizePartitioner MinSizePartitioner Partitioner",
         },
     ),
+    "tf.distributions": Area(
+        "``tf.distributions``: probability distributions.",
+        names={
+            "headwater.functional.distributions": """
+                Bernoulli Beta Categorical Dirichlet DirichletMultinomial Distribution Exponential
+                FULLY_REPARAMETERIZED Gamma Laplace Multinomial NOT_REPARAMETERIZED Normal RegisterKL
+                ReparameterizationType StudentT Uniform kl_divergence""",
+        },
+    ),
     "tf.dtypes": Area(
         "``tf.dtypes``: element types.",
         names={

@@ -176,6 +176,7 @@ CORE: Final = Area(
         "config": "headwater.compat.tf.config",
         "contrib": "headwater.compat.tf.contrib",
         "debugging": "headwater.compat.tf.debugging",
+        "distributions": "headwater.compat.tf.distributions",
         "dtypes": "headwater.compat.tf.dtypes",
         "errors": "headwater.compat.tf.errors",
         "estimator": "headwater.compat.tf.estimator",

@@ -43,6 +43,7 @@ from headwater.compat.tf import contrib as contrib
 from headwater.compat.tf import data as data
 from headwater.compat.tf import debugging as debugging
 from headwater.compat.tf import distribute as distribute
+from headwater.compat.tf import distributions as distributions
 from headwater.compat.tf import dtypes as dtypes
 from headwater.compat.tf import errors as errors
 from headwater.compat.tf import estimator as estimator
@@ -813,6 +814,7 @@ __all__ = [
     "disable_v2_behavior",
     "disable_v2_tensorshape",
     "distribute",
+    "distributions",
     "div",
     "div_no_nan",
     "divide",
