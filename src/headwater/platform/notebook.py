@@ -14,7 +14,8 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator, Mapping
+import statistics
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -144,13 +145,27 @@ def curves(samples: list[dict[str, Any]]) -> list[Curve]:
     if not samples:
         return []
     began = samples[0]["at"]
-    loss = [(entry["at"] - began, entry["loss"]) for entry in samples if isinstance(entry["loss"], float | int)]
-    step = [(entry["at"] - began, entry["step"]) for entry in samples if entry["step"] is not None]
     return [
-        Curve(name="loss", points=tuple(loss)),
-        Curve(name="step", points=tuple(step)),
+        Curve(name="loss", points=tuple(_together(samples, "loss", statistics.fmean))),
+        Curve(name="step", points=tuple(_together(samples, "step", max))),
         Curve(name="workers", points=tuple(_workers(samples, began)), steps=True),
     ]
+
+
+def _together(
+    samples: list[dict[str, Any]], name: str, combine: Callable[[Iterable[float]], float]
+) -> Iterator[tuple[float, float]]:
+    """One number over time out of those of all tasks that have told theirs lately."""
+    began = samples[0]["at"]
+    # Tasks are sampled every 5 s at first, and later a thousand times in all.
+    lately = max(12.0, (samples[-1]["at"] - began) / 200)
+    latest: dict[str, tuple[float, float]] = {}
+    for entry in samples:
+        if not isinstance(entry[name], float | int):
+            continue
+        latest[entry["task"]] = (entry["at"], float(entry[name]))
+        latest = {task: told for task, told in latest.items() if entry["at"] - told[0] <= lately}
+        yield entry["at"] - began, combine([value for _, value in latest.values()])
 
 
 def _workers(samples: list[dict[str, Any]], began: float) -> Iterator[tuple[float, float]]:
@@ -160,7 +175,8 @@ def _workers(samples: list[dict[str, Any]], began: float) -> Iterator[tuple[floa
     for entry in samples:
         if entry["task"].startswith("worker-"):
             parts.setdefault(int((entry["at"] - began) / length), set()).add(entry["task"])
-    for number in range(max(parts, default=-1) + 1):
+    # The last part is not over yet.
+    for number in range(max(max(parts, default=0), 1)):
         yield number * length, float(len(parts.get(number, ())))
 
 

@@ -59,12 +59,16 @@ def _one(curve: Curve, left: float, colour: str) -> str:
             line.append((place(at, value)[0], line[-1][1]))
         line.append(place(at, value))
     drawn = " ".join(f"{x:.1f},{y:.1f}" for x, y in line)
-    label = f"{curve.name} {points[-1][1]:.4g} ({lowest:.4g} to {highest:.4g})"
+    label = f"{curve.name} {_number(points[-1][1])} ({_number(lowest)} to {_number(highest)})"
     return (
         f'<text x="{left + _LEFT}" y="13" fill="currentColor">{html.escape(label)}</text>'
         f'<polyline points="{drawn}" fill="none" stroke="{colour}" stroke-width="1.5"/>'
         f'<text x="{left + _LEFT}" y="{_HEIGHT - 4}" fill="currentColor">0 to {last - first:.0f} s</text>'
     )
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
 def _finite(curve: Curve) -> list[tuple[float, float]]:

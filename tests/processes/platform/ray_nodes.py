@@ -69,6 +69,16 @@ def try_it(cluster: Cluster, folder: Path) -> None:
     assert state.preempted, state
     assert "is gone" in state.reason, state
     assert isinstance(backend.poll(living), Running)
+
+    # It gets another place when there is one, and what it gives back is for others.
+    backend.release("j1", [dying.task])
+    cluster.add_node(**NODE)
+    (anew,) = backend.reserve("j1", [TaskRequest(task=dying.task, resources=ONE_CPU)])
+    assert anew.detail["node"] != dying.detail["node"]
+    backend.release("j1", [dying.task])
+    assert len(backend.reserve("j2", [TaskRequest(task=WORKER, resources=ONE_CPU)])) == 1
+    backend.release("j2")
+    assert isinstance(backend.poll(living), Running)
     backend.release("j1")
     wait_for_end(living_pid)
     told.close()

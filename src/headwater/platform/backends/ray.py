@@ -15,7 +15,7 @@ import os
 import secrets
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -179,16 +179,16 @@ class RayBackend(HostsBackend):
         )
 
     def reserve(self, job_id: str, requests: Sequence[TaskRequest]) -> tuple[Place, ...]:
-        group = self._place(job_id, requests)
         names = {request.task: _actor_name(job_id, request.task) for request in requests}
+        groups = self._place(requests, names)
         with self._actors_lock:
             self._actors.setdefault(job_id, set()).update(names)
         try:
-            self._make_actors(group, requests, names)
+            self._make_actors(groups, requests, names)
             return tuple(self._reserved(job_id, request, names[request.task]) for request in requests)
         except BackendError:
             self.release(job_id, list(names))
-            self._ray.util.remove_placement_group(group)
+            self._remove(groups)
             raise
 
     def restore(self, job_id: str, places: Sequence[Place]) -> None:
@@ -206,10 +206,10 @@ class RayBackend(HostsBackend):
             with contextlib.suppress(_Gone):
                 connection.call("forget", job_id=job_id)
             connection.kill()
+        self._remove_groups(job_id, None if last else {_actor_name(job_id, task) for task in released})
         if last:
             with self._actors_lock:
                 self._actors.pop(job_id, None)
-            self._remove_groups(job_id)
 
     def forget(self, job_id: str) -> None:
         # An actor keeps nothing that it outlives.
@@ -218,13 +218,22 @@ class RayBackend(HostsBackend):
     def close(self) -> None:
         self._ray.shutdown()
 
-    def _place(self, job_id: str, requests: Sequence[TaskRequest]) -> Any:
-        """A placement group that has its resources."""
+    def _place(self, requests: Sequence[TaskRequest], names: Mapping[TaskName, str]) -> list[Any]:
+        """A placement group for each task, which has its resources; for all tasks or for none.
+
+        Not one group for all: of that no part can be given back, and Ray takes the part of a lost node anew by itself.
+        """
         bundles = [_bundle(request.resources) for request in requests]
-        group = self._ray.util.placement_group(bundles, name=f"{job_id}-{secrets.token_hex(4)}", lifetime="detached")
-        if self._ray.wait([group.ready()], timeout=self._settings.place_s)[0]:
-            return group
-        self._ray.util.remove_placement_group(group)
+        groups = [
+            self._ray.util.placement_group(
+                [bundle], name=f"{names[request.task]}.{secrets.token_hex(4)}", lifetime="detached"
+            )
+            for request, bundle in zip(requests, bundles, strict=True)
+        ]
+        waits = [group.ready() for group in groups]
+        if len(self._ray.wait(waits, num_returns=len(waits), timeout=self._settings.place_s)[0]) == len(waits):
+            return groups
+        self._remove(groups)
         there = self._ray.cluster_resources()
         asked = {name: sum(bundle.get(name, 0) for bundle in bundles) for name in ("CPU", "memory", "GPU")}
         short = [f"{amount:g} {name} of {there.get(name, 0):g}" for name, amount in asked.items() if amount]
@@ -233,9 +242,11 @@ class RayBackend(HostsBackend):
         more = ", more than the cluster has now" if beyond else ""
         raise NotEnough(f"Ray found no place for {len(bundles)} tasks that ask for {', '.join(short)}{more}", ever=True)
 
-    def _make_actors(self, group: Any, requests: Sequence[TaskRequest], names: Mapping[TaskName, str]) -> None:
+    def _make_actors(
+        self, groups: Sequence[Any], requests: Sequence[TaskRequest], names: Mapping[TaskName, str]
+    ) -> None:
         strategies = self._ray.util.scheduling_strategies
-        for number, request in enumerate(requests):
+        for group, request in zip(groups, requests, strict=True):
             bundle = _bundle(request.resources)
             self._holder.options(
                 name=names[request.task],
@@ -249,7 +260,7 @@ class RayBackend(HostsBackend):
                 num_gpus=bundle.get("GPU", 0),
                 memory=bundle.get("memory", 0),
                 scheduling_strategy=strategies.PlacementGroupSchedulingStrategy(
-                    placement_group=group, placement_group_bundle_index=number
+                    placement_group=group, placement_group_bundle_index=0
                 ),
             ).remote(f"{names[request.task]}-{secrets.token_hex(4)}")
 
@@ -267,10 +278,17 @@ class RayBackend(HostsBackend):
             detail={"actor": name, "node": node},
         )
 
-    def _remove_groups(self, job_id: str) -> None:
+    def _remove_groups(self, job_id: str, names: Collection[str] | None) -> None:
+        """Gives back what is held for the actors ``names`` of a job; all of the job's for None."""
         for group in self._ray.util.placement_group_table().values():
-            if group["name"].rpartition("-")[0] == job_id and group["state"] != "REMOVED":
+            owner = group["name"].rpartition(".")[0]
+            theirs = owner.rpartition("-")[0].rpartition("-")[0] == job_id if names is None else owner in names
+            if theirs and group["state"] != "REMOVED":
                 self._ray.util.remove_placement_group(self._ray.util.get_placement_group(group["name"]))
+
+    def _remove(self, groups: Sequence[Any]) -> None:
+        for group in groups:
+            self._ray.util.remove_placement_group(group)
 
     def _connection_for(self, place: Place) -> HostConnection:
         return self._connection(place.detail["actor"])
