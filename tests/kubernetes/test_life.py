@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import subprocess
 import tarfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,7 +20,7 @@ import pytest
 import yaml
 
 from headwater.platform.backends.kubernetes_objects import rights
-from tests.support.platform import Server, server
+from tests.support.platform import HEADWATER, Server, server
 
 CONFIG, IMAGE = os.environ.get("HEADWATER_TEST_KUBECONFIG", ""), os.environ.get("HEADWATER_TEST_IMAGE", "")
 pytestmark = [
@@ -200,6 +201,29 @@ def test_training_outlives_its_pods_and_scales(running: Server, cluster: RealClu
     assert job["step"] > 0  # of the 500 the last that was reported
     assert running.log(short, "worker-0")
     delete(running, cluster, short)
+
+
+def test_an_evicted_worker_of_a_preemptible_job_comes_back(running: Server, cluster: RealCluster) -> None:
+    script = (
+        PS_WAITS + 'trap "exit 0" TERM; step=0; while :; do step=$((step + 1)); echo "Step: $step"; sleep 0.2; done'
+    )
+    job_id = running.submit(script, ps=1, workers="1:2", preemptible=True, kubernetes=RESTRICTED)
+    running.until(job_id, lambda job: job["tasks_running"] == 3 and (job["step"] or 0) > 5)
+    assert cluster.evict(cluster.pod(job_id, "worker-1")) == 201
+    running.until(job_id, lambda job: job["cost"]["preemptions"] == 1)
+    job = running.until(job_id, lambda job: job["tasks_running"] == 3)
+    assert (job["phase"], job["restarts"], task_of(job, "worker-1")["attempt"]) == ("running", 0, 1)
+    running.client.post(f"/jobs/{job_id}/stop")
+    assert running.over(job_id)["phase"] == "stopped"
+    delete(running, cluster, job_id)
+
+
+def test_the_example_runs_as_it_is(running: Server, cluster: RealCluster) -> None:
+    environ = {**os.environ, "HEADWATER_SERVER": running.address, "HEADWATER_SERVER_TOKEN": running.token}
+    command = [*HEADWATER, "submit", str(REPOSITORY / "examples" / "linear.yaml"), "--upload", "--follow"]
+    done = subprocess.run(command, env=environ, capture_output=True, text=True)
+    assert (done.returncode, "Result: w = " in done.stdout) == (0, True), done.stdout[-2000:] + done.stderr
+    delete(running, cluster, done.stdout.splitlines()[0])
 
 
 def running_pods(cluster: RealCluster, job_id: str, task: str) -> list[str]:
