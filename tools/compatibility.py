@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from headwater.compat import modules
-from headwater.compat.partial import PARTIAL
+from headwater.compat.partial import LEFT_OUT, PARTIAL
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 TABLE = REPOSITORY / modules.COMPATIBILITY_TABLE
@@ -35,7 +35,8 @@ Functions take the arguments of TensorFlow 1.15, in its order and with its defau
 check types and shapes as it does: some 700 expressions are compared with what TensorFlow answers, graphs, values,
 gradients and errors alike. Graphs that TensorFlow 1.15 built, with its own gradient operations, run as they are.
 
-All public names of TensorFlow 1.15 are listed, but for `tf.raw_ops` and the inner modules of `tf.contrib`.
+All public names of TensorFlow 1.15 are listed, but for the inner modules of `tf.contrib`, and `tf.raw_ops`, which has a
+function for each operation type that says its inputs by name.
 `tf.compat.v1` is `tf` itself. Names of other dialects, and of modules that programs import although they are not
 public, are those seen in programs. Names stand without their area: `relu` under `tf.nn` is `tf.nn.relu`. Those with an
 asterisk are there in part.
@@ -44,6 +45,8 @@ asterisk are there in part.
 DIFFERENCES = """\
 ## What differs
 
+- `tf.keras` is Keras 3. Functions of `tf.keras.backend` work on its values and symbolic tensors, not on tensors of
+  graphs; its variables have values at once, and updates happen when they are called.
 - Random numbers: the same seeds give the same numbers in every session, but others than TensorFlow's.
 - An index out of range fails on CPUs, as in TensorFlow: before anything is computed where it comes from a feed, a
   pipeline, another task or a constant; when all of that part of the step is computed, variables included, where that
@@ -108,6 +111,7 @@ def render(public: Mapping[str, bool], others: Mapping[str, bool]) -> str:
         *_counts(public, others),
         DIFFERENCES,
         *_partly({**public, **others}),
+        *_reasons(public),
         *_areas("TensorFlow 1.15", public),
         *_areas("Other dialects and inner modules", others),
     ]
@@ -123,6 +127,24 @@ def _counts(public: Mapping[str, bool], others: Mapping[str, bool]) -> Iterator[
     )
     yield from ("| names | there | of |", "| --- | ---: | ---: |")
     yield from (f"| {title} | {sum(names.values())} | {len(names)} |" for title, names in rows)
+    left = sum(len(names) for names in _left_out(public).values())
+    yield from ("", f"Of TensorFlow 1.15's names that are missing, {left} are left out on purpose; see *Left out*.", "")
+
+
+def _left_out(public: Mapping[str, bool]) -> dict[str, list[str]]:
+    """For each reason the names that are left out for it."""
+    missing = [name for name, there in public.items() if not there and not name.startswith("tf.contrib.")]
+
+    def belongs(name: str, beginnings: str) -> bool:
+        return any(name == each or (each[-1] in "._" and name.startswith(each)) for each in beginnings.split())
+
+    return {reason: [name for name in missing if belongs(name, names)] for reason, names in LEFT_OUT.items()}
+
+
+def _reasons(public: Mapping[str, bool]) -> Iterator[str]:
+    yield from ("## Left out", "")
+    for reason, names in _left_out(public).items():
+        yield _wrapped(f"- {', '.join(f'`{name}`' for name in names)}: {reason}.", "  ")
     yield ""
 
 

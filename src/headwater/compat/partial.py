@@ -62,3 +62,22 @@ PARTIAL: Final[Mapping[str, str]] = {
     "tf.strings.split": "gives a `tf.SparseTensor` only",
 }
 """For each name, as programs write it, a clause that says what is not as in TensorFlow 1.15."""
+
+LEFT_OUT: Final[Mapping[str, str]] = {
+    "models for phones: the converter and its interpreter are TensorFlow's own": "tf.lite.",
+    "TPUs: on them JAX itself runs, without parameter servers": (
+        "tf.tpu. tf.estimator.tpu. tf.distribute.cluster_resolver.TPUClusterResolver "
+        "tf.distribute.experimental.TPUStrategy"
+    ),
+    "graphs that compute with quantised integers": (
+        "tf.quantize tf.quantize_v2 tf.dequantize tf.quantized_concat tf.quantization.quantize "
+        "tf.quantization.dequantize tf.quantization.quantized_concat tf.quantization.quantize_and_dequantize "
+        "tf.nn.quantized_ tf.train.do_quantize_training_on_graphdef"
+    ),
+    "libraries of compiled operations for TensorFlow's own runtime": (
+        "tf.load_library tf.load_op_library tf.load_file_system_library tf.sysconfig."
+    ),
+    "files of LMDB, which needs its library": "tf.LMDBReader",
+    "messages of C++ about its own status": "tf.errors.raise_exception_on_not_ok_status",
+}
+"""Why names are left out on purpose: each reason with names, or beginnings of names, as programs write them."""

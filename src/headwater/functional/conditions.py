@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from headwater import dtypes
-from headwater.functional import bodies, nest, reductions
+from headwater.functional import bodies, math, nest, reductions
 from headwater.functional.checks import Assert
 from headwater.functional.default_graph import control_dependencies
 from headwater.functional.tensor_arrays import TensorArray
@@ -233,3 +233,44 @@ def _as_int(pred: Tensor) -> Tensor:
 
 def _chosen(pred: Tensor, function: Callable[[], Any], otherwise: Callable[[], Any], strict: bool) -> Callable[[], Any]:
     return lambda: cond(pred, function, otherwise, strict=strict)
+
+
+def switch_case(
+    branch_index: Any, branch_fns: Any, default: Callable[[], Any] | None = None, name: str = "switch_case"
+) -> Any:
+    """What the function with a number returns.
+
+    Args:
+      branch_index: the number, an int32 scalar.
+      branch_fns: functions, in a list; or with their numbers, from 0 on, as a dictionary or pairs.
+      default: the function for a number that none has; the one with the greatest number for None.
+      name: of the operations.
+
+    Raises:
+      TypeError: what is no function, or no number of one, stands among them.
+      ValueError: there is no function, or the numbers are not 0, 1, 2 and so on.
+    """
+    pairs: list[tuple[Any, Any]]
+    if isinstance(branch_fns, Mapping):
+        pairs = list(branch_fns.items())  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
+    elif not isinstance(branch_fns, list | tuple):
+        raise TypeError("branch_fns must be a list, tuple, or dict")
+    else:
+        given: list[Any] = list(branch_fns)  # pyright: ignore[reportUnknownArgumentType]
+        pairs = list(enumerate(given)) if all(map(callable, given)) else [tuple(pair) for pair in given]
+    for pair in pairs:
+        if len(pair) != 2 or not isinstance(pair[0], int):
+            raise TypeError(f"Each entry in branch_fns must be an int and a callable, and {pair!r} is not")
+        if not callable(pair[1]):
+            raise TypeError(f"fn for key {pair[0]} must be callable.")
+    if not pairs:
+        raise ValueError("Must provide at least one item in branch_fns")
+    keys = sorted(key for key, _ in pairs)
+    if keys != list(range(len(pairs))):
+        raise ValueError(f"branch indices (keys) must form contiguous range of [0 to {len(pairs)}) but found {keys}")
+    index = convert_to_tensor(branch_index, dtypes.int32, name="branch_index")
+    pairs.sort(key=lambda pair: pair[0])
+    otherwise = pairs.pop()[1] if default is None else default
+    if not pairs:
+        return otherwise()
+    return case([(math.equal(index, key), function) for key, function in pairs], otherwise, name=name)

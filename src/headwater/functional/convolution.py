@@ -237,6 +237,30 @@ def conv2d_backprop_filter(
     )
 
 
+def conv3d_backprop_filter(
+    input: Any,
+    filter_sizes: Any,
+    out_backprop: Any,
+    strides: Any,
+    padding: str,
+    data_format: str = "NDHWC",
+    dilations: Any = (1, 1, 1, 1, 1),
+    name: str | None = None,
+) -> Tensor:
+    """The gradient of `conv3d` for its filter, of shape ``filter_sizes``."""
+    return one(
+        "Conv3DBackpropFilterV2",
+        input,
+        filter_sizes,
+        out_backprop,
+        strides=list(strides),
+        padding=padding,
+        data_format=data_format,
+        dilations=list(dilations),
+        name=name,
+    )
+
+
 def depthwise_conv2d(
     input: Any,
     filter: Any,

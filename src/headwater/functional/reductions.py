@@ -253,6 +253,32 @@ def histogram_fixed_width(
         return one("HistogramFixedWidth", values, value_range, nbins, dtype=as_dtype(dtype), name=scope)
 
 
+def histogram_fixed_width_bins(
+    values: Any, value_range: Any, nbins: Any = 100, dtype: Any = dtypes.int32, name: str | None = None
+) -> Tensor:
+    """For each value its place among ``nbins`` parts of a range; what lies outside belongs to the first or last.
+
+    Args:
+      values: of any shape.
+      value_range: where the range begins and ends.
+      nbins: how many parts.
+      dtype: int32 or int64; the places are int32 in any case, as in TensorFlow 1.15.
+      name: of the operations.
+
+    Raises:
+      TypeError: ``dtype`` is no type.
+    """
+    as_dtype(dtype)
+    with name_scope(name, "histogram_fixed_width_bins", [values, value_range, nbins]):
+        values = convert_to_tensor(values, name="values")
+        bounds = convert_to_tensor(value_range, values.dtype, name="value_range")
+        count = convert_to_tensor(nbins, dtypes.int32, name="nbins")
+        share = math.truediv(values - bounds[0], bounds[1] - bounds[0])
+        places = math.floor(math.cast(count, share.dtype) * share)
+        clipped = math.minimum(math.maximum(places, 0), math.cast(count - 1, places.dtype))
+        return math.cast(clipped, dtypes.int32)
+
+
 def _chosen(op_type: str, what: str) -> Function:
     def function(
         data: Any, indices: Any, segment_ids: Any, name: str | None = None, num_segments: Any = None

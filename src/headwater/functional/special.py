@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from headwater.functional import reductions
+from headwater.functional import math, reductions
 from headwater.functional.apply import one
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
@@ -25,6 +25,32 @@ erf: Callable[..., Tensor] = _of_x("Erf", "The error function")
 erfc: Callable[..., Tensor] = _of_x("Erfc", "1 - erf(x)")
 bessel_i0e: Callable[..., Tensor] = _of_x("BesselI0e", "e^-|x| times the modified Bessel function of order 0")
 bessel_i1e: Callable[..., Tensor] = _of_x("BesselI1e", "e^-|x| times the modified Bessel function of order 1")
+
+
+def bessel_i0(x: Any, name: str | None = None) -> Tensor:
+    """The modified Bessel function of order 0 of every element."""
+    with name_scope(name, "bessel_i0", [x]):
+        x = convert_to_tensor(x, name="x")
+        return math.exp(math.abs(x)) * bessel_i0e(x)
+
+
+def bessel_i1(x: Any, name: str | None = None) -> Tensor:
+    """The modified Bessel function of order 1 of every element."""
+    with name_scope(name, "bessel_i1", [x]):
+        x = convert_to_tensor(x, name="x")
+        return math.exp(math.abs(x)) * bessel_i1e(x)
+
+
+def nextafter(x1: Any, x2: Any, name: str | None = None) -> Tensor:
+    """The next float after ``x1`` towards ``x2``."""
+    return one("NextAfter", x1, x2, name=name)
+
+
+def cumulative_logsumexp(
+    x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
+) -> Tensor:
+    """The logarithms of sums of powers of e up to each place along a dimension; see `tf.cumsum`."""
+    return one("CumulativeLogsumexp", x, axis, exclusive=exclusive, reverse=reverse, name=name)
 
 
 def zeta(x: Any, q: Any, name: str | None = None) -> Tensor:

@@ -16,6 +16,7 @@ _FAMILIES = (
     "stand_ins",
     "core",
     "elementwise",
+    "fake_quantization",
     "reductions",
     "segments",
     "arrays",

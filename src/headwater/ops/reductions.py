@@ -141,7 +141,7 @@ _position("ArgMin", "argmin")
 # Cumulative -------------------------------------------------------------------------------------------------------
 
 
-def _cumulative(op_type: str, compute: Callable[..., Any], neutral: int) -> None:
+def _cumulative(op_type: str, compute: Callable[..., Any], neutral: float) -> None:
     def lower(x: Any, axis: Any, *, exclusive: bool = False, reverse: bool = False) -> Any:
         where = normal_axis(int(axis), x.ndim)
         xp = array_module(x)
@@ -163,3 +163,8 @@ def _same_rank_at_least_one(inference: Inference) -> Sequence[Spec]:
 
 _cumulative("Cumsum", lambda x, axis, reverse: lax.cumsum(jnp.asarray(x), axis, reverse=reverse), 0)
 _cumulative("Cumprod", lambda x, axis, reverse: lax.cumprod(jnp.asarray(x), axis, reverse=reverse), 1)
+_cumulative(
+    "CumulativeLogsumexp",
+    lambda x, axis, reverse: lax.cumlogsumexp(jnp.asarray(x), axis, reverse=reverse),
+    -np.inf,
+)

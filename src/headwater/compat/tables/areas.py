@@ -81,6 +81,7 @@ AREAS: Final[Mapping[str, Area]] = {
             "headwater.input.iterators": "Iterator",
             "headwater.data.node": "INFINITE_CARDINALITY=INFINITE UNKNOWN_CARDINALITY=UNKNOWN",
             "headwater.data.options": "Options",
+            "headwater.input.specs": "DatasetSpec",
             "headwater.data.prefetch": "AUTOTUNE",
         },
         modules={
@@ -96,6 +97,9 @@ AREAS: Final[Mapping[str, Area]] = {
                 INFINITE_CARDINALITY UNKNOWN_CARDINALITY choose_from_datasets copy_to_device enumerate_dataset
                 ignore_errors map_and_batch parallel_interleave prefetch_to_device sample_from_datasets scan
                 shuffle_and_repeat take_while unbatch""",
+            "headwater.input.specs": """
+                DatasetStructure=DatasetSpec SparseTensorStructure=sparse_tensor_structure Structure=TypeSpec
+                TensorArrayStructure=tensor_array_structure TensorStructure=tensor_structure get_structure""",
             "headwater.data.options": """
                 AutoShardPolicy DistributeOptions ExternalStatePolicy OptimizationOptions ThreadingOptions""",
             "headwater.data.prefetch": "AUTOTUNE",
@@ -371,6 +375,7 @@ AREAS: Final[Mapping[str, Area]] = {
         "``tf.math``: functions of numbers.",
         names={
             "headwater.functional.special": """
+                bessel_i0 bessel_i1 cumulative_logsumexp nextafter
                 bessel_i0e bessel_i1e betainc digamma erf erfc igamma igammac lbeta lgamma polygamma polyval zeta""",
             "headwater.functional.math": """
                 abs accumulate_n acos acosh add add_n angle asin asinh atan atan2 atanh ceil conj cos cosh divide
@@ -421,6 +426,7 @@ AREAS: Final[Mapping[str, Area]] = {
                 sigmoid_cross_entropy_with_logits softmax_cross_entropy_with_logits
                 sparse_softmax_cross_entropy_with_logits""",
             "headwater.functional.convolution": """
+                conv3d_backprop_filter conv3d_backprop_filter_v2=conv3d_backprop_filter
                 avg_pool avg_pool2d=avg_pool avg_pool3d avg_pool_v2 conv1d conv2d conv2d_backprop_filter
                 conv2d_backprop_input conv2d_transpose conv3d conv3d_transpose depthwise_conv2d
                 depthwise_conv2d_native max_pool max_pool2d max_pool3d max_pool_v2 separable_conv2d""",
@@ -454,6 +460,15 @@ AREAS: Final[Mapping[str, Area]] = {
         "``tf.python_io``: TFRecord files.",
         names={
             "headwater.io.tfrecord": "TFRecordCompressionType TFRecordOptions TFRecordWriter tf_record_iterator",
+        },
+    ),
+    "tf.quantization": Area(
+        "``tf.quantization``: numbers rounded to those that a few bits can hold.",
+        names={
+            "headwater.functional.fake_quantization": """
+                fake_quant_with_min_max_args fake_quant_with_min_max_args_gradient fake_quant_with_min_max_vars
+                fake_quant_with_min_max_vars_gradient fake_quant_with_min_max_vars_per_channel
+                fake_quant_with_min_max_vars_per_channel_gradient""",
         },
     ),
     "tf.queue_runner": Area(

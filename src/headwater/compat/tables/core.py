@@ -76,10 +76,15 @@ CORE: Final = Area(
             FixedLengthRecordReader IdentityReader ReaderBase TFRecordReader TextLineReader WholeFileReader
             matching_files read_file write_file""",
         "headwater.data.spec": "TensorSpec",
+        "headwater.input.specs": "IndexedSlicesSpec SparseTensorSpec TensorArraySpec TypeSpec",
+        "headwater.functional.fake_quantization": """
+            fake_quant_with_min_max_args fake_quant_with_min_max_args_gradient fake_quant_with_min_max_vars
+            fake_quant_with_min_max_vars_gradient fake_quant_with_min_max_vars_per_channel
+            fake_quant_with_min_max_vars_per_channel_gradient""",
         "headwater.input.parsing": """
             FixedLenFeature FixedLenSequenceFeature SparseFeature VarLenFeature decode_compressed decode_csv
             parse_example parse_single_example parse_tensor serialize_tensor""",
-        "headwater.functional.conditions": "case cond",
+        "headwater.functional.conditions": "case cond switch_case",
         "headwater.functional.control_flow": """
             group initialize_all_tables=tables_initializer no_op tables_initializer tuple""",
         "headwater.functional.higher_order": "foldl foldr map_fn scan",
@@ -95,7 +100,7 @@ CORE: Final = Area(
             squared_difference sub=subtract subtract tan tanh to_bfloat16 to_complex128 to_complex64 to_double
             to_float to_int32 to_int64 truediv truncatediv truncatemod""",
         "headwater.functional.reductions": """
-            argmax argmin bincount count_nonzero cumprod cumsum histogram_fixed_width
+            argmax argmin bincount count_nonzero cumprod cumsum histogram_fixed_width histogram_fixed_width_bins
             reduce_all reduce_any reduce_logsumexp reduce_max reduce_mean reduce_min reduce_prod reduce_sum
             segment_max segment_mean segment_min segment_prod segment_sum sparse_segment_mean sparse_segment_sqrt_n
             sparse_segment_sum unsorted_segment_max unsorted_segment_mean unsorted_segment_min unsorted_segment_prod
@@ -196,6 +201,7 @@ CORE: Final = Area(
         "nest": "headwater.compat.nest",
         "nn": "headwater.compat.tf.nn",
         "python_io": "headwater.compat.tf.python_io",
+        "quantization": "headwater.compat.tf.quantization",
         "queue": "headwater.compat.tf.queue",
         "random": "headwater.compat.tf.random",
         "saved_model": "headwater.compat.tf.saved_model",
@@ -207,6 +213,7 @@ CORE: Final = Area(
         "summary": "headwater.compat.tf.summary",
         "test": "headwater.compat.tf.test",
         "train": "headwater.compat.tf.train",
+        "raw_ops": "headwater.functional.raw_ops",
         "resource_loader": "headwater.compat.resource_loader",
         "user_ops": "headwater.compat.tf.user_ops",
         "version": "headwater.compat.tf.version",

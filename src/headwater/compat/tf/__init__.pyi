@@ -62,6 +62,7 @@ from headwater.compat.tf import math as math
 from headwater.compat.tf import metrics as metrics
 from headwater.compat.tf import nn as nn
 from headwater.compat.tf import python_io as python_io
+from headwater.compat.tf import quantization as quantization
 from headwater.compat.tf import queue as queue
 from headwater.compat.tf import random as random
 from headwater.compat.tf import saved_model as saved_model
@@ -106,6 +107,7 @@ from headwater.dtypes import uint64 as uint64
 from headwater.dtypes import uint8 as uint8
 from headwater.dtypes import variant as variant
 from headwater.errors import OpError as OpError
+from headwater.functional import raw_ops as raw_ops
 from headwater.functional.accumulators import ConditionalAccumulator as ConditionalAccumulator
 from headwater.functional.accumulators import ConditionalAccumulatorBase as ConditionalAccumulatorBase
 from headwater.functional.accumulators import SparseConditionalAccumulator as SparseConditionalAccumulator
@@ -180,6 +182,7 @@ from headwater.functional.clip import clip_by_value as clip_by_value
 from headwater.functional.clip import global_norm as global_norm
 from headwater.functional.conditions import case as case
 from headwater.functional.conditions import cond as cond
+from headwater.functional.conditions import switch_case as switch_case
 from headwater.functional.control_flow import group as group
 from headwater.functional.control_flow import no_op as no_op
 from headwater.functional.control_flow import tables_initializer as initialize_all_tables
@@ -219,6 +222,12 @@ from headwater.functional.factorisations import self_adjoint_eigvals as batch_se
 from headwater.functional.factorisations import self_adjoint_eigvals as self_adjoint_eigvals
 from headwater.functional.factorisations import svd as batch_svd
 from headwater.functional.factorisations import svd as svd
+from headwater.functional.fake_quantization import fake_quant_with_min_max_args as fake_quant_with_min_max_args
+from headwater.functional.fake_quantization import fake_quant_with_min_max_args_gradient as fake_quant_with_min_max_args_gradient
+from headwater.functional.fake_quantization import fake_quant_with_min_max_vars as fake_quant_with_min_max_vars
+from headwater.functional.fake_quantization import fake_quant_with_min_max_vars_gradient as fake_quant_with_min_max_vars_gradient
+from headwater.functional.fake_quantization import fake_quant_with_min_max_vars_per_channel as fake_quant_with_min_max_vars_per_channel
+from headwater.functional.fake_quantization import fake_quant_with_min_max_vars_per_channel_gradient as fake_quant_with_min_max_vars_per_channel_gradient
 from headwater.functional.fourier import fft as batch_fft
 from headwater.functional.fourier import fft as fft
 from headwater.functional.fourier import fft2d as batch_fft2d
@@ -396,6 +405,7 @@ from headwater.functional.reductions import count_nonzero as count_nonzero
 from headwater.functional.reductions import cumprod as cumprod
 from headwater.functional.reductions import cumsum as cumsum
 from headwater.functional.reductions import histogram_fixed_width as histogram_fixed_width
+from headwater.functional.reductions import histogram_fixed_width_bins as histogram_fixed_width_bins
 from headwater.functional.reductions import reduce_all as reduce_all
 from headwater.functional.reductions import reduce_any as reduce_any
 from headwater.functional.reductions import reduce_logsumexp as reduce_logsumexp
@@ -519,6 +529,10 @@ from headwater.input.readers import WholeFileReader as WholeFileReader
 from headwater.input.readers import matching_files as matching_files
 from headwater.input.readers import read_file as read_file
 from headwater.input.readers import write_file as write_file
+from headwater.input.specs import IndexedSlicesSpec as IndexedSlicesSpec
+from headwater.input.specs import SparseTensorSpec as SparseTensorSpec
+from headwater.input.specs import TensorArraySpec as TensorArraySpec
+from headwater.input.specs import TypeSpec as TypeSpec
 from headwater.io.tensor_proto import make_ndarray as make_ndarray
 from headwater.io.tensor_proto import make_tensor_proto as make_tensor_proto
 from headwater.keras import namespace as keras
@@ -629,6 +643,7 @@ __all__ = [
     "HistogramProto",
     "IdentityReader",
     "IndexedSlices",
+    "IndexedSlicesSpec",
     "InteractiveSession",
     "LogMessage",
     "MetaGraphDef",
@@ -654,16 +669,19 @@ __all__ = [
     "SparseConditionalAccumulator",
     "SparseFeature",
     "SparseTensor",
+    "SparseTensorSpec",
     "SparseTensorValue",
     "Summary",
     "SummaryMetadata",
     "TFRecordReader",
     "Tensor",
     "TensorArray",
+    "TensorArraySpec",
     "TensorInfo",
     "TensorShape",
     "TensorSpec",
     "TextLineReader",
+    "TypeSpec",
     "UnconnectedGradients",
     "VarLenFeature",
     "Variable",
@@ -840,6 +858,12 @@ __all__ = [
     "expm1",
     "extract_image_patches",
     "eye",
+    "fake_quant_with_min_max_args",
+    "fake_quant_with_min_max_args_gradient",
+    "fake_quant_with_min_max_vars",
+    "fake_quant_with_min_max_vars_gradient",
+    "fake_quant_with_min_max_vars_per_channel",
+    "fake_quant_with_min_max_vars_per_channel_gradient",
     "feature_column",
     "fft",
     "fft2d",
@@ -884,6 +908,7 @@ __all__ = [
     "half",
     "hessians",
     "histogram_fixed_width",
+    "histogram_fixed_width_bins",
     "histogram_summary",
     "identity",
     "identity_n",
@@ -1006,6 +1031,7 @@ __all__ = [
     "qint32",
     "qint8",
     "qr",
+    "quantization",
     "queue",
     "quint16",
     "quint8",
@@ -1020,6 +1046,7 @@ __all__ = [
     "random_uniform_initializer",
     "range",
     "rank",
+    "raw_ops",
     "read_file",
     "real",
     "realdiv",
@@ -1145,6 +1172,7 @@ __all__ = [
     "subtract",
     "summary",
     "svd",
+    "switch_case",
     "tables_initializer",
     "tan",
     "tanh",

@@ -108,9 +108,12 @@ from headwater.functional.reductions import unsorted_segment_min as unsorted_seg
 from headwater.functional.reductions import unsorted_segment_prod as unsorted_segment_prod
 from headwater.functional.reductions import unsorted_segment_sqrt_n as unsorted_segment_sqrt_n
 from headwater.functional.reductions import unsorted_segment_sum as unsorted_segment_sum
+from headwater.functional.special import bessel_i0 as bessel_i0
 from headwater.functional.special import bessel_i0e as bessel_i0e
+from headwater.functional.special import bessel_i1 as bessel_i1
 from headwater.functional.special import bessel_i1e as bessel_i1e
 from headwater.functional.special import betainc as betainc
+from headwater.functional.special import cumulative_logsumexp as cumulative_logsumexp
 from headwater.functional.special import digamma as digamma
 from headwater.functional.special import erf as erf
 from headwater.functional.special import erfc as erfc
@@ -118,6 +121,7 @@ from headwater.functional.special import igamma as igamma
 from headwater.functional.special import igammac as igammac
 from headwater.functional.special import lbeta as lbeta
 from headwater.functional.special import lgamma as lgamma
+from headwater.functional.special import nextafter as nextafter
 from headwater.functional.special import polygamma as polygamma
 from headwater.functional.special import polyval as polyval
 from headwater.functional.special import zeta as zeta
@@ -137,7 +141,9 @@ __all__ = [
     "atan",
     "atan2",
     "atanh",
+    "bessel_i0",
     "bessel_i0e",
+    "bessel_i1",
     "bessel_i1e",
     "betainc",
     "bincount",
@@ -149,6 +155,7 @@ __all__ = [
     "count_nonzero",
     "cumprod",
     "cumsum",
+    "cumulative_logsumexp",
     "digamma",
     "divide",
     "divide_no_nan",
@@ -191,6 +198,7 @@ __all__ = [
     "multiply",
     "multiply_no_nan",
     "negative",
+    "nextafter",
     "not_equal",
     "polygamma",
     "polyval",

@@ -28,6 +28,8 @@ from headwater.functional.convolution import conv2d_backprop_filter as conv2d_ba
 from headwater.functional.convolution import conv2d_backprop_input as conv2d_backprop_input
 from headwater.functional.convolution import conv2d_transpose as conv2d_transpose
 from headwater.functional.convolution import conv3d as conv3d
+from headwater.functional.convolution import conv3d_backprop_filter as conv3d_backprop_filter
+from headwater.functional.convolution import conv3d_backprop_filter as conv3d_backprop_filter_v2
 from headwater.functional.convolution import conv3d_transpose as conv3d_transpose
 from headwater.functional.convolution import depthwise_conv2d as depthwise_conv2d
 from headwater.functional.convolution import depthwise_conv2d_native as depthwise_conv2d_native
@@ -122,6 +124,8 @@ __all__ = [
     "conv2d_backprop_input",
     "conv2d_transpose",
     "conv3d",
+    "conv3d_backprop_filter",
+    "conv3d_backprop_filter_v2",
     "conv3d_transpose",
     "conv_transpose",
     "convolution",

@@ -18,7 +18,7 @@ from headwater.functional.distributions.base import (
     broadcast_shape_tensor,
     float_parameters,
 )
-from headwater.graph.convert import convert_to_tensor
+from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
 
 _LOG_2PI = float(np.log(2 * np.pi))
@@ -272,8 +272,8 @@ class Uniform(_OfScalars):
 
     def range(self, name: str = "range") -> Tensor:
         """``high - low``."""
-        del name
-        return self._high - self._low
+        with name_scope(f"{self.name}{name}/", ""):
+            return self._high - self._low
 
     def _sample_n(self, n: Any, seed: int | None) -> Tensor:
         return self._low + self.range() * random.random_uniform(self._sizes(n), dtype=self.dtype, seed=seed)

@@ -491,10 +491,9 @@ class DirichletMultinomial(_OfCounts):
     def _variance(self) -> Tensor:
         scale = self._scale()
         x = scale * self._mean()
-        return x * (scale * arrays.expand_dims(self._total, -1) - x) / arrays.expand_dims(self._total, -1)
+        return x * (scale * arrays.expand_dims(self._total, -1) - x)
 
     def _covariance(self) -> Tensor:
         x = self._scale() * self._mean()
         product = -linalg.matmul(arrays.expand_dims(x, -1), arrays.expand_dims(x, -2))
-        product = product / arrays.expand_dims(arrays.expand_dims(self._total, -1), -1)
         return linalg.matrix_set_diag(product, self._variance())

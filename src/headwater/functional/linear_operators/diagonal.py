@@ -112,6 +112,10 @@ class _Identity(LinearOperator):
     def _factor(self) -> Tensor:
         raise NotImplementedError
 
+    def add_to_tensor(self, mat: Any, name: str = "add_to_tensor") -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """The matrix added to a tensor [..., M, N], under TensorFlow's name for the argument here."""
+        return super().add_to_tensor(mat, name)
+
     def _outer(self) -> TensorShape:
         if self._batch is None:
             return self._factor().shape
@@ -351,6 +355,10 @@ class LinearOperatorZeros(LinearOperator):
         self._columns = self._rows if num_columns is None else _size(num_columns, "num_columns")
         self._batch = () if batch_shape is None else batch_shape
         super().__init__(as_dtype(dtype or dtypes.float32), None, False, is_self_adjoint, False, is_square, name)
+
+    def add_to_tensor(self, mat: Any, name: str = "add_to_tensor") -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """The matrix added to a tensor [..., M, N], under TensorFlow's name for the argument here."""
+        return super().add_to_tensor(mat, name)
 
     def _shape(self) -> TensorShape:
         value = constant_value(self._batch) if isinstance(self._batch, Tensor) else self._batch

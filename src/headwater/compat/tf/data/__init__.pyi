@@ -16,10 +16,12 @@ from headwater.input.dataset import get_output_types as get_output_types
 from headwater.input.dataset import make_initializable_iterator as make_initializable_iterator
 from headwater.input.dataset import make_one_shot_iterator as make_one_shot_iterator
 from headwater.input.iterators import Iterator as Iterator
+from headwater.input.specs import DatasetSpec as DatasetSpec
 
 __all__ = [
     "AUTOTUNE",
     "Dataset",
+    "DatasetSpec",
     "FixedLengthRecordDataset",
     "INFINITE_CARDINALITY",
     "Iterator",

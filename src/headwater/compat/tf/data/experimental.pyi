@@ -25,14 +25,25 @@ from headwater.input.dataset import cardinality as cardinality
 from headwater.input.dataset import get_single_element as get_single_element
 from headwater.input.dataset_groups import bucket_by_sequence_length as bucket_by_sequence_length
 from headwater.input.dataset_groups import group_by_window as group_by_window
+from headwater.input.specs import DatasetSpec as DatasetStructure
+from headwater.input.specs import TypeSpec as Structure
+from headwater.input.specs import get_structure as get_structure
+from headwater.input.specs import sparse_tensor_structure as SparseTensorStructure
+from headwater.input.specs import tensor_array_structure as TensorArrayStructure
+from headwater.input.specs import tensor_structure as TensorStructure
 
 __all__ = [
     "AUTOTUNE",
     "AutoShardPolicy",
+    "DatasetStructure",
     "DistributeOptions",
     "ExternalStatePolicy",
     "INFINITE_CARDINALITY",
     "OptimizationOptions",
+    "SparseTensorStructure",
+    "Structure",
+    "TensorArrayStructure",
+    "TensorStructure",
     "ThreadingOptions",
     "UNKNOWN_CARDINALITY",
     "bucket_by_sequence_length",
@@ -41,6 +52,7 @@ __all__ = [
     "copy_to_device",
     "enumerate_dataset",
     "get_single_element",
+    "get_structure",
     "group_by_window",
     "ignore_errors",
     "map_and_batch",
