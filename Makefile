@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 # Most tests of processes wait for one another more than they compute.
 JOBS := 2
 
-.PHONY: test-kubernetes simulate simulate-scale help venv screenshots demo demo-towers demo-keras demo-platform bench test test-long test-other check check-style check-types check-copies compatibility stubs format docs clean
+.PHONY: test-kubernetes simulate simulate-scale help venv screenshots demo demo-towers demo-keras demo-platform bench test test-long test-other check check-style check-pyright check-types check-copies compatibility stubs format docs clean
 
 help:
 	@echo 'make venv     the virtual environment $(VENV) with everything in it'
@@ -81,7 +81,9 @@ test-other:
 	    tests/inproc/session tests/inproc/training/test_divided_tables.py tests/processes/test_jaxlib_faults.py \
 	    tests/processes/cluster/test_divided_table.py $(ARGS)
 
-check: check-style check-types check-copies
+# Two at a time, on as many cores.
+check: $(READY)
+	$(MAKE) --no-print-directory --jobs 2 $(filter --output-sync,$(patsubst %,--%,$(.FEATURES))) check-pyright check-copies check-types check-style
 
 check-style: $(READY)
 	$(BIN)/ruff check
@@ -91,8 +93,10 @@ check-style: $(READY)
 	$(BIN)/python tools/compatibility.py --check
 	$(BIN)/python tools/stubs.py --check
 
-check-types: $(READY)
+check-pyright: $(READY)
 	$(BIN)/pyright
+
+check-types: $(READY)
 	$(BIN)/python tools/check_types.py
 
 check-copies: $(READY)
