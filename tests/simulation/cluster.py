@@ -97,6 +97,20 @@ class Cluster:
         task = self.tasks[name] = Task(self, name, program)
         return task
 
+    def start(self, *, within_s: float) -> None:
+        """Starts each task at a random moment of the next ``within_s`` seconds, and waits until all are started."""
+        for task in self.tasks.values():
+            self.simulation.after(self.simulation.random.random() * within_s, task.start)
+        self.simulation.sleep(within_s)
+
+    def may_return(self, task: Task, chief: Task) -> bool:
+        """Whether a task that was killed is started again: not a worker once the chief has ended the job."""
+        if chief.returned and task.name.startswith("worker"):
+            task.done = True
+            self.changed()
+            return False
+        return True
+
     def changed(self) -> None:
         """A task has ended."""
         self.simulation.after(0.0, self._changed.set)

@@ -12,7 +12,6 @@ import random
 import numpy as np
 
 from headwater.accounting.ledger import Plan
-from headwater.consistency import from_text
 from headwater.parameters.batches import Examples
 from tests.simulation.account import UNITS
 from tests.simulation.parameters import ParameterHistory, Setting
@@ -52,12 +51,7 @@ class ExampleHistory(ParameterHistory):
 
     def _train(self, index: int) -> None:
         setting, plan = self.setting, self._plan
-        task = self._task("worker", index)
-        zeros = np.zeros((setting.servers, UNITS), np.float32)
-        choice = from_text(setting.consistency, setting.workers)
-        client = task.client("set", self._layout, choice, [zeros, zeros])
-        client.connect()
-        client.pull()
+        client = self._client(index)
         examples = Examples(client)
         for steps, (work, _) in enumerate(examples.ranges(examples.wish(0, self._epochs, plan)), 1):
             self._look(client.values())

@@ -109,9 +109,7 @@ class GraphHistory:
         simulation, cluster = self.simulation, self.cluster
         simulation.note(str(self.setting))
         faults = Faults(cluster, self.setting.faults, self._may_fail, self._may_return, self.disk)
-        for task in cluster.tasks.values():
-            simulation.after(simulation.random.random() * 0.1, task.start)
-        simulation.sleep(0.1)
+        cluster.start(within_s=0.1)
         faults.begin()
         workers = [task for name, task in cluster.tasks.items() if name.startswith("worker")]
         cluster.wait_until(lambda: self._alone or all(task.done for task in workers))
@@ -137,12 +135,7 @@ class GraphHistory:
         return not self._chief.returned
 
     def _may_return(self, task: Task) -> bool:
-        """Whether a task that was killed is started again; not once the job is over."""
-        if self._chief.returned and task.name.startswith("worker"):
-            task.done = True
-            self.cluster.changed()
-            return False
-        return True
+        return self.cluster.may_return(task, self._chief)
 
     # Programs ---------------------------------------------------------------------------------------------------------
 

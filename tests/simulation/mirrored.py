@@ -97,9 +97,7 @@ class MirroredHistory:
         simulation, cluster = self.simulation, self.cluster
         simulation.note(str(self.setting))
         faults = Faults(cluster, self.setting.faults, lambda task: not task.returned, self._may_return)
-        for task in cluster.tasks.values():
-            simulation.after(simulation.random.random() * 0.1, task.start)
-        simulation.sleep(0.1)
+        cluster.start(within_s=0.1)
         faults.begin()
         cluster.wait_until(lambda: all(task.done for task in cluster.tasks.values()))
         faults.end()

@@ -17,6 +17,7 @@ import numpy as np
 from headwater.cluster.names import TaskName
 from headwater.cluster.spec import ClusterSpec
 from headwater.consistency import from_text
+from headwater.parameters.client import ParameterClient
 from headwater.parameters.layout import FixedShardsPartitioner, Layout, VariableSpec, make_layout
 from headwater.parameters.process import ParameterTask
 from headwater.parameters.updater import Array
@@ -159,9 +160,7 @@ class ParameterHistory:
         simulation, cluster = self.simulation, self.cluster
         simulation.note(str(self.setting))
         faults = Faults(cluster, self.setting.faults, self._may_fail, self._may_return)
-        for task in cluster.tasks.values():
-            simulation.after(simulation.random.random() * 0.1, task.start)
-        simulation.sleep(0.1)
+        cluster.start(within_s=0.1)
         faults.begin()
         workers = [task for name, task in cluster.tasks.items() if name.startswith("worker")]
         cluster.wait_until(lambda: all(task.done for task in workers))
@@ -178,11 +177,7 @@ class ParameterHistory:
         return not self.cluster.tasks["worker0"].returned
 
     def _may_return(self, task: Task) -> bool:
-        if self.cluster.tasks["worker0"].returned and task.name.startswith("worker"):
-            task.done = True
-            self.cluster.changed()
-            return False
-        return True
+        return self.cluster.may_return(task, self.cluster.tasks["worker0"])
 
     # Programs ---------------------------------------------------------------------------------------------------------
 
@@ -205,14 +200,19 @@ class ParameterHistory:
         del server
         return True
 
-    def _train(self, index: int) -> None:
-        setting, account = self.setting, self.account
-        task = self._task("worker", index)
+    def _client(self, index: int) -> ParameterClient:
+        """What a worker trains by: it is connected, and has the parameters."""
+        setting = self.setting
         zeros = np.zeros((setting.servers, UNITS), np.float32)
         choice = from_text(setting.consistency, setting.workers)
-        client = task.client("set", self._layout, choice, [zeros, zeros])
+        client = self._task("worker", index).client("set", self._layout, choice, [zeros, zeros])
         client.connect()
         client.pull()
+        return client
+
+    def _train(self, index: int) -> None:
+        setting, account = self.setting, self.account
+        client = self._client(index)
         while self._left[index]:
             self._look(client.values())
             running().sleep(running().random.expovariate(1.0) * setting.work_s)

@@ -69,7 +69,6 @@ def measure(workers: int, servers: int, consistency: str, *, steps: int, message
     """
     import numpy as np
 
-    from headwater.consistency import from_text
     from tests.simulation.account import UNITS
     from tests.simulation.parameters import ParameterHistory, Setting
     from tests.simulation.scheduler import Simulation, running
@@ -92,16 +91,12 @@ def measure(workers: int, servers: int, consistency: str, *, steps: int, message
 
         def run(self) -> None:
             self.cluster.network.message_s = message_s
-            for task in self.cluster.tasks.values():
-                simulation.after(simulation.random.random() * 0.1, task.start)
+            self.cluster.start(within_s=0.1)
             self.cluster.wait_until(lambda: all(len(times) == steps for times in measured.ends))
 
         def _train(self, index: int) -> None:
-            task = self._task("worker", index)
             zeros = np.zeros((servers, UNITS), np.float32)
-            client = task.client("set", self._layout, from_text(consistency, workers), [zeros, zeros])
-            client.connect()
-            client.pull()
+            client = self._client(index)
             for _ in range(steps):
                 measured.begins[index].append(simulation.now)
                 running().sleep(simulation.random.uniform(0.5, 1.5) * work_s)
