@@ -158,7 +158,7 @@ def from_text(setting: str | Consistency, workers: int | None = None) -> Consist
         ) from None
 
 
-#: Texts name so many workers one by one.
+#: Up to this number of workers, texts name each of them.
 _LISTED = 5
 _LONG = {"asynchronous": "async", "synchronous": "sync", "k-of-n": "k", "bounded-staleness": "staleness"}
 """The words that `to_text` writes, which are part of names in graphs and checkpoints, and the short ones."""

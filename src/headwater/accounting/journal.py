@@ -82,7 +82,7 @@ class Journal:
         self._path = ""
         self._written_bytes = 0
 
-    def add(self, *record: Any) -> None:
+    def add(self, *record: object) -> None:
         """Remembers a record."""
         if self._retry_at < math.inf:
             self._pending.append(record)

@@ -16,6 +16,7 @@ The one that does not prevail hears why, and its program ends. It does not get t
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 
@@ -76,3 +77,40 @@ def decide(holder: Claim | None, newcomer: Claim, *, connected: bool, address: s
     if holder.started and newcomer.started and newcomer.started < holder.started:
         return Verdict(prevails=False, reason=f"{holder} was started later, and lives")
     return Verdict(prevails=True, reason=f"{newcomer} was started later than {holder}")
+
+
+class Places:
+    """Who has which place, as one task sees it."""
+
+    def __init__(self) -> None:
+        self._holders: dict[str, Claim] = {}
+        self._refused: dict[tuple[str, int], str] = {}
+
+    def claim(self, newcomer: Claim, *, connected: Callable[[Claim], bool], address: str = "") -> str:
+        """Gives a place to a claim that prevails.
+
+        Args:
+          newcomer: who asks for it.
+          connected: whether a holder is still connected.
+          address: where the cluster has the place; empty where it does not have it, or that does not matter.
+
+        Returns:
+          Why ``newcomer`` does not have the place; empty where it has.
+        """
+        key = newcomer.task, newcomer.generation
+        if key not in self._refused:
+            holder = self._holders.get(newcomer.task)
+            live = holder is not None and connected(holder)
+            verdict = decide(holder, newcomer, connected=live, address=address)
+            if not verdict.prevails:
+                self._refused[key] = verdict.reason
+            else:
+                if holder is not None and holder.generation != newcomer.generation:
+                    reason = f"it was replaced by {newcomer}: {verdict.reason}"
+                    self._refused[holder.task, holder.generation] = reason
+                self._holders[newcomer.task] = newcomer
+        return self._refused.get(key, "")
+
+    def has_given(self, generation: int) -> bool:
+        """Whether a task of this generation has a place."""
+        return any(holder.generation == generation for holder in self._holders.values())

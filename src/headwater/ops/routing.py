@@ -47,7 +47,7 @@ class Capacities:
         self._sizes: tuple[Sequence[HostArray], HostArray] = ((), np.empty((0, parts), np.int64))
 
     def of(self, ids: Sequence[int]) -> HostArray:
-        """Places for each part, ``[lookups, parts]``, for lookups of so many ids."""
+        """Places for each part, ``[lookups, parts]``, where lookup ``i`` has ``ids[i]`` ids."""
         key = _orders(ids)
         found = self._by_size.get(key)
         if found is None:

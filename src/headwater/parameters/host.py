@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 
 from headwater.accounting.ledger import Nothing, Plan, Work
-from headwater.cluster.claims import Claim
-from headwater.cluster.claims import decide as decide_claims
+from headwater.cluster.claims import Claim, Places
 from headwater.cluster.names import TaskName
 from headwater.consistency import (
     Apply,
@@ -56,14 +55,15 @@ from headwater.errors import (
 )
 from headwater.parameters import protocol
 from headwater.parameters.accounts import Accounts
+from headwater.parameters.epoch_sums import EpochSums
 from headwater.parameters.layout import Layout, block_shape
 from headwater.parameters.rounds import Round
 from headwater.parameters.tickets import Tickets
 from headwater.parameters.updater import Array, Updater
 from headwater.parameters.waiting import LOOK_S, SPEAK_S
-from headwater.parameters.wishes import range_of, wish_of, work_of
+from headwater.parameters.wishes import Returned, range_of, wish_of, work_of
 from headwater.task import kinds
-from headwater.task.agreement import Said, difference, is_said
+from headwater.task.agreement import Agreement, Said, is_said
 from headwater.task.answers import bad_header, error_frame
 from headwater.telemetry.snapshot import Group, VariableSize
 from headwater.telemetry.watchdog import ProgressWatchdog
@@ -187,16 +187,13 @@ class HostedParameters:
         self._talks: dict[str, _Talk] = {}
         #: Workers that have finished the present training.
         self._finished: set[str] = set()
-        self._claims: dict[str, Claim] = {}
-        self._refused: dict[tuple[str, int], str] = {}
+        self._places = Places()
         self._staleness_total = 0
         self._staleness_max = 0
         self._shares: dict[str, tuple[int, int]] = {}
-        self._program = program or {}
         self._staleness_aware = staleness_aware
-        self._agreed: tuple[str, Said, int] | None = None
-        self._disagreement = ""
-        self._sums: dict[int, Array] = {}
+        self._agreement = Agreement(task, program or {})
+        self._sums = EpochSums()
         self._lives: dict[str, int] = {}
         self._latest: dict[str, _Request] = {}
         self._away: set[str] = set()
@@ -244,9 +241,12 @@ class HostedParameters:
 
     def waits(self) -> list[tuple[str, float]]:
         """Which workers wait here, for what, and since when (`time.monotonic`)."""
-        waits = [(talk.worker, talk.waits_for) for talk in list(self._talks.values())]
-        together = waiting_text(self._state, self._clock())
-        return [(f"{worker}: {wait[0] or together}", wait[1]) for worker, wait in waits if wait is not None]
+        found: list[tuple[str, float]] = []
+        for talk in list(self._talks.values()):
+            if (wait := talk.waits_for) is not None:
+                what, since = wait
+                found.append((f"{talk.worker}: {what or waiting_text(self._state, self._clock())}", since))
+        return found
 
     # A worker's channel -----------------------------------------------------------------------------------------------
 
@@ -272,7 +272,7 @@ class HostedParameters:
             channel.send(error_frame(0, error, self._task))
             return
         with self._changed:
-            refused = self._decide(claim)
+            refused = self._places.claim(claim, connected=self._has_talk)
         if refused:
             _log.warning("%s refuses %s: %s", self._task, claim, refused)
             error = FailedPreconditionError(
@@ -308,23 +308,13 @@ class HostedParameters:
                     del self._talks[worker]
                     self._leave(worker, "its channel has ended")
                 if not self._talks:
-                    self._agreed, self._disagreement = None, ""
+                    self._agreement.begin()
             self._accounts.flush()
 
-    def _decide(self, claim: Claim) -> str:
-        """Why a worker does not have its place here; empty where it has. The lock is held."""
-        place = claim.task, claim.generation
-        if place not in self._refused:
-            holder, talk = self._claims.get(claim.task), self._talks.get(claim.task)
-            live = talk is not None and not talk.channel.closed and not talk.channel.peer_gone()
-            verdict = decide_claims(holder, claim, connected=live, address="")
-            if not verdict.prevails:
-                self._refused[place] = verdict.reason
-            else:
-                if holder is not None and holder.generation != claim.generation:
-                    self._refused[holder.task, holder.generation] = f"it was replaced: {verdict.reason}"
-                self._claims[claim.task] = claim
-        return self._refused.get(place, "")
+    def _has_talk(self, holder: Claim) -> bool:
+        """Whether the task that has a place is connected."""
+        talk = self._talks.get(holder.task)
+        return talk is not None and not talk.channel.closed and not talk.channel.peer_gone()
 
     def _answer(self, talk: _Talk, frame: Frame, watchdog: ProgressWatchdog) -> None:
         """Answers a frame; one with gradients is a step of the worker's training."""
@@ -492,7 +482,7 @@ class HostedParameters:
             self._event(DataEnd())
             self._changed.notify_all()
 
-    def _take_back(self, worker: str, returned: Sequence[tuple[Work, str]]) -> None:
+    def _take_back(self, worker: str, returned: Sequence[Returned]) -> None:
         for work, reason in returned:
             self._accounts.failed(worker, work, reason)
         if returned:
@@ -534,7 +524,7 @@ class HostedParameters:
                     rows = [(tensors[at], tensors[at + 1]) for at in range(split, expected, 2)]
                     self._round.add(tensors[: self._optimized], changes, rows, weight, knobs)
                     if sums is not None and wish is not None:
-                        self._add_sums(talk.worker, wish, sums)
+                        self._sums.add(worker, wish[1], sums)
                 else:
                     self._accounts.dropped(worker, given)
                 self._tickets.ended(worker)
@@ -623,10 +613,10 @@ class HostedParameters:
         """A range of examples for a worker, noted in its request; the number of the batch, or why there is none."""
         training, last, steps, _, (first, plan, part) = wish_of(worker, wish)
         self._tickets.ended(worker)
-        handed = request.handed
-        if isinstance(handed, tuple) and self._accounts.holds(worker, Work(*handed[:3])):
-            # It has that range already, and not the answer that said so.
-            return self._begins(worker, Work(*handed[:3]), plan)
+        if isinstance(request.handed, tuple):
+            work = Work(*request.handed[:3])
+            if self._accounts.holds(worker, work):  # it has that range already, and not the answer that said so
+                return self._begins(worker, work, plan)
         request.handed = None
         if self._tickets.stopped:
             return protocol.TRAINING_OVER
@@ -687,16 +677,6 @@ class HostedParameters:
             )
         return Frame(kinds.DONE)
 
-    def _add_sums(self, worker: str, wish: Sequence[int], sums: Array) -> None:
-        _, epoch, *_ = wish
-        before = self._sums.get(epoch)
-        if before is not None and before.shape != sums.shape:
-            raise InvalidArgumentError(None, None, f"{worker} brings {sums.shape} sums, others brought {before.shape}")
-        self._sums[epoch] = sums.astype(np.float64) + (0 if before is None else before)
-        # Asynchronous workers are at most one epoch apart.
-        for old in [known for known in self._sums if known < epoch - 1]:
-            del self._sums[old]
-
     def _tell_sums(self, talk: _Talk, epoch: int, wait: bool) -> Frame:
         def others() -> list[str]:
             return self._tickets.busy_in(epoch, but=talk.worker)
@@ -704,29 +684,17 @@ class HostedParameters:
         with self._changed:
             if wait:
                 self._await(talk, lambda: not others(), f"the last steps of epoch {epoch} by {', '.join(others())}")
-            found = self._sums.get(epoch)
-            return Frame(kinds.DONE, (), () if found is None else (found,))
+            return Frame(kinds.DONE, (), self._sums.of(epoch))
 
     def _agree(self, talk: _Talk, program: Said, data: Said) -> Frame:
-        """Compares a worker's program with this task's, and with that of the worker which came first in this training.
-
-        Where that differs and no update was made yet, no worker can tell which is right: all end.
-        """
+        """Compares a worker's program with this task's, and both with those of the worker that came first."""
         with self._changed:
-            differs = difference(talk.worker, program, self._task, self._program)
-            if not differs and self._agreed is None:
-                self._agreed = talk.worker, {**program, **data}, self.version
-            elif not differs and self._agreed is not None:
-                first, firsts, version = self._agreed
-                differs = difference(talk.worker, program, first, firsts)
-                if differs and version == self.version:
-                    self._disagreement = differs
-                    self._changed.notify_all()
+            differs = self._agreement.differs(talk.worker, program, data, self.version)
             if differs:
                 _log.error("%s: %s", self._task, differs)
-                raise FailedPreconditionError(None, None, f"{differs}: all tasks must run the same program")
-            first, firsts, _ = self._agreed or (talk.worker, data, 0)
-            return Frame(kinds.DONE, (difference(talk.worker, data, first, firsts),))
+                self._changed.notify_all()
+                raise _other_program(differs)
+            return Frame(kinds.DONE, (self._agreement.other_data(talk.worker, data),))
 
     # Decisions --------------------------------------------------------------------------------------------------------
 
@@ -795,7 +763,7 @@ class HostedParameters:
             self._finished.clear()
             self._tickets.begin_training()
             self._round.clear()
-            self._agreed = None
+            self._agreement.begin()
             self._sums.clear()
         self._changed.notify_all()
 
@@ -836,9 +804,12 @@ class HostedParameters:
             talk.waits_for = None
 
     def _raise_disagreement(self) -> None:
-        if self._disagreement:
-            message = f"{self._disagreement}: all tasks must run the same program"
-            raise FailedPreconditionError(None, None, message)
+        if self._agreement.disagreement:
+            raise _other_program(self._agreement.disagreement)
+
+
+def _other_program(differs: str) -> FailedPreconditionError:
+    return FailedPreconditionError(None, None, f"{differs}: all tasks must run the same program")
 
 
 def _is_released(channel: Channel) -> bool:

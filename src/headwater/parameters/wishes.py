@@ -26,7 +26,7 @@ def asking(first: int, plan: Plan, part: tuple[int, int] | None = None) -> tuple
     return first, plan.size, plan.batch, plan.tries, plan.shuffle, plan.seed, plan.unit, part
 
 
-def work_of(work: Any) -> tuple[list[Work], list[tuple[Work, str]]]:
+def work_of(work: Any) -> tuple[list[Work], list[Returned]]:
     """The ranges whose gradient a frame brings, and those that it gives back with their reasons."""
     match work:
         case None:

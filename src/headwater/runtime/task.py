@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from headwater.cluster.claims import Claim, decide
+from headwater.cluster.claims import Claim, Places
 from headwater.cluster.devices import Device, parse_device
 from headwater.errors import AbortedError, CancelledError, FailedPreconditionError
 from headwater.passes.plan import TaskPlan
@@ -75,8 +75,7 @@ class TaskRuntime:
         self._lock = threading.Lock()
         self._plans: dict[str, dict[int, CompiledPlan]] = {}
         self._owners: dict[str, Claim] = {}
-        self._masters: dict[str, Claim] = {}
-        self._replaced: dict[int, str] = {}
+        self._places = Places()
         self._steps: set[Step] = set()
         self.on_release: list[Callable[[str], None]] = []
         self.steps: int = 0
@@ -120,19 +119,12 @@ class TaskRuntime:
         compiled = CompiledPlan(plan, self.resources, owner.task)
         task = owner.task
         with self._lock:
-            holder = self._masters.get(task)
-            if owner.generation in self._replaced:
-                raise self._refused(owner, self._replaced[owner.generation])
-            if task and (holder is None or holder.generation != owner.generation):
-                live = holder is not None and connected(holder.generation)
-                verdict = decide(holder, owner, connected=live, address=address)
-                if not verdict.prevails:
-                    self._replaced[owner.generation] = verdict.reason
-                    _log.warning("%s refuses %s: %s", self.task, owner, verdict.reason)
-                    raise self._refused(owner, verdict.reason)
-                if holder is not None:
-                    self._replaced[holder.generation] = f"it was replaced by {owner}: {verdict.reason}"
-                self._masters[task] = owner
+            refused = task and self._places.claim(
+                owner, connected=lambda holder: connected(holder.generation), address=address
+            )
+            if refused:
+                _log.warning("%s refuses %s: %s", self.task, owner, refused)
+                raise self._refused(owner, refused)
             stale = [
                 its
                 for its, was in self._owners.items()
@@ -192,7 +184,7 @@ class TaskRuntime:
     def has_served(self, generation: int) -> bool:
         """Whether the master of a generation has, or had, plans here."""
         with self._lock:
-            return any(master.generation == generation for master in self._masters.values())
+            return self._places.has_given(generation)
 
     def lose(self, generation: int, reason: str) -> int:
         """No connection is left to the master of a generation. Its sessions stay, as it may come back; those who wait

@@ -132,29 +132,28 @@ def _take_or_zeros(frame: int) -> int:
     return 0
 
 
-def _put_rows(frame: int) -> int:
-    """``rows, indices, values -> rows`` with ``rows[indices] = values``, in place; of equal indices the last counts."""
-    if _asks_for_version(frame):
-        return 0
+@inlined
+def _change_rows(frame: int, width: int, change: Any) -> None:
+    """Has ``change`` change those rows of the result that the indices name, one after the other, by the rows given."""
     places, given, target = _argument(frame, 1), _argument(frame, 2), _result(frame, 0)
-    width, length, count = _numbers_of_row(target), _length(target), _length(places)
+    length, count = _length(target), _length(places)
     indices, row_bytes = words_at(places[_DATA], count), _NUMBER_BYTES * width
     for i in range(count):
         if 0 <= indices[i] < length:
-            copy_numbers(target[_DATA] + indices[i] * row_bytes, given[_DATA] + i * row_bytes, width)
+            change(target[_DATA] + indices[i] * row_bytes, given[_DATA] + i * row_bytes, width)
+
+
+def _put_rows(frame: int) -> int:
+    """``rows, indices, values -> rows`` with ``rows[indices] = values``, in place; of equal indices the last counts."""
+    if not _asks_for_version(frame):
+        _change_rows(frame, _numbers_of_row(_result(frame, 0)), copy_numbers)
     return 0
 
 
 def _add_rows(frame: int) -> int:
     """``rows, indices, values -> rows`` with ``rows[indices] += values``, in place, one after the other."""
-    if _asks_for_version(frame):
-        return 0
-    places, given, target = _argument(frame, 1), _argument(frame, 2), _result(frame, 0)
-    width, length, count = _elements_of_row(target), _length(target), _length(places)
-    indices, row_bytes = words_at(places[_DATA], count), _NUMBER_BYTES * width
-    for i in range(count):
-        if 0 <= indices[i] < length:
-            add_reals(target[_DATA] + indices[i] * row_bytes, given[_DATA] + i * row_bytes, width)
+    if not _asks_for_version(frame):
+        _change_rows(frame, _elements_of_row(_result(frame, 0)), add_reals)
     return 0
 
 

@@ -54,3 +54,53 @@ def difference(one: str, ones: Said, other: str, others: Said) -> str:
             more = f"; and {len(names) - 3} more" if len(names) > 3 else ""
             return f"{one} has other {topic} than {other}: {shown}{more}"
     return ""
+
+
+class Agreement:
+    """Whether all workers of a training run one program: that of this task, and of the worker that came first.
+
+    Args:
+      task: this task's name.
+      program: what it says of its own program.
+
+    Attributes:
+      disagreement: how two workers differ of which none can tell which is right, as no update was made yet: all end.
+        Empty without such.
+    """
+
+    def __init__(self, task: str, program: Said) -> None:
+        self._task = task
+        self._program = program
+        self._first: tuple[str, Said, int] | None = None
+        self.disagreement: str = ""
+
+    def begin(self) -> None:
+        """Another training begins: the next worker is the first."""
+        self._first, self.disagreement = None, ""
+
+    def differs(self, worker: str, program: Said, data: Said, updates: int) -> str:
+        """How a worker's program differs; empty where it does not.
+
+        Args:
+          worker: its name.
+          program, data: what it says of its program and its data.
+          updates: how many were made.
+        """
+        differs = difference(worker, program, self._task, self._program)
+        if differs:
+            return differs
+        if self._first is None:
+            self._first = worker, {**program, **data}, updates
+            return ""
+        first, firsts, before = self._first
+        differs = difference(worker, program, first, firsts)
+        if differs and updates == before:
+            self.disagreement = differs
+        return differs
+
+    def other_data(self, worker: str, data: Said) -> str:
+        """How a worker's data differ from those of the first one; empty where they do not."""
+        if self._first is None:
+            return ""
+        first, firsts, _ = self._first
+        return difference(worker, data, first, firsts)

@@ -245,7 +245,7 @@ def test_a_worker_that_was_left_behind_does_not_take_the_place_of_one_that_lives
             raise_error(stale.recv(), "the ps")
     following = greeted(8, 3000.0)
     assert following.recv().kind == WELCOME
-    with pytest.raises(FailedPreconditionError, match=r"refuses generation 7 .* it was replaced: generation 8"):
+    with pytest.raises(FailedPreconditionError, match=r"refuses generation 7 .* it was replaced by generation 8"):
         raise_error(greeted(7, 2000.0).recv(), "the ps")
     for channel in (living, following):
         channel.close()

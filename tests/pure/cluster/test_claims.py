@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from headwater.cluster.claims import Claim, Verdict, decide
+from headwater.cluster.claims import Claim, Places, Verdict, decide
 
 HERE = "10.0.0.1:2222"
 LIVING = Claim(task="/job:worker/replica:0/task:0", generation=1, started=2000.0, address=HERE)
@@ -66,3 +66,22 @@ def test_of_two_that_live_one_prevails_in_whatever_order_they_ask(one: Claim, ot
     assume(one.generation != other.generation)
     assume((one.started, one.address == HERE) != (other.started, other.address == HERE))
     assert decided(one, other).prevails != decided(other, one).prevails
+
+
+def test_a_claim_that_was_refused_or_replaced_never_prevails_again() -> None:
+    places, connected = Places(), set[int]()
+
+    def claims(generation: int, started: float) -> str:
+        newcomer = Claim(task="/job:worker/task:0", generation=generation, started=started)
+        return places.claim(newcomer, connected=lambda holder: holder.generation in connected)
+
+    assert claims(1, 10.0) == ""
+    connected.add(1)
+    assert "was started later" in claims(2, 5.0)
+    connected.clear()  # the place is free, but not for the one that was refused
+    assert "was started later" in claims(2, 5.0)
+    assert claims(1, 10.0) == ""
+    assert claims(3, 20.0) == ""
+    assert "it was replaced by generation 3" in claims(1, 10.0)
+    assert places.has_given(3)
+    assert not places.has_given(1)
