@@ -82,6 +82,15 @@ def times_of(process: int) -> Times:
     return Times(user=int(fields[11]) / _TICKS_PER_S, system=int(fields[12]) / _TICKS_PER_S, switches=switches)
 
 
+def peak_memory(process: int) -> int:
+    """The most memory that a process has held, in bytes; 0 where this system does not tell."""
+    try:
+        found = re.search(r"^VmHWM:\s+(\d+) kB", Path(f"/proc/{process}/status").read_text(), re.MULTILINE)
+    except OSError:
+        return 0
+    return 1024 * int(found[1]) if found else 0
+
+
 class Sampling:
     """Samples of ``perf`` of some processes, from its making until `shares`."""
 

@@ -19,11 +19,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from processor import PLACES, Sampling, Times, sum_of, times_of
+from processor import PLACES, Sampling, Times, peak_memory, sum_of, times_of
 
 PROGRAMS = Path(__file__).parent / "programs"
 PROFILED = ("linear.py", "mlp.py", "mlp_sync.py", "local_run.py", "large.py", "lenet.py")
@@ -119,11 +119,15 @@ class Measured:
       times: of each job, or ``""`` for a program of one process: processor time and waits per step, of all its tasks
         together. Workers tell their own; of a ``ps``, ``/proc`` does, where there is one.
       shares: of each of `processor.PLACES` in the processor time; None where nothing was sampled.
+      told: all that the first worker told.
+      memory: of each job, the most that one of its tasks held, in bytes.
     """
 
     rate: float
     times: dict[str, Times]
     shares: dict[str, float] | None = None
+    told: dict[str, Any] = field(default_factory=dict[str, Any])
+    memory: dict[str, int] = field(default_factory=dict[str, int])
 
     @property
     def processor_us(self) -> float:
@@ -158,6 +162,7 @@ def measure(case: Case, python: list[str], seconds: float, *, sample: bool = Fal
         began, before = time.monotonic(), sum_of(times_of(task.pid) for task in servers)
         first = workers[0].line("rate")
         window, after = time.monotonic() - began, sum_of(times_of(task.pid) for task in servers)
+        memory = {job: max(peak_memory(task.pid) for task in tasks) for job, tasks in running.items()}
         lines = [first, *(worker.line("rate") for worker in workers[1:])]
         shares = None if sampling is None else sampling.shares()
         for worker in workers:
@@ -173,7 +178,7 @@ def measure(case: Case, python: list[str], seconds: float, *, sample: bool = Fal
     times = {"worker" if jobs else "": sum_of(per_step)}
     if servers:
         times["ps"] = (after - before).per(window * steps_per_s)
-    return Measured(rate=sum(line["rate"] for line in lines), shares=shares, times=times)
+    return Measured(rate=sum(line["rate"] for line in lines), shares=shares, times=times, told=first, memory=memory)
 
 
 class Running:

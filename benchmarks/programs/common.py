@@ -5,6 +5,7 @@ The programs run unchanged under TensorFlow 1.15 (Python 3.7) and under ``headwa
 
 import argparse
 import json
+import os
 import resource
 import tempfile
 import time
@@ -22,6 +23,7 @@ def task_arguments(**more):
     parser.add_argument("--job_name", required=True)
     parser.add_argument("--task_index", type=int, required=True)
     parser.add_argument("--seconds", type=float, default=4)
+    parser.add_argument("--together", default="", help="a folder by which workers wait for each other to be warm")
     for name, default in more.items():
         parser.add_argument("--" + name, type=int, default=default)
     return parser.parse_args()
@@ -67,6 +69,10 @@ def train(args, server, global_step, train_op, feeds, epoch=100, weight=1, **res
 
         run([])
         run([])
+        if args.together:
+            open(os.path.join(args.together, str(args.task_index)), "w").close()
+            while len(os.listdir(args.together)) < len(args.worker_hosts.split(",")):
+                run([])
         times = []
         begin()
         deadline = time.perf_counter() + args.seconds

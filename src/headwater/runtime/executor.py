@@ -313,11 +313,18 @@ class CompiledPlan:
         return run
 
     def _outputs_of(self, node: Node) -> list[int]:
-        prefix = f"{node.name}:"
-        used = {name for item in self.plan.instructions for name in _inputs_of(item) if name.startswith(prefix)}
-        used |= {name for name in self.plan.fetches if name.startswith(prefix)}
-        count = 1 + max((int(name.rpartition(":")[2]) for name in used), default=-1)
-        return self._slots([f"{prefix}{index}" for index in range(count)])
+        return self._slots([f"{node.name}:{index}" for index in range(self._used_outputs.get(node.name, 0))])
+
+    @functools.cached_property
+    def _used_outputs(self) -> dict[str, int]:
+        """Of each operation, how many of its outputs there are up to the last that anything uses."""
+        found: dict[str, int] = {}
+        for names in (*map(_inputs_of, self.plan.instructions), self.plan.fetches):
+            for name in names:
+                op, _, index = name.rpartition(":")
+                if op and found.get(op, 0) <= int(index):
+                    found[op] = int(index) + 1
+        return found
 
     def _send(self, item: Send, ends: bool = False) -> Any:
         sources = self._slots(item.tensors)

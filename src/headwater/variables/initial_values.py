@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 
 from headwater.graph.collections import GraphKeys
 from headwater.graph.operation import Operation, Tensor
@@ -25,15 +26,20 @@ class _Rebuilder:
     def __init__(self, initial: Tensor, suffix: str) -> None:
         self._graph = initial.graph
         self._suffix = suffix
-        self._initialized: dict[Operation, Callable[[], Tensor]] = {
+        self._made: dict[Operation, Operation | Tensor] = {}
+        for op in self._sorted(initial.op):
+            self._made[op] = self._again(op)
+
+    @cached_property
+    def _initialized(self) -> dict[Operation, Callable[[], Tensor]]:
+        """How the variables of the graph are read that have an initial value; looked up for those that depend on one
+        only, lest a graph takes the square of its variables."""
+        return {
             variable.op: variable.initialized_value
             for key in (GraphKeys.GLOBAL_VARIABLES, GraphKeys.LOCAL_VARIABLES)
             for variable in self._graph.get_collection(key)
             if getattr(variable, "initial_value", None) is not None
         }
-        self._made: dict[Operation, Operation | Tensor] = {}
-        for op in self._sorted(initial.op):
-            self._made[op] = self._again(op)
 
     def _sorted(self, last: Operation) -> list[Operation]:
         """``last`` and what it depends on, inputs first."""

@@ -26,16 +26,28 @@ class _ScopeState(threading.local):
     def __init__(self) -> None:
         self.current = VariableScope(False)
         self.counts: dict[str, int] = {}
+        self._inside: dict[str, dict[str, None]] | None = {}
 
     def open(self, name: str) -> None:
         self.counts[name] = self.counts.get(name, 0) + 1
+        if self._inside is not None:
+            _enter(name, self._inside)
 
     def close_within(self, name: str) -> None:
         """Forgets the scopes inside ``name``, so that a second visit finds the same names."""
-        prefix = f"{name}/" if name else ""
-        for key in self.counts:
-            if not name or key.startswith(prefix):
-                self.counts[key] = 0
+        if self._inside is None:
+            self._inside = {}
+            for known in self.counts:
+                _enter(known, self._inside)
+        inside = [*self._inside.pop(name, ())]
+        while inside:
+            scope = inside.pop()
+            self.counts.pop(scope, None)
+            inside.extend(self._inside.pop(scope, ()))
+
+    def restore(self, counts: dict[str, int]) -> None:
+        """Goes back to what `counts` was before."""
+        self.counts, self._inside = counts, None
 
     def unique(self, prefix: str) -> str:
         """``prefix``, or with ``_1``, ``_2`` … where such a scope was opened in the current one before."""
@@ -46,6 +58,17 @@ class _ScopeState(threading.local):
         while self.counts.get(f"{name}_{index}"):
             index += 1
         return f"{prefix}_{index}"
+
+
+def _enter(name: str, inside: dict[str, dict[str, None]]) -> None:
+    """Puts a scope among those that are inside its parent's, and its parent among those of the next."""
+    while name:
+        parent = name.rpartition("/")[0]
+        siblings = inside.setdefault(parent, {})
+        if name in siblings:
+            return
+        siblings[name] = None
+        name = parent
 
 
 def _state() -> _ScopeState:
@@ -309,7 +332,7 @@ def _again(scope: VariableScope, reuse: Any, changes: dict[str, Any]) -> Generat
     try:
         yield state.current
     finally:
-        state.counts = counts
+        state.restore(counts)
         state.current = outer
 
 

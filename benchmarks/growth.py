@@ -1,0 +1,105 @@
+"""Measures what grows with a cluster: steps a second by workers, the time until the first step by variables, memory.
+
+    python benchmarks/growth.py --peer PATH_TO_PYTHON_WITH_TENSORFLOW_1_15 --picture docs/growth.png
+
+Each measurement is made under Headwater and under the peer in turn. Medians are saved as ``build/bench/growth.json``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from run import OURS, PEER, Case, Measured, measure
+
+WORKERS = (1, 2, 4, 8, 16)
+VARIABLES = (10, 100, 1000)
+COLOURS = {OURS: "#2a6f97", PEER: "#f4a259"}
+
+
+def by_workers(python: list[str], workers: int, seconds: float) -> Measured:
+    """Steps of the linear model, of workers that all count at the same time."""
+    with tempfile.TemporaryDirectory() as together:
+        case = Case(
+            name="growth", program="linear.py", workers=workers, wanted=0, arguments=(f"--together={together}",)
+        )
+        return measure(case, python, seconds)
+
+
+def by_variables(python: list[str], variables: int) -> Measured:
+    """The first step of a model of so many variables, and some more."""
+    case = Case(name="growth", program="variables.py", workers=1, wanted=0, arguments=(f"--variables={variables}",))
+    return measure(case, python, 1.0)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--peer", help="a python that has TensorFlow 1.15")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=3)
+    parser.add_argument("--out", type=Path, default=Path("build/bench"))
+    parser.add_argument("--picture", type=Path, help="where to draw it; by default beside the figures")
+    args = parser.parse_args()
+    contenders = {OURS: [sys.executable, "-m", "headwater", "exec"]} | ({PEER: [args.peer]} if args.peer else {})
+    found: dict[str, dict[str, dict[int, dict[str, float]]]] = {name: {} for name in contenders}
+    runs: dict[tuple[str, str, int], list[Measured]] = {}
+    for _ in range(args.rounds):
+        for count in WORKERS:
+            for name, python in contenders.items():
+                runs.setdefault((name, "workers", count), []).append(by_workers(python, count, args.seconds))
+        for count in VARIABLES:
+            for name, python in contenders.items():
+                runs.setdefault((name, "variables", count), []).append(by_variables(python, count))
+    for (name, what, count), measured in runs.items():
+        row = {key: statistics.median(figures(one)[key] for one in measured) for key in figures(measured[0])}
+        found[name].setdefault(what, {})[count] = row
+        print(f"{name:16s} {count:5d} {what:10s}", *(f"{key} {value:.4g}" for key, value in row.items()), flush=True)
+    args.out.mkdir(parents=True, exist_ok=True)
+    (args.out / "growth.json").write_text(json.dumps(found, indent=1))
+    draw(found, args.picture or args.out / "growth.png")
+
+
+def figures(measured: Measured) -> dict[str, float]:
+    """What is kept of a run."""
+    told = {key: measured.told[key] for key in ("build_s", "ready_s", "first_step_s") if key in measured.told}
+    memory = {f"{job}_mb": peak / 1e6 for job, peak in measured.memory.items()}
+    return {"rate": measured.rate, "processor_us": measured.processor_us, **told, **memory}
+
+
+def draw(found: dict[str, Any], path: Path) -> None:
+    """Steps a second and memory by workers, and the time until the first step by variables."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, (steps, first, memory) = plt.subplots(1, 3, figsize=(12, 3.6), layout="constrained")
+    for name, its in found.items():
+        workers = its["workers"]
+        steps.plot(list(workers), [row["rate"] for row in workers.values()], "o-", color=COLOURS[name], label=name)
+        for job, line in (("ps", "o-"), ("worker", "s--")):
+            megabytes = [row.get(f"{job}_mb", 0.0) for row in workers.values()]
+            memory.plot(list(workers), megabytes, line, color=COLOURS[name], label=f"{name}: {job}")
+        variables = its["variables"]
+        until = [sum(row[key] for key in ("build_s", "ready_s", "first_step_s")) for row in variables.values()]
+        first.plot(list(variables), until, "o-", color=COLOURS[name], label=name)
+    steps.set(xscale="log", xlabel="workers", ylabel="steps of all workers / s", title="1 ps, a linear model")
+    steps.set_ylim(bottom=0)
+    steps.set_xticks(WORKERS, [str(count) for count in WORKERS])
+    first.set(xscale="log", yscale="log", xlabel="variables", ylabel="s", title="From the program to its first step")
+    memory.set(xscale="log", xlabel="workers", ylabel="MB", title="Memory of a task, at most")
+    memory.set_xticks(WORKERS, [str(count) for count in WORKERS])
+    memory.set_ylim(bottom=0)
+    for axes in (steps, first, memory):
+        axes.legend()
+        axes.grid(alpha=0.3)
+    figure.savefig(path, dpi=110)
+
+
+if __name__ == "__main__":
+    main()
