@@ -94,7 +94,7 @@ def draw(found: dict[str, Any], path: Path) -> None:
     first.set(xscale="log", yscale="log", xlabel="variables", ylabel="s", title="From the program to its first step")
     memory.set(xscale="log", xlabel="workers", ylabel="MB", title="Memory of a task, at most")
     memory.set_xticks(WORKERS, [str(count) for count in WORKERS])
-    memory.set_ylim(bottom=0)
+    memory.set_ylim(0, 1.5 * memory.get_ylim()[1])
     for axes in (steps, first, memory):
         axes.legend()
         axes.grid(alpha=0.3)
