@@ -21,7 +21,7 @@ from headwater.data.node import Function, Node
 from headwater.data.sources import Whole
 from headwater.data.spec import is_array
 from headwater.data.transforms import Zipped
-from headwater.dtypes import DType, int64
+from headwater.dtypes import DType, as_dtype, int64
 from headwater.functional.math import cast
 from headwater.graph.constants import constant_value
 from headwater.graph.context import get_default_graph
@@ -194,6 +194,24 @@ class TextLineDataset(readers.TextLineDataset, Dataset):
 
 class FixedLengthRecordDataset(readers.FixedLengthRecordDataset, Dataset):
     __doc__ = readers.FixedLengthRecordDataset.__doc__
+
+
+def counter(start: int = 0, step: int = 1, dtype: Any = int64) -> Dataset:
+    """Numbers without end, from ``start`` on, each ``step`` more than the last.
+
+    Args:
+      start: the first.
+      step: what is added.
+      dtype: their type.
+    """
+    kind = as_dtype(dtype).as_numpy_dtype
+    first, further = kind(start), kind(step)
+
+    def following(state: Any, element: Any) -> tuple[Any, Any]:
+        del element
+        return state + further, state
+
+    return Dataset.from_tensors(first).repeat().scan(first, following)
 
 
 def get_single_element(dataset: Dataset) -> Any:

@@ -46,6 +46,7 @@ _FAMILIES = (
     "readers",
     "parsing",
     "image_files",
+    "audio",
     "batching",
     "control_flow",
     "tensor_arrays",

@@ -216,3 +216,45 @@ def case_raw_operations(tf):
         lambda: raw.NoSuchOperation,
         lambda: raw.Add(x=x, y=1.0, name="sum").op.name,
     )
+
+
+def case_sounds(tf):
+    audio = tf.audio
+    x = np.array([[0.0, 0.5], [-0.25, 1.5], [0.1, -1.5]], "float32")
+    file = audio.encode_wav(x, 8000)
+    decoded = [
+        audio.decode_wav(file, **kw)
+        for kw in (
+            {},
+            {"desired_samples": 5},
+            {"desired_samples": 2},
+            {"desired_channels": 1},
+            {"desired_channels": 2, "desired_samples": 3},
+        )
+    ]
+    found = run(tf, *[tensor for each in decoded for tensor in each])
+    return (
+        found
+        + run(tf, file)
+        + tried(lambda: run(tf, audio.decode_wav("nonsense").audio), lambda: run(tf, audio.encode_wav(x[0], 8000)))
+    )
+
+
+def case_maps_in_batches(tf):
+    E = tf.data.experimental
+    dataset = tf.data.Dataset.range(5).apply(
+        E.map_and_batch_with_legacy_function(lambda x: x * 2, 2, drop_remainder=True)
+    )
+    element = dataset.make_one_shot_iterator().get_next()
+    with tf.Session() as session:
+        return [session.run(element), session.run(element)]
+
+
+def case_counters(tf):
+    counter = tf.data.experimental.Counter
+    found = []
+    for dataset in (counter(), counter(5), counter(start=10, step=-3), counter(1, 2, tf.int32)):
+        element = dataset.make_one_shot_iterator().get_next()
+        with tf.Session() as session:
+            found.append([element.dtype.name, str(element.shape)] + [session.run(element) for _ in range(3)])
+    return found

@@ -8,6 +8,12 @@ from typing import Final
 from headwater.compat.names import Area
 
 AREAS: Final[Mapping[str, Area]] = {
+    "tf.audio": Area(
+        "``tf.audio``: sound in files.",
+        names={
+            "headwater.functional.audio": "decode_wav encode_wav",
+        },
+    ),
     "tf.bitwise": Area(
         "``tf.bitwise``: the bits of integers.",
         names={
@@ -91,11 +97,12 @@ AREAS: Final[Mapping[str, Area]] = {
     "tf.data.experimental": Area(
         "``tf.data.experimental``.",
         names={
-            "headwater.input.dataset": "cardinality get_single_element",
+            "headwater.input.dataset": "Counter=counter cardinality get_single_element",
             "headwater.input.dataset_groups": "bucket_by_sequence_length group_by_window",
             "headwater.data.experimental": """
                 INFINITE_CARDINALITY UNKNOWN_CARDINALITY choose_from_datasets copy_to_device enumerate_dataset
-                ignore_errors map_and_batch parallel_interleave prefetch_to_device sample_from_datasets scan
+                ignore_errors map_and_batch map_and_batch_with_legacy_function=map_and_batch parallel_interleave
+                prefetch_to_device sample_from_datasets scan
                 shuffle_and_repeat take_while unbatch""",
             "headwater.input.specs": """
                 DatasetStructure=DatasetSpec SparseTensorStructure=sparse_tensor_structure Structure=TypeSpec

@@ -176,6 +176,7 @@ CORE: Final = Area(
         "gfile": "headwater.compat.gfile",
         "keras": "headwater.keras.namespace",
         "logging": "headwater.compat.logging",
+        "audio": "headwater.compat.tf.audio",
         "bitwise": "headwater.compat.tf.bitwise",
         "compat": "headwater.compat.tf.compat",
         "config": "headwater.compat.tf.config",

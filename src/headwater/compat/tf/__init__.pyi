@@ -36,6 +36,7 @@ from headwater.compat.switches import enable_control_flow_v2 as enable_control_f
 from headwater.compat.switches import enable_resource_variables as enable_resource_variables
 from headwater.compat.switches import executing_eagerly as executing_eagerly
 from headwater.compat.switches import resource_variables_enabled as resource_variables_enabled
+from headwater.compat.tf import audio as audio
 from headwater.compat.tf import bitwise as bitwise
 from headwater.compat.tf import compat as compat
 from headwater.compat.tf import config as config
@@ -735,6 +736,7 @@ __all__ = [
     "atan",
     "atan2",
     "atanh",
+    "audio",
     "audio_summary",
     "batch_cholesky",
     "batch_cholesky_solve",

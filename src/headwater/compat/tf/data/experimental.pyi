@@ -8,6 +8,7 @@ from headwater.data.experimental import copy_to_device as copy_to_device
 from headwater.data.experimental import enumerate_dataset as enumerate_dataset
 from headwater.data.experimental import ignore_errors as ignore_errors
 from headwater.data.experimental import map_and_batch as map_and_batch
+from headwater.data.experimental import map_and_batch as map_and_batch_with_legacy_function
 from headwater.data.experimental import parallel_interleave as parallel_interleave
 from headwater.data.experimental import prefetch_to_device as prefetch_to_device
 from headwater.data.experimental import sample_from_datasets as sample_from_datasets
@@ -22,6 +23,7 @@ from headwater.data.options import OptimizationOptions as OptimizationOptions
 from headwater.data.options import ThreadingOptions as ThreadingOptions
 from headwater.data.prefetch import AUTOTUNE as AUTOTUNE
 from headwater.input.dataset import cardinality as cardinality
+from headwater.input.dataset import counter as Counter
 from headwater.input.dataset import get_single_element as get_single_element
 from headwater.input.dataset_groups import bucket_by_sequence_length as bucket_by_sequence_length
 from headwater.input.dataset_groups import group_by_window as group_by_window
@@ -35,6 +37,7 @@ from headwater.input.specs import tensor_structure as TensorStructure
 __all__ = [
     "AUTOTUNE",
     "AutoShardPolicy",
+    "Counter",
     "DatasetStructure",
     "DistributeOptions",
     "ExternalStatePolicy",
@@ -56,6 +59,7 @@ __all__ = [
     "group_by_window",
     "ignore_errors",
     "map_and_batch",
+    "map_and_batch_with_legacy_function",
     "parallel_interleave",
     "prefetch_to_device",
     "sample_from_datasets",
