@@ -8,6 +8,7 @@ test to say.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import re
@@ -237,6 +238,10 @@ def _failure(status: int, message: str) -> tuple[int, Any]:
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     cluster: FakeKubernetes
+
+    def handle(self) -> None:
+        with contextlib.suppress(ConnectionResetError):  # a client that has no more to ask
+            super().handle()
 
     def do_GET(self) -> None:
         self._serve()

@@ -306,9 +306,8 @@ def test_a_secret_without_a_server(tmp_path: Path) -> None:
     assert given.returncode == 0, given.stderr
 
 
-def test_the_live_table_of_all_jobs(running: Server, tmp_path: Path) -> None:
-    gate = fifo(tmp_path)
-    job_id = running.submit(f"cat {gate}", name="shown", workers=2)
+def test_the_live_table_of_all_jobs(running: Server) -> None:
+    job_id = running.submit("sleep 1000", name="shown", workers=2)
     running.until(job_id, lambda job: job["tasks_running"] == 2)
     environ = {**os.environ, "HEADWATER_SERVER": running.address, "HEADWATER_SERVER_TOKEN": running.token}
     command = [*HEADWATER, "top"]
@@ -318,8 +317,7 @@ def test_the_live_table_of_all_jobs(running: Server, tmp_path: Path) -> None:
     assert row[1:5] == ["admin", "local", "running", "2/2"]
     found = json.loads(subprocess.run([*command, "--json"], env=environ, capture_output=True, check=True).stdout)
     assert ([job["id"] for job in found["jobs"]], len(found["hosts"])) == ([job_id], 1)
-    for _ in range(2):
-        open_gate(gate)
+    running.client.post(f"/jobs/{job_id}/stop")
     running.over(job_id)
 
 
@@ -339,11 +337,12 @@ def test_a_job_in_a_notebook(running: Server, tmp_path: Path) -> None:
         shown = job._repr_html_()
         assert re.search(r"<svg .*>step 39 \(.*</svg>", shown)
         assert shown.count("<tr>") == 3
-        job.restart().stop().wait()
-        assert job.phase == "stopped"
-        assert [found.id for found in client.jobs(name="noted")] == [client.job("noted").id] == [job.id]
-        job.delete()
-        assert client.jobs(name="noted") == []
+        other = client.submit({"name": "noted", "command": ["sleep", "1000"]})
+        assert other.stop().wait().phase == "stopped"
+        assert [found.id for found in client.jobs(name="noted")] == [other.id, job.id]
+        assert client.job("noted").id == other.id
+        other.delete()
+        assert [found.id for found in client.jobs(name="noted")] == [job.id]
 
 
 def test_a_job_without_a_server(tmp_path: Path) -> None:

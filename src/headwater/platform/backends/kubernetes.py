@@ -41,7 +41,7 @@ _CANNOT_RUN = 127
 _TIMEOUT_S = 30.0
 # Of so many pods of a job that are asked to end the last words are heard, each by a thread.
 _MAX_LISTENERS = 64
-_LAST_WORDS_S = 2.0
+_CONNECT_S, _LAST_WORDS_S = 3.0, 10.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -257,12 +257,19 @@ class KubernetesBackend(JobBackend):
             for pod in pods
         )
         # A ps holds what workers may be about to save: its turn comes with a later call, when none of them is left.
-        for task, pods in self._pods(fields).items():
-            for pod in pods:
-                if (task.job == "ps" and training) or "deletionTimestamp" in pod["metadata"]:
-                    continue
-                self._listen(fields, task, pod, patience_s=grace_s + _TIMEOUT_S)
-                self._delete_pod(pod["metadata"]["name"], fields["namespace"], max(1, math.ceil(grace_s)))
+        asked = [
+            (task, pod)
+            for task, pods in self._pods(fields).items()
+            for pod in pods
+            if not (task.job == "ps" and training) and "deletionTimestamp" not in pod["metadata"]
+        ]
+        for task, pod in asked:
+            self._listen(fields, task, pod, patience_s=grace_s + _TIMEOUT_S)
+        until = time.monotonic() + _CONNECT_S
+        for listener in self._listeners.get(fields["name"], {}).values():
+            listener.wait_connected(max(0.0, until - time.monotonic()))
+        for _, pod in asked:
+            self._delete_pod(pod["metadata"]["name"], fields["namespace"], max(1, math.ceil(grace_s)))
 
     def delete_job(self, handle: str) -> None:
         fields = json.loads(handle)
@@ -307,8 +314,9 @@ class KubernetesBackend(JobBackend):
 
     def _hear_out(self, name: str) -> None:
         """Writes what the pods of a job that are gone have printed at their end."""
+        until = time.monotonic() + _LAST_WORDS_S
         for listener in self._listeners.pop(name, {}).values():
-            listener.close(_LAST_WORDS_S)
+            listener.close(max(0.0, until - time.monotonic()))
 
     def _hide_dead(self, handle: Mapping[str, str], pods: Mapping[TaskName, list[dict[str, Any]]]) -> None:
         """Takes pods that have ended out of the Service, which would go on giving their addresses away."""
@@ -322,6 +330,8 @@ class KubernetesBackend(JobBackend):
                 self._core.patch_namespaced_pod(name, handle["namespace"], change, **_RAW)
 
     def close(self) -> None:
+        for name in list(self._listeners):
+            self._hear_out(name)
         self._core.api_client.close()
 
     def _connect(self, settings: KubernetesSettings) -> Any:

@@ -7,6 +7,7 @@ told last: see `headwater.platform.host.pod_task`.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import math
 import re
@@ -29,6 +30,7 @@ _MAX_BYTES = 16 << 20
 _SKEWS_S: tuple[float | None, ...] = (10.0, 7200.0, None)
 _logger = logging.getLogger(__name__)
 _PIECE = 16 << 10
+_TAIL = 10_000
 _INNER_TIME = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d) ")
 
 
@@ -65,6 +67,7 @@ class Listener:
         self._patience_s = patience_s
         self._data = bytearray()
         self._lock = threading.Lock()
+        self._connected = threading.Event()
         self._thread = threading.Thread(target=self._listen, name=f"headwater-log-{pod}", daemon=True)
         self._thread.start()
 
@@ -77,26 +80,31 @@ class Listener:
         lines = [*whole.split(b"\n"), rest] if over else whole.split(b"\n")
         _append(self._path, self._pod, [_line(line) for line in lines if line])
 
+    def wait_connected(self, timeout_s: float) -> None:
+        """Waits until it listens, or cannot."""
+        self._connected.wait(timeout_s)
+
     def close(self, timeout_s: float) -> None:
         """Waits for the end of the log, and writes what is left."""
         self._thread.join(timeout_s)
         self.write()
 
     def _listen(self) -> None:
-        last = _known(self._path).get(self._pod, {}).get("at", "")
-        query: dict[str, Any] = {"container": CONTAINER, "timestamps": True, "follow": True}
-        if last:
-            since_s = max(0.0, time.time() - datetime.fromisoformat(last).timestamp())
-            query["since_seconds"] = math.ceil(since_s + (_SKEWS_S[0] or 0.0))
+        # Some lines of before: an answer begins with its first line, and what is known already is passed over.
+        query: dict[str, Any] = {"container": CONTAINER, "timestamps": True, "follow": True, "tail_lines": _TAIL}
         try:
             response = self._core.read_namespaced_pod_log(
                 self._pod, self._namespace, _preload_content=False, _request_timeout=self._patience_s, **query
             )
-            for piece in response.stream(4096):
-                with self._lock:
-                    self._data += piece[: max(0, _MAX_BYTES - len(self._data))]
+            self._connected.set()
+            with contextlib.closing(response):
+                for piece in response.stream(4096):
+                    with self._lock:
+                        self._data += piece[: max(0, _MAX_BYTES - len(self._data))]
         except Exception as error:  # noqa: BLE001  the client's, urllib3's: the pod ends all the same
             _logger.info("what pod %s prints at its end is not heard: %s", self._pod, error)
+        finally:
+            self._connected.set()
 
 
 def _append(path: Path, pod: str, lines: list[tuple[str, bytes]]) -> None:
