@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.conformance.compare import same
+
 pytestmark = [pytest.mark.peer, pytest.mark.slow]
 
 FOLDER = Path(__file__).resolve().parents[1] / "conformance"
@@ -24,4 +26,5 @@ def test_stored_outcomes_are_tensorflows(tf1_python: Path, tmp_path: Path) -> No
     )
     for case in cases:
         name = case.with_suffix(".json").name
-        assert json.loads((tmp_path / name).read_text()) == json.loads((FOLDER / "expected" / name).read_text()), name
+        # Sums of many floats differ in the last digits from process to process.
+        same(json.loads((tmp_path / name).read_text()), json.loads((FOLDER / "expected" / name).read_text()), name)
