@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 
 from headwater.compat import tf
-from headwater.errors import ResourceExhaustedError
+from headwater.errors import AbortedError, FailedPreconditionError, ResourceExhaustedError, UnavailableError
 from headwater.io.disk import mounted
 from headwater.training.consistency import ConsistentOptimizer, Synchronous
 from tests.simulation.account import LAUNCHER_S, NO_UNIT, UNITS, Account
@@ -43,6 +43,7 @@ class Setting:
       faults: what happens to it.
       delay_s: mean time of a message.
       work_s: mean time of a worker's step besides.
+      stale: the worker whose place a task of an earlier cluster wants, too; None where there is no such task.
     """
 
     servers: int
@@ -53,6 +54,7 @@ class Setting:
     faults: tuple[Fault, ...]
     delay_s: float
     work_s: float
+    stale: int | None
 
     @staticmethod
     def draw(chance: random.Random) -> Setting:
@@ -69,6 +71,7 @@ class Setting:
             faults=Fault.draw_some(chance, tasks, disk=saves),
             delay_s=chance.choice((0.0002, 0.001, 0.01)),
             work_s=chance.choice((0.0, 0.005, 0.1)),
+            stale=chance.randrange(workers) if chance.random() < 0.2 else None,
         )
 
 
@@ -103,6 +106,8 @@ class GraphHistory:
             self.cluster.add(f"ps{index}", functools.partial(self._serve, index))
         for index in range(setting.workers):
             self.cluster.add(f"worker{index}", functools.partial(self._work, index))
+        if setting.stale is not None:
+            self.cluster.add("stale", functools.partial(self._intrude, setting.stale))
 
     def run(self) -> None:
         """The whole history; raises HistoryError where a rule is broken."""
@@ -119,6 +124,8 @@ class GraphHistory:
             return
         simulation.note("all workers are done")
         faults.end()
+        if self.setting.stale is not None:
+            cluster.tasks["stale"].end()
         cluster.wait_ended(LAUNCHER_S)
         self._check()
 
@@ -146,6 +153,24 @@ class GraphHistory:
         self._values[f"ps{index}"] = {
             name: np.asarray(cell.value) for (_, name), cell in cells.items() if cell.value is not None
         }
+
+    def _intrude(self, index: int) -> None:
+        """A worker that an earlier cluster has left behind: it runs steps until it hears that it must not."""
+        spec = {**self._spec, "worker": list(self._spec["worker"])}
+        spec["worker"][index] = "stale:1"
+        server = tf.train.Server(spec, job_name="worker", task_index=index)
+        while True:
+            running().sleep(running().random.expovariate(1.0) * 0.1)
+            with tf.Graph().as_default(), tf.device("/job:ps/task:0"):
+                two = tf.constant(1.0) + tf.constant(1.0)
+                try:
+                    with tf.Session(server.target) as sess:
+                        sess.run(two)
+                except FailedPreconditionError as error:
+                    running().note(f"the stale worker hears: {error.message}")
+                    return
+                except (AbortedError, UnavailableError) as error:
+                    running().note(f"the stale worker tries again: {error.message}")
 
     def _work(self, index: int) -> None:
         try:

@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import headwater.cluster.claims
 import headwater.parameters.host
 import headwater.resources.replica_lives
 import headwater.training.session_manager
 import headwater.transport.lifeline
+from headwater.cluster.claims import Verdict
 
 
 def _void_steps() -> None:
@@ -38,6 +40,12 @@ def _living_state() -> None:
     manager.always_restores = lambda: True
 
 
+def _claims() -> None:
+    """Of two tasks that claim one place, the one that comes last has it."""
+    claims: Any = headwater.cluster.claims
+    claims.decide = lambda *_, **__: Verdict(prevails=True, reason="it came last")
+
+
 def _evidence() -> None:
     """One sign of life that is late makes a task a lost one."""
     signs: Any = headwater.transport.lifeline.Signs
@@ -54,5 +62,6 @@ MENDS: dict[str, Callable[[], None]] = {
     "void steps": _void_steps,
     "numbered requests": _numbered_requests,
     "living state": _living_state,
+    "claims": _claims,
     "evidence": _evidence,
 }

@@ -5,7 +5,8 @@ started anew claims the place of its former life. A worker that an earlier clust
 for its address book still names the parameter servers of the present one; so does the far side of a network that was
 parted. The rule:
 
-1. A free place, or one whose holder has no connection any more, goes to the task that asks.
+1. A free place, or one whose holder has no connection any more and has not asked for it just now, goes to the task
+   that asks.
 2. Of two that live, one whose own address book puts it where the cluster has that place prevails over one whose does
    not: that one is of another cluster.
 3. Else the one that was started later prevails: the other one was left behind.
@@ -79,11 +80,21 @@ def decide(holder: Claim | None, newcomer: Claim, *, connected: bool, address: s
     return Verdict(prevails=True, reason=f"{newcomer} was started later than {holder}")
 
 
-class Places:
-    """Who has which place, as one task sees it."""
+#: So long after its claim a task counts as connected, in seconds: its first channel may be yet to come.
+FRESH_S = 10.0
 
-    def __init__(self) -> None:
+
+class Places:
+    """Who has which place, as one task sees it.
+
+    Args:
+      clock: seconds that only grow.
+    """
+
+    def __init__(self, clock: Callable[[], float] | None = None) -> None:
+        self._clock = clock or time.monotonic
         self._holders: dict[str, Claim] = {}
+        self._claimed_at: dict[str, float] = {}
         self._refused: dict[tuple[str, int], str] = {}
 
     def claim(self, newcomer: Claim, *, connected: Callable[[Claim], bool], address: str = "") -> str:
@@ -99,9 +110,7 @@ class Places:
         """
         key = newcomer.task, newcomer.generation
         if key not in self._refused:
-            holder = self._holders.get(newcomer.task)
-            live = holder is not None and connected(holder)
-            verdict = decide(holder, newcomer, connected=live, address=address)
+            holder, verdict = self._decide(newcomer, connected, address)
             if not verdict.prevails:
                 self._refused[key] = verdict.reason
             else:
@@ -109,7 +118,25 @@ class Places:
                     reason = f"it was replaced by {newcomer}: {verdict.reason}"
                     self._refused[holder.task, holder.generation] = reason
                 self._holders[newcomer.task] = newcomer
+                self._claimed_at[newcomer.task] = self._clock()
         return self._refused.get(key, "")
+
+    def refusal(self, task: Claim, *, connected: Callable[[Claim], bool], address: str = "") -> str:
+        """Why a task does not speak for its place; empty where it does, or where it would have the place if it asked.
+
+        Args:
+          task, connected, address: see `claim`.
+        """
+        _, verdict = self._decide(task, connected, address)
+        return self._refused.get((task.task, task.generation), "" if verdict.prevails else verdict.reason)
+
+    def _decide(
+        self, newcomer: Claim, connected: Callable[[Claim], bool], address: str
+    ) -> tuple[Claim | None, Verdict]:
+        holder, live = self._holders.get(newcomer.task), False
+        if holder is not None:
+            live = self._clock() - self._claimed_at[newcomer.task] < FRESH_S or connected(holder)
+        return holder, decide(holder, newcomer, connected=live, address=address)
 
     def has_given(self, generation: int) -> bool:
         """Whether a task of this generation has a place."""

@@ -311,6 +311,11 @@ class HostedParameters:
                     self._agreement.begin()
             self._accounts.flush()
 
+    def refusal(self, task: Claim) -> str:
+        """Why a task does not speak for its place; empty where it does."""
+        with self._changed:
+            return self._places.refusal(task, connected=self._has_talk)
+
     def _has_talk(self, holder: Claim) -> bool:
         """Whether the task that has a place is connected."""
         talk = self._talks.get(holder.task)

@@ -9,6 +9,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import ClassVar
 
+from headwater.cluster.claims import Claim
 from headwater.parameters.client import ParameterClient
 from headwater.parameters.host import HostedParameters
 from headwater.parameters.waiting import LOOK_S, SPEAK_S
@@ -71,6 +72,9 @@ class ParameterService(Service):
 
     def has_served(self, generation: int) -> bool:
         return generation in self._served
+
+    def refusal(self, task: Claim) -> str:
+        return next((reason for one in list(self._hosted.values()) if (reason := one.refusal(task))), "")
 
     def is_open(self, session: str) -> bool:
         return session in self._hosted

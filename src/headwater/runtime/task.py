@@ -136,6 +136,11 @@ class TaskRuntime:
             self.release(old, f"{task} was started anew")
         return compiled
 
+    def refusal(self, task: Claim, *, address: str, connected: Callable[[int], bool]) -> str:
+        """Why a task does not speak for its place; empty where it does. See `add_plan` for the arguments."""
+        with self._lock:
+            return self._places.refusal(task, connected=lambda holder: connected(holder.generation), address=address)
+
     def _refused(self, owner: Claim, reason: str) -> FailedPreconditionError:
         return FailedPreconditionError(
             None,

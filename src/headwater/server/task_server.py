@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
-import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import ClassVar
 
@@ -71,12 +71,7 @@ class TaskServer(Service):
         configure(settings or ProcessSettings())
         self.runtime: TaskRuntime = TaskRuntime(task.device_prefix, device_counts)
         self.shell: TaskShell = TaskShell(cluster, task, devices=self._devices, inside_grpc=inside_grpc)
-        self._claim = Claim(
-            task=self.runtime.task,
-            generation=self.shell.identity.generation,
-            started=time.time(),
-            address=cluster.task_address(task.job, task.index),
-        )
+        self._claim = dataclasses.replace(self.shell.claim, task=self.runtime.task)
         peers = ClusterPeers(cluster, task, self.runtime.devices, self._link)
         self._steps = StepService(self.runtime, peers.push, self.shell.watchdog)
         self._master = MasterService(self.runtime, peers)
@@ -131,6 +126,16 @@ class TaskServer(Service):
 
     def has_served(self, generation: int) -> bool:
         return self.runtime.has_served(generation)
+
+    def refusal(self, task: Claim) -> str:
+        if not task.task:
+            return ""
+        name = TaskName.parse(task.task)
+        return self.runtime.refusal(
+            dataclasses.replace(task, task=name.device_prefix),
+            address=self.shell.present_cluster().get(str(name), ""),
+            connected=lambda generation: self.shell.is_connected(str(name), generation),
+        )
 
     def lost(self, task: str, generation: int) -> None:
         if generation and self.runtime.lose(generation, "its last connection has ended"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import ClassVar
 
+from headwater.cluster.claims import Claim
 from headwater.telemetry.snapshot import Snapshot
 from headwater.transport.channel import Channel
 from headwater.transport.frames import Frame
@@ -39,6 +40,11 @@ class Service:
 
     def lost(self, task: str, generation: int) -> None:
         """The last channel of a life of a task, or of a client, has ended."""
+
+    def refusal(self, task: Claim) -> str:
+        """Why a task does not speak for its place in the cluster; empty where it does, as far as is known here."""
+        del task
+        return ""
 
     def is_open(self, session: str) -> bool:
         """Whether a session that the progress watchdog was told of is still open."""

@@ -21,7 +21,14 @@ from headwater.cluster.claims import Claim
 from headwater.cluster.names import TaskName
 from headwater.cluster.spec import ClusterSpec
 from headwater.cluster.variables import MAX_WORKERS
-from headwater.errors import CancelledError, InvalidArgumentError, OpError, UnavailableError, UnimplementedError
+from headwater.errors import (
+    CancelledError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    OpError,
+    UnavailableError,
+    UnimplementedError,
+)
 from headwater.task import lifetime
 from headwater.task.answers import bad_header
 from headwater.task.ending import Ending
@@ -82,6 +89,7 @@ class TaskShell:
       me: this task.
       cluster: all tasks of the cluster spec.
       identity: name and generation.
+      claim: to its place in the cluster.
       wiring: how it reaches others.
       watchdog: is told of workers' steps, and says which worker makes none.
       address: where it listens; empty where it does not.
@@ -101,6 +109,12 @@ class TaskShell:
         self.me: TaskName = me
         self.cluster: ClusterSpec = cluster
         self.identity: Identity = Identity(task=str(me), generation=new_generation())
+        self.claim: Claim = Claim(
+            task=str(me),
+            generation=self.identity.generation,
+            started=time.time(),
+            address=cluster.task_address(me.job, me.index) if listens else "",
+        )
         self.wiring: Wiring = wiring(self.identity) if wiring else Wiring(me=self.identity, inside_grpc=inside_grpc)
         self.address: str = ""
         self.watchdog: ProgressWatchdog = ProgressWatchdog(self._is_open, least_s=behind_after_s())
@@ -244,10 +258,16 @@ class TaskShell:
     def say_over(self) -> None:
         """Tells every ``ps``, and every task that has worked for this one, that the job is over."""
         known = dict(self._links)
-        for task in {*self._servers(), *known} - {self.me}:
+        # Parameter servers know whether this task has its place; where it has not, the job goes on.
+        for task in dict.fromkeys([*self._servers(), *known]):
+            if task == self.me:
+                continue
             link = known.get(task) or self.link(task)
             try:
-                link.control.shutdown(f"{self.me} is done")
+                link.control.shutdown(f"{self.me} is done", self.claim)
+            except FailedPreconditionError as error:
+                _log.warning("%s", error.message)
+                return
             except OpError as error:
                 # One that is gone need not hear of it.
                 _log.debug("%s did not hear that the job is over: %s", task, error.message)
@@ -380,7 +400,13 @@ class TaskShell:
             raise UnimplementedError(None, None, f"{self.me} runs a program without graphs; it has no containers")
         self._plans.reset(containers)
 
-    def shutdown(self, reason: str) -> None:
+    def shutdown(self, reason: str, chief: Claim) -> None:
+        for service in list(self._services):
+            refusal = service.refusal(chief)
+            if refusal:
+                message = f"{self.me} goes on, though {chief} says that the job is over: {refusal}"
+                _log.warning("%s", message)
+                raise FailedPreconditionError(None, None, message)
         _log.info("%s heard that the job is over: %s", self.me, reason)
         for service in list(self._services):
             service.job_over(reason)

@@ -240,9 +240,16 @@ class ControlClient:
         """See `TaskHandler.reset`."""
         self._call("Task", "ResetTask", messages.ResetRequest(containers=containers), self._short_s())
 
-    def shutdown(self, reason: str) -> None:
+    def shutdown(self, reason: str, chief: Claim) -> None:
         """See `TaskHandler.shutdown`."""
-        self._call("Task", "Shutdown", messages.ShutdownRequest(reason=reason), self._short_s())
+        request = messages.ShutdownRequest(
+            reason=reason,
+            task=chief.task,
+            generation=chief.generation,
+            started=chief.started,
+            address=chief.address,
+        )
+        self._call("Task", "Shutdown", request, self._short_s())
 
     def join(self, job: str, address: str) -> tuple[int, dict[str, str]]:
         """See `TaskHandler.join`."""

@@ -101,10 +101,18 @@ class ResetRequest(_message.Message):
     def __init__(self, containers: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ShutdownRequest(_message.Message):
-    __slots__ = ("reason",)
+    __slots__ = ("reason", "task", "generation", "started", "address")
     REASON_FIELD_NUMBER: _ClassVar[int]
+    TASK_FIELD_NUMBER: _ClassVar[int]
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    STARTED_FIELD_NUMBER: _ClassVar[int]
+    ADDRESS_FIELD_NUMBER: _ClassVar[int]
     reason: str
-    def __init__(self, reason: _Optional[str] = ...) -> None: ...
+    task: str
+    generation: int
+    started: float
+    address: str
+    def __init__(self, reason: _Optional[str] = ..., task: _Optional[str] = ..., generation: _Optional[int] = ..., started: _Optional[float] = ..., address: _Optional[str] = ...) -> None: ...
 
 class JoinRequest(_message.Message):
     __slots__ = ("job", "address")

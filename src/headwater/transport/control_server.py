@@ -238,7 +238,10 @@ class _Task(_Answers):
         return self._done(context, lambda: self._handler.reset(list(request.containers)))
 
     def Shutdown(self, request: Any, context: Any) -> Any:
-        return self._done(context, lambda: self._handler.shutdown(request.reason))
+        claim = Claim(
+            task=request.task, generation=request.generation, started=request.started, address=request.address
+        )
+        return self._done(context, lambda: self._handler.shutdown(request.reason, claim))
 
     def Join(self, request: Any, context: Any) -> Any:
         def join() -> Any:

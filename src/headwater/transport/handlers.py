@@ -84,8 +84,16 @@ class TaskHandler(Protocol):
         """Forgets the state in ``containers``, in all where none is named, and every session."""
         ...
 
-    def shutdown(self, reason: str) -> None:
-        """The job is over: makes the task's server end as soon as no worker is connected any more."""
+    def shutdown(self, reason: str, chief: Claim) -> None:
+        """The job is over: makes the task's server end as soon as no worker is connected any more.
+
+        Args:
+          reason: why, for people.
+          chief: the claim of the task whose program is done.
+
+        Raises:
+          FailedPreconditionError: another task has that place; see `headwater.cluster.claims`.
+        """
         ...
 
     def join(self, job: str, address: str) -> tuple[int, Mapping[str, str]]:

@@ -74,8 +74,8 @@ class Recorder:
     def reset(self, containers: Sequence[str]) -> None:
         self._note("reset", containers)
 
-    def shutdown(self, reason: str) -> None:
-        self._note("shutdown", reason)
+    def shutdown(self, reason: str, chief: Claim) -> None:
+        self._note("shutdown", reason, chief)
 
     def join(self, job: str, address: str) -> tuple[int, dict[str, str]]:
         self._note("join", job, address)
@@ -192,7 +192,7 @@ def test_every_call_arrives(serve: Serve) -> None:
     client.release("s")
     client.cancel_step("s", 1 << 50, "enough")
     client.reset_task(["a", "b"])
-    client.shutdown("the job is over")
+    client.shutdown("the job is over", owner)
     assert client.join("worker", "b:1") == (3, {"/job:worker/task:3": "b:1"})
     assert client.create_session(b"config", b"graph") == "session 1"
     client.extend_session("s", b"more")
@@ -207,7 +207,7 @@ def test_every_call_arrives(serve: Serve) -> None:
         ("release", "s"),
         ("cancel_step", "s", 1 << 50, "enough"),
         ("reset", ["a", "b"]),
-        ("shutdown", "the job is over"),
+        ("shutdown", "the job is over", owner),
         ("join", "worker", "b:1"),
         ("create_session", b"config", b"graph"),
         ("extend_session", "s", b"more"),

@@ -11,6 +11,7 @@ import signal
 from collections.abc import Mapping, Sequence
 
 from headwater.cluster.addresses import Address
+from headwater.cluster.claims import Claim
 from headwater.transport.channel import Channel
 from headwater.transport.control_server import ControlServer
 from headwater.transport.handlers import DeviceInfo
@@ -38,7 +39,7 @@ class Nothing:
 
     def reset(self, containers: Sequence[str]) -> None: ...
 
-    def shutdown(self, reason: str) -> None: ...
+    def shutdown(self, reason: str, chief: Claim) -> None: ...
 
 
 BUSY = 9

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from headwater.cluster.claims import Claim, Places, Verdict, decide
+from headwater.cluster.claims import FRESH_S, Claim, Places, Verdict, decide
 
 HERE = "10.0.0.1:2222"
 LIVING = Claim(task="/job:worker/replica:0/task:0", generation=1, started=2000.0, address=HERE)
@@ -69,7 +70,8 @@ def test_of_two_that_live_one_prevails_in_whatever_order_they_ask(one: Claim, ot
 
 
 def test_a_claim_that_was_refused_or_replaced_never_prevails_again() -> None:
-    places, connected = Places(), set[int]()
+    now = SimpleNamespace(s=0.0)
+    places, connected = Places(lambda: now.s), set[int]()
 
     def claims(generation: int, started: float) -> str:
         newcomer = Claim(task="/job:worker/task:0", generation=generation, started=started)
@@ -78,10 +80,13 @@ def test_a_claim_that_was_refused_or_replaced_never_prevails_again() -> None:
     assert claims(1, 10.0) == ""
     connected.add(1)
     assert "was started later" in claims(2, 5.0)
-    connected.clear()  # the place is free, but not for the one that was refused
+    connected.clear()
+    assert "was started later" in claims(4, 5.0)  # it has asked just now, and may be about to connect
+    now.s += FRESH_S  # the place is free, but not for the one that was refused
     assert "was started later" in claims(2, 5.0)
-    assert claims(1, 10.0) == ""
+    assert claims(5, 5.0) == ""
+    assert "it was replaced by generation 5" in claims(1, 10.0)
     assert claims(3, 20.0) == ""
-    assert "it was replaced by generation 3" in claims(1, 10.0)
+    assert "it was replaced by generation 3" in claims(5, 5.0)
     assert places.has_given(3)
     assert not places.has_given(1)
