@@ -759,7 +759,9 @@ class HostedParameters:
         self._event(Left(worker, reason))
         self._end_data()
         if not self._state.members and not self._resting and not reason:
-            # All have finished. Whatever comes next begins as this did: with all workers.
+            # All have finished, perhaps before this task heard that the data end: what was taken becomes an update.
+            self._event(DataEnd())
+            # Whatever comes next begins as this did: with all workers.
             self._trainings += 1
             # Unless one has not finished that is away, or has not begun: it must not wait for those who have.
             late = self._away | (self._talks.keys() - self._finished)
