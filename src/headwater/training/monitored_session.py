@@ -15,7 +15,7 @@ from headwater.graph.graph import Graph
 from headwater.training.basic_session_run_hooks import CheckpointSaverHook, StepCounterHook, SummarySaverHook
 from headwater.training.coordinator import Coordinator
 from headwater.training.monitored_wrappers import CoordinatedSession, HookedSession, RecoverableSession, StepContext
-from headwater.training.progress import GlobalStepThread, progress_reporter
+from headwater.training.progress import GlobalStepThread, progress_reporter, report_end
 from headwater.training.queue_runner import start_queue_runners
 from headwater.training.scaffold import Scaffold
 from headwater.training.session_manager import SessionManager
@@ -195,6 +195,7 @@ class _Monitored:
             if error is None:
                 for hook in self._hooks:
                     hook.end(self._raw)
+                report_end(self._raw, get_global_step(self._graph))
         finally:
             try:
                 if self._sess is None:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from typing import Any
 
 from headwater.cluster.config import ClusterConfigError, task_config_from_environment
+from headwater.errors import OpError
 from headwater.telemetry.progress import MAX_METRICS, Progress, ProgressReporter
 from headwater.telemetry.progress import report as send
+from headwater.tensorboard_protos import config_pb2
 from headwater.training.coordinator import Coordinator, LooperThread
 
 _REPORT_S = 1.0
+#: How long the last step may take to be read, in milliseconds.
+_READ_MS = 1000
 
 _reporter: ProgressReporter | None = None
 _lock = threading.Lock()
@@ -60,6 +65,15 @@ def report(*, step: int | None = None, loss: float | None = None, **metrics: flo
             metrics={name: float(value) for name, value in metrics.items()},
         )
     )
+
+
+def report_end(sess: Any, global_step: Any) -> None:
+    """Reports the step that a training ends with, where a launcher listens; what cannot be read at once is left out."""
+    if global_step is None or not progress_reporter().listening:
+        return
+    options = config_pb2.RunOptions(timeout_in_ms=_READ_MS)
+    with contextlib.suppress(OpError, RuntimeError):
+        report(step=int(sess.run(global_step, options=options)))
 
 
 class GlobalStepThread(LooperThread):

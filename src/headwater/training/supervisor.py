@@ -23,7 +23,7 @@ from headwater.training.coordinator import Coordinator, LooperThread
 from headwater.training.file_writer import FileWriter
 from headwater.training.meta_graph import make_meta_graph
 from headwater.training.preemption import SaveOnSigterm
-from headwater.training.progress import GlobalStepThread, progress_reporter
+from headwater.training.progress import GlobalStepThread, progress_reporter, report_end
 from headwater.training.saver import Saver
 from headwater.training.scaffold import Scaffold, merged_summaries
 from headwater.training.session_manager import SessionManager
@@ -327,6 +327,7 @@ class Supervisor:
                 master=master, config=config, start_standard_services=start_standard_services
             )
             yield sess
+            report_end(sess, self._global_step)
         except Exception as error:  # noqa: BLE001 - raised again where the threads are joined
             self.request_stop(error)
         finally:

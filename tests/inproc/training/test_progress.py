@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 from collections.abc import Generator
@@ -56,5 +57,11 @@ def test_steps_and_loss_are_reported(launcher: socket.socket, monitored: bool) -
                 continue
             if report.step and report.loss is not None and report.steps_per_s:
                 break
-    assert report.task == "/job:worker/task:1"
-    assert report.step <= len(steps)
+        assert report.task == "/job:worker/task:1"
+        assert report.step <= len(steps)
+        sess.run(train)
+    launcher.setblocking(False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            report = next_report(launcher)
+    assert report.step == len(steps) + 1
