@@ -238,7 +238,7 @@ def test_a_job_by_its_file(api: Api) -> None:
     text = "name: linear\nmodule: train\nworkdir: /srv\nworkers: 2:4\n"
     job = client.post("/jobs?workers=3", content=text, headers={"content-type": "application/yaml"}).json()
     assert (job["phase"], job["workers"], job["workers_range"]) == ("queued", 3, "2:4")
-    assert job["spec"] == {"name": "linear", "module": "train", "workdir": "/srv", "workers": {"count": "2:4"}}
+    assert job["spec"] == {"name": "linear", "module": "train", "workdir": "/srv", "workers": "2:4"}
     assert [task["name"] for task in job["tasks"]] == ["worker-0", "worker-1", "worker-2"]
     assert client.get("/jobs").json()["jobs"][0]["id"] == job["id"]
     events = client.get(f"/jobs/{job['id']}/events").json()

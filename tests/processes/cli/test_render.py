@@ -23,9 +23,9 @@ def test_manifests_are_printed(tmp_path: Path) -> None:
     done = render(tmp_path, "--image", "mine:1", "--namespace", "team")
     assert done.returncode == 0, done.stderr
     objects = list(yaml.safe_load_all(done.stdout))
-    assert [one["kind"] for one in objects] == ["Secret", "Service", "Job", "Job", "Job"]
+    assert [one["kind"] for one in objects] == ["Service", "Job", "Job", "Job"]
     assert {one["metadata"]["namespace"] for one in objects} == {"team"}
-    assert objects[2]["spec"]["template"]["spec"]["containers"][0]["image"] == "mine:1"
+    assert objects[1]["spec"]["template"]["spec"]["containers"][0]["image"] == "mine:1"
 
 
 def test_a_batch_script_is_printed(tmp_path: Path) -> None:

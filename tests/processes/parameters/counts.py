@@ -1,6 +1,7 @@
 """Counts examples on parameter servers: each batch adds 1 in the places of its examples, three epochs long.
 
-With ``--hold_at=3`` it waits, with its third batch in hand, until a pipe named ``hold-WORKER`` in the folder is opened.
+With ``--hold_at=3 --hold_at=6`` it waits, with its third batch in hand and again with its sixth, until a pipe named
+``hold-WORKER`` in the folder is opened.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ SIZE, BATCH, EPOCHS = 400, 8, 3
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--consistency", default="async")
-parser.add_argument("--hold_at", type=int, default=-1)
+parser.add_argument("--hold_at", type=int, action="append", default=[])
 parser.add_argument("folder", type=Path)
 arguments, _ = parser.parse_known_args()
 
 params = {"first": np.zeros(SIZE, np.float32), "second": np.zeros(SIZE, np.float32)}
 ps = ParameterServer(params, optax.sgd(1.0), consistency=arguments.consistency)
 for number, batch in enumerate(ps.batches(np.arange(SIZE), batch_size=BATCH, epochs=EPOCHS), 1):
-    if number == arguments.hold_at:
+    if number in arguments.hold_at:
         print(f"holding as {ps.worker}", flush=True)
         (arguments.folder / f"hold-{ps.worker}").read_bytes()
     gradient = np.zeros(SIZE, np.float32)

@@ -143,10 +143,11 @@ class SlurmBackend(JobBackend):
         folder = Path(fields["folder"])
         # Asked before the tasks are looked at: one that Slurm has ended writes no more.
         now = _state(fields["id"])
-        _fetch_logs(folder / "logs", Path(fields["log_dir"]), fields.get("log_from", {}))
         tasks, restarts = _tasks(folder)
         result = _written(folder / f"result-{fields['attempt']}")
         asked = _written(folder / f"asked-{fields['attempt']}")
+        # After the result, which comes after the last line: a job that is over is not looked at again.
+        _fetch_logs(folder / "logs", Path(fields["log_dir"]), fields.get("log_from", {}))
         phase, reason = verdict(
             now,
             number=fields["id"],

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable
 
 from headwater.cluster.addresses import Address
+from headwater.cluster.claims import Claim
 from headwater.errors import OpError
 from headwater.transport.connect import connect
 from headwater.transport.control_client import ControlClient
@@ -30,7 +31,7 @@ def channel(port: int, security: Security) -> None:
     connect(address, me=ME, wanted=ANY, security=security, options=TransportOptions()).close()
 
 
-def call(port: int, security: Security, name: str, *arguments: bytes) -> None:
+def call(port: int, security: Security, name: str, *arguments: object) -> None:
     client = ControlClient(Address("127.0.0.1", port), peer="the task", security=security)
     try:
         getattr(client, name)(*arguments)
@@ -76,7 +77,7 @@ for port in targets["ports"]:
         found[f"{port} channel {who}"] = outcome(channel, port, security)
         found[f"{port} status {who}"] = outcome(call, port, security, "status")
         found[f"{port} session {who}"] = outcome(call, port, security, "create_session", b"", b"")
-        found[f"{port} shutdown {who}"] = outcome(call, port, security, "shutdown", "because")
+        found[f"{port} shutdown {who}"] = outcome(call, port, security, "shutdown", "because", Claim())
     found[f"{port} page"] = outcome(page, port)
 for path in targets["sockets"]:
     for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
