@@ -151,7 +151,7 @@ def test_a_task_gets_a_secret_that_no_file_of_the_job_holds(backend: SlurmBacken
 import hashlib
 print(hashlib.sha256(os.environ["KEY"].encode()).hexdigest(), [name for name in os.environ if "SECRET" in name])
 """
-    ordered = order(tmp_path, program, workers=1, env={"KEY": {"secret": "wandb"}})
+    ordered = order(tmp_path, program, workers=1, env={"KEY": {"secret": "wandb"}}, job_id="linear-s1")
     handle = backend.submit_job(dataclasses.replace(ordered, secrets={"wandb": value}))
     assert over(backend, handle).phase == "succeeded"
     assert printed(tmp_path / "logs/worker-0.log") == f"{hashlib.sha256(value.encode()).hexdigest()} []\n"
