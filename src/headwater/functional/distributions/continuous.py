@@ -74,7 +74,27 @@ class _OfScalars(Distribution):
         return with_dependencies([assert_less(right, 1, message=message)], value)
 
 
-class Normal(_OfScalars):
+class _Moved(_OfScalars):
+    """Distributions that are moved and scaled."""
+
+    _loc: Tensor
+    _scale: Tensor
+
+    @property
+    def loc(self) -> Tensor:
+        """The mean, where there is one."""
+        return self._loc
+
+    @property
+    def scale(self) -> Tensor:
+        """How wide it is."""
+        return self._scale
+
+    def _z(self, x: Tensor) -> Tensor:
+        return (x - self._loc) / self._scale
+
+
+class Normal(_Moved):
     """The normal distribution.
 
     Args:
@@ -85,10 +105,7 @@ class Normal(_OfScalars):
       name: begins the names of its operations.
     """
 
-    _parameter_names = (
-        "loc",
-        "scale",
-    )
+    _parameter_names = ("loc", "scale")
 
     def __init__(
         self,
@@ -103,19 +120,6 @@ class Normal(_OfScalars):
         if validate_args:
             self._scale = with_dependencies([assert_positive(self._scale)], self._scale)
         super().__init__(arguments, validate_args, allow_nan_stats, name, self._loc, self._scale)
-
-    @property
-    def loc(self) -> Tensor:
-        """The mean."""
-        return self._loc
-
-    @property
-    def scale(self) -> Tensor:
-        """The standard deviation."""
-        return self._scale
-
-    def _z(self, x: Tensor) -> Tensor:
-        return (x - self._loc) / self._scale
 
     def _sample_n(self, n: Any, seed: int | None) -> Tensor:
         drawn = random.random_normal(self._sizes(n), dtype=self.dtype, seed=seed)
@@ -151,7 +155,7 @@ class Normal(_OfScalars):
     _mode = _mean
 
 
-class Laplace(_OfScalars):
+class Laplace(_Moved):
     """The distribution with the density ``exp(-|x - loc| / scale) / (2 scale)``.
 
     Args:
@@ -162,10 +166,7 @@ class Laplace(_OfScalars):
       name: begins the names of its operations.
     """
 
-    _parameter_names = (
-        "loc",
-        "scale",
-    )
+    _parameter_names = ("loc", "scale")
 
     def __init__(
         self,
@@ -180,19 +181,6 @@ class Laplace(_OfScalars):
         if validate_args:
             self._scale = with_dependencies([assert_positive(self._scale)], self._scale)
         super().__init__(arguments, validate_args, allow_nan_stats, name, self._loc, self._scale)
-
-    @property
-    def loc(self) -> Tensor:
-        """The mean."""
-        return self._loc
-
-    @property
-    def scale(self) -> Tensor:
-        """How wide it is."""
-        return self._scale
-
-    def _z(self, x: Tensor) -> Tensor:
-        return (x - self._loc) / self._scale
 
     def _sample_n(self, n: Any, seed: int | None) -> Tensor:
         least = float(np.nextafter(np.array(-1.0, self.dtype.as_numpy_dtype), np.array(0.0, self.dtype.as_numpy_dtype)))
@@ -240,10 +228,7 @@ class Uniform(_OfScalars):
       name: begins the names of its operations.
     """
 
-    _parameter_names = (
-        "low",
-        "high",
-    )
+    _parameter_names = ("low", "high")
 
     def __init__(
         self,
@@ -302,7 +287,7 @@ class Uniform(_OfScalars):
         return self.range() / float(np.sqrt(12.0))
 
 
-class StudentT(_OfScalars):
+class StudentT(_Moved):
     """Student's distribution, moved and scaled.
 
     Args:
@@ -314,11 +299,7 @@ class StudentT(_OfScalars):
       name: begins the names of its operations.
     """
 
-    _parameter_names = (
-        "df",
-        "loc",
-        "scale",
-    )
+    _parameter_names = ("df", "loc", "scale")
 
     def __init__(
         self,
@@ -339,19 +320,6 @@ class StudentT(_OfScalars):
     def df(self) -> Tensor:
         """Degrees of freedom."""
         return self._df
-
-    @property
-    def loc(self) -> Tensor:
-        """The mean, where there is one."""
-        return self._loc
-
-    @property
-    def scale(self) -> Tensor:
-        """How wide it is."""
-        return self._scale
-
-    def _z(self, x: Tensor) -> Tensor:
-        return (x - self._loc) / self._scale
 
     def _sample_n(self, n: Any, seed: int | None) -> Tensor:
         normal = random.random_normal(self._sizes(n), dtype=self.dtype, seed=seed)
@@ -423,10 +391,7 @@ class Gamma(_OfScalars):
       name: begins the names of its operations.
     """
 
-    _parameter_names = (
-        "concentration",
-        "rate",
-    )
+    _parameter_names = ("concentration", "rate")
 
     def __init__(
         self,
@@ -528,10 +493,7 @@ class Beta(_OfScalars):
       name: begins the names of its operations.
     """
 
-    _parameter_names = (
-        "concentration1",
-        "concentration0",
-    )
+    _parameter_names = ("concentration1", "concentration0")
 
     def __init__(
         self,

@@ -322,7 +322,37 @@ class Multinomial(_OfCounts):
         return self._expected() - self._expected() * self._probs
 
 
-class Dirichlet(Distribution):
+class _Concentrated(Distribution):
+    """Distributions that a Dirichlet distribution's parameter describes."""
+
+    _concentration: Tensor
+    _sum: Tensor
+
+    @property
+    def concentration(self) -> Tensor:
+        """Of each class."""
+        return self._concentration
+
+    @property
+    def total_concentration(self) -> Tensor:
+        """Their sum."""
+        return self._sum
+
+    def _roots(self) -> Tensor:
+        """Vectors whose products are the covariances of different classes, but for their sign: [..., classes]."""
+        raise NotImplementedError
+
+    def _variance(self) -> Tensor:
+        """[..., classes]."""
+        raise NotImplementedError
+
+    def _covariance(self) -> Tensor:
+        x = self._roots()
+        product = -linalg.matmul(arrays.expand_dims(x, -1), arrays.expand_dims(x, -2))
+        return linalg.matrix_set_diag(product, self._variance())
+
+
+class Dirichlet(_Concentrated):
     """The Dirichlet distribution, of weights that sum to one.
 
     Args:
@@ -349,16 +379,6 @@ class Dirichlet(Distribution):
             [self._concentration, self._sum],
             name,
         )
-
-    @property
-    def concentration(self) -> Tensor:
-        """Of each class."""
-        return self._concentration
-
-    @property
-    def total_concentration(self) -> Tensor:
-        """Their sum."""
-        return self._sum
 
     def _batch_shape(self) -> Any:
         return self._sum.shape
@@ -390,18 +410,13 @@ class Dirichlet(Distribution):
     def _mean(self) -> Tensor:
         return self._concentration / arrays.expand_dims(self._sum, -1)
 
-    def _scaled(self) -> Tensor:
+    def _roots(self) -> Tensor:
         """The mean, divided by the root of the total concentration plus one."""
         return self._mean() * math.rsqrt(1.0 + arrays.expand_dims(self._sum, -1))
 
     def _variance(self) -> Tensor:
         scale = math.rsqrt(1.0 + arrays.expand_dims(self._sum, -1))
-        return self._scaled() * (scale - self._scaled())
-
-    def _covariance(self) -> Tensor:
-        x = self._scaled()
-        product = -linalg.matmul(arrays.expand_dims(x, -1), arrays.expand_dims(x, -2))
-        return linalg.matrix_set_diag(product, self._variance())
+        return self._roots() * (scale - self._roots())
 
     def _mode(self) -> Tensor:
         classes = math.cast(self.event_shape_tensor()[0], self.dtype)
@@ -416,7 +431,7 @@ class Dirichlet(Distribution):
         return indexing.where_v2(wrong, nan, mode)
 
 
-class DirichletMultinomial(_OfCounts):
+class DirichletMultinomial(_Concentrated, _OfCounts):
     """How often each class is drawn, with weights that a Dirichlet distribution gives.
 
     Args:
@@ -457,16 +472,6 @@ class DirichletMultinomial(_OfCounts):
         """Draws."""
         return self._total
 
-    @property
-    def concentration(self) -> Tensor:
-        """Of each class."""
-        return self._concentration
-
-    @property
-    def total_concentration(self) -> Tensor:
-        """Their sum."""
-        return self._sum
-
     def _weights(self) -> Tensor:
         return self._concentration
 
@@ -489,11 +494,8 @@ class DirichletMultinomial(_OfCounts):
         return math.sqrt((1.0 + total / arrays.expand_dims(self._total, -1)) / (1.0 + total))
 
     def _variance(self) -> Tensor:
-        scale = self._scale()
-        x = scale * self._mean()
-        return x * (scale * arrays.expand_dims(self._total, -1) - x)
+        x = self._roots()
+        return x * (self._scale() * arrays.expand_dims(self._total, -1) - x)
 
-    def _covariance(self) -> Tensor:
-        x = self._scale() * self._mean()
-        product = -linalg.matmul(arrays.expand_dims(x, -1), arrays.expand_dims(x, -2))
-        return linalg.matrix_set_diag(product, self._variance())
+    def _roots(self) -> Tensor:
+        return self._scale() * self._mean()
