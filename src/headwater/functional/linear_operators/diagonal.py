@@ -102,37 +102,43 @@ class LinearOperatorDiag(LinearOperator):
         return super()._after(left)
 
 
-class _Identity(LinearOperator):
-    """A multiple of the identity, by a number for each matrix of the batch."""
+class _Sized(LinearOperator):
+    """An operator that sizes describe, with few values or none.
+
+    Attributes:
+      _rows: M, a number or a tensor.
+      _columns: N.
+      _batch: the outer dimensions.
+    """
 
     _rows: Any
-    _batch: Any = None
-    """The outer dimensions of an identity, which has no factor."""
-
-    def _factor(self) -> Tensor:
-        raise NotImplementedError
+    _columns: Any
+    _batch: Any
 
     def add_to_tensor(self, mat: Any, name: str = "add_to_tensor") -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
         """The matrix added to a tensor [..., M, N], under TensorFlow's name for the argument here."""
         return super().add_to_tensor(mat, name)
 
     def _outer(self) -> TensorShape:
-        if self._batch is None:
-            return self._factor().shape
         value = constant_value(self._batch) if isinstance(self._batch, Tensor) else self._batch
         return TensorShape(None) if value is None else TensorShape([int(size) for size in value])
 
     def _outer_tensor(self) -> Tensor:
-        if self._batch is None:
-            return arrays.shape(self._factor())
         return convert_to_tensor(self._batch, dtypes.int32)
 
     def _shape(self) -> TensorShape:
-        size = self._rows if isinstance(self._rows, int) else None
-        return self._outer().concatenate(TensorShape([size, size]))
+        inner = [size if isinstance(size, int) else None for size in (self._rows, self._columns)]
+        return self._outer().concatenate(TensorShape(inner))
 
     def _shape_tensor(self) -> Tensor:
-        return arrays.concat([self._outer_tensor(), arrays.stack([self._rows, self._rows])], 0)
+        return arrays.concat([self._outer_tensor(), arrays.stack([self._rows, self._columns])], 0)
+
+
+class _Identity(_Sized):
+    """A multiple of the identity, by a number for each matrix of the batch."""
+
+    def _factor(self) -> Tensor:
+        raise NotImplementedError
 
     def _spread(self, times: int) -> Tensor:
         """The factor with further dimensions of 1."""
@@ -219,7 +225,7 @@ class LinearOperatorIdentity(_Identity):
         ):
             if not hint:
                 raise ValueError(f"An identity operator is always {what}.")
-        self._rows = _size(num_rows, "num_rows")
+        self._rows = self._columns = _size(num_rows, "num_rows")
         self._batch = () if batch_shape is None else batch_shape
         super().__init__(as_dtype(dtype or dtypes.float32), None, True, True, True, True, name)
 
@@ -272,7 +278,7 @@ class LinearOperatorScaledIdentity(_Identity):
             raise ValueError("A ScaledIdentity operator is always square.")
         with name_scope(name, "", [multiplier]):
             self._multiplier = convert_to_tensor(multiplier, name="multiplier")
-        self._rows = _size(num_rows, "num_rows")
+        self._rows = self._columns = _size(num_rows, "num_rows")
         if not self._multiplier.dtype.is_complex:
             is_self_adjoint = True
         super().__init__(
@@ -293,6 +299,12 @@ class LinearOperatorScaledIdentity(_Identity):
     def _factor(self) -> Tensor:
         return self._multiplier
 
+    def _outer(self) -> TensorShape:
+        return self._multiplier.shape
+
+    def _outer_tensor(self) -> Tensor:
+        return arrays.shape(self._multiplier)
+
     def _adjoint(self) -> LinearOperator:
         return LinearOperatorScaledIdentity(self._rows, math.conj(self._multiplier), self.is_non_singular)
 
@@ -312,7 +324,7 @@ def _size(value: Any, name: str) -> Any:
     return size
 
 
-class LinearOperatorZeros(LinearOperator):
+class LinearOperatorZeros(_Sized):
     """A matrix of zeros, or a batch of it.
 
     Args:
@@ -355,21 +367,6 @@ class LinearOperatorZeros(LinearOperator):
         self._columns = self._rows if num_columns is None else _size(num_columns, "num_columns")
         self._batch = () if batch_shape is None else batch_shape
         super().__init__(as_dtype(dtype or dtypes.float32), None, False, is_self_adjoint, False, is_square, name)
-
-    def add_to_tensor(self, mat: Any, name: str = "add_to_tensor") -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """The matrix added to a tensor [..., M, N], under TensorFlow's name for the argument here."""
-        return super().add_to_tensor(mat, name)
-
-    def _shape(self) -> TensorShape:
-        value = constant_value(self._batch) if isinstance(self._batch, Tensor) else self._batch
-        if value is None:
-            return TensorShape(None)
-        inner = [size if isinstance(size, int) else None for size in (self._rows, self._columns)]
-        return TensorShape([*(int(size) for size in value), *inner])
-
-    def _shape_tensor(self) -> Tensor:
-        outer = convert_to_tensor(self._batch, dtypes.int32)
-        return arrays.concat([outer, arrays.stack([self._rows, self._columns])], 0)
 
     def _to_dense(self) -> Tensor:
         return arrays.zeros(self.shape_tensor(), self.dtype)
