@@ -20,6 +20,8 @@ from headwater.dtypes import DType
 from headwater.shapes import Dims
 
 HostArray: TypeAlias = np.ndarray[Any, Any]
+#: A value that the graph or a program determines while it is made is kept up to this number of elements.
+MAX_KNOWN_ELEMENTS = 4096
 """An array of an operation that runs on the host."""
 Attrs = Mapping[str, Any]
 

@@ -8,10 +8,9 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from headwater.graph.operation import Tensor
-from headwater.registry import Kind, as_outputs
+from headwater.registry import MAX_KNOWN_ELEMENTS, Kind, as_outputs
 from headwater.shapes import Dims
 
-_MAX_FOLDED_ELEMENTS = 4096
 _MAX_DEPTH = 64
 _folded: WeakKeyDictionary[Tensor, np.ndarray[Any, Any] | None] = WeakKeyDictionary()
 
@@ -71,12 +70,12 @@ def _fold(tensor: Tensor, depth: int) -> np.ndarray[Any, Any] | None:
     if op.definition.kind is not Kind.PURE or op.type.startswith("Placeholder") or not op.inputs:
         return None
     count = tensor.shape.num_elements()
-    if count is None or count > _MAX_FOLDED_ELEMENTS:
+    if count is None or count > MAX_KNOWN_ELEMENTS:
         return None
     values: list[np.ndarray[Any, Any]] = []
     for source in op.inputs:
         value = _constant(source, depth + 1)
-        if value is None or value.dtype == object or value.size > _MAX_FOLDED_ELEMENTS:
+        if value is None or value.dtype == object or value.size > MAX_KNOWN_ELEMENTS:
             return None
         values.append(value)
     definition = op.definition

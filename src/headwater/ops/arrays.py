@@ -22,7 +22,7 @@ from headwater.ops.common import (
     product,
 )
 from headwater.ops.define import pure, unary
-from headwater.registry import HostArray, Inference, Spec
+from headwater.registry import MAX_KNOWN_ELEMENTS, HostArray, Inference, Spec
 from headwater.shapes import TensorShape, broadcast_dims
 
 # What a shape is --------------------------------------------------------------------------------------------------
@@ -245,9 +245,6 @@ def roll(input: AnyArray, shift: HostArray, axis: HostArray) -> AnyArray:
     return array_module(input).roll(input, as_ints(shift), as_ints(axis))
 
 
-#: A tensor of one known value is known itself up to this number of elements.
-_MOST_KNOWN = 4096
-
 # Filled -----------------------------------------------------------------------------------------------------------
 
 
@@ -260,7 +257,7 @@ def fill(dims: HostArray, value: AnyArray) -> AnyArray:
     """A tensor of one value."""
     shape = as_ints(dims)
     # Shapes are computed from small tensors; a large one would be a constant of the program, and twice in memory.
-    module = array_module(value) if math.prod(shape) <= _MOST_KNOWN or value.dtype == object else jnp
+    module = array_module(value) if math.prod(shape) <= MAX_KNOWN_ELEMENTS or value.dtype == object else jnp
     return module.full(shape, value, dtype=value.dtype)
 
 

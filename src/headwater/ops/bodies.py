@@ -21,11 +21,9 @@ from headwater.dtypes import string
 from headwater.errors import FailedPreconditionError, UnimplementedError
 from headwater.io.attr_value import read_attr
 from headwater.ops.faults import error_of, fault_of
-from headwater.registry import FunctionAttr, Kind, OpDef, as_outputs, lookup
+from headwater.registry import MAX_KNOWN_ELEMENTS, FunctionAttr, Kind, OpDef, as_outputs, lookup
 from headwater.resources.host_context import HostContext
 from headwater.tensorboard_protos import graph_pb2
-
-_MAX_FOLDED = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +118,7 @@ def call(definition: OpDef, inputs: Sequence[Any], attrs: Mapping[str, Any]) -> 
 
 def _foldable(inputs: Sequence[jax.Array]) -> bool:
     return bool(inputs) and all(
-        isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "iub" and value.size <= _MAX_FOLDED
+        isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "iub" and value.size <= MAX_KNOWN_ELEMENTS
         for value in inputs
     )
 
