@@ -1,7 +1,7 @@
 """Variables of a model whose values are on the ``ps`` only: tables of embeddings, and what an optimizer keeps of them.
 
 In the scope of a strategy with parameter servers, a table is made without its values. A ``ps`` makes those of its rows
-itself. Whoever reads such a variable is given what the ``ps`` have at that moment, or, before there are any, what its
+itself. A reader of such a variable is given what the ``ps`` have at that moment, or, before there are any, what its
 initializer gives.
 """
 

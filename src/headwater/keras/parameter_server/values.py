@@ -232,7 +232,7 @@ class ModelValues:
         return [np.asarray(one.value) for one in every]
 
     def _reach_tables(self) -> None:
-        """From now on, whoever reads a table in this process reads what the ``ps`` have."""
+        """From now on, a table that is read in this process has the values of the ``ps``."""
         client = self._client
         assert client is not None
         for number, kept in self._kept_of_tables().items():

@@ -154,7 +154,7 @@ class KubernetesBackend(JobBackend):
             handle["limit"] = str(order.spec.restart.limit if order.spec.restart.policy == "on-failure" else 0)
         handle["again"] = "yes" if order.spec.restart_scope == "job" else ""
         try:
-            # The Service is first: all else belongs to it, and goes with it, whoever deletes it.
+            # The Service is first: all else belongs to it, and is deleted with it.
             services = [one for one in wanted if one["kind"] == "Service"]
             (service,) = [self._create(one, namespace) for one in services]
             for one in wanted:
