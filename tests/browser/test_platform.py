@@ -252,6 +252,25 @@ def test_the_list_follows_what_happens(watched: Watched, running: Server, progra
     expect(page.get_by_label(f"Compare {job_id}")).to_be_checked()
 
 
+def test_twenty_five_jobs_are_on_a_screen(watched: Watched, running: Server) -> None:
+    page = watched.page
+    # Each wants the whole machine: one runs, and the others wait and say why.
+    cpus = running.client.get("/hosts")[0]["total"]["cpus"]
+    asked = {"command": ["sleep", "600"], "workers": {"count": 1, "cpus": cpus}}
+    jobs = [running.client.post("/jobs", {"name": f"many-{number}", **asked}) for number in range(25)]
+    running.until(str(jobs[-1]["id"]), lambda job: bool(job["reason"]))
+    watched.sign_in(running.token)
+    page.goto("/?q=many")
+    rows = page.locator("#jobs tbody tr")
+    expect(rows).to_have_count(25)
+    watched.keep("many-jobs")
+    boxes = [row.bounding_box() for row in rows.all()]
+    assert [box["y"] + box["height"] <= 900 for box in boxes] == [True] * 25, boxes[-1]
+    assert min(box["height"] for box in boxes) >= 24
+    for job in reversed(jobs):
+        running.client.post(f"/jobs/{job['id']}/stop")
+
+
 def test_what_the_policy_of_the_page_forbids(browser: Any, running: Server) -> None:
     watched = Watched(browser, running.address)
     page = watched.page

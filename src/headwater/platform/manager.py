@@ -182,7 +182,7 @@ class Manager:
         now = self._clock()
         try:
             kind = self.lanes[backend].kind
-            if workers is None and spec.preemptible and spec.restart_scope == "task":
+            if workers is None and spec.elastic:
                 workers = spec.workers.count.most if issubclass(kind, JobBackend) and kind.elastic else None
             state = policy.begin(spec, now, workers=workers)
         except ValueError as error:

@@ -285,8 +285,7 @@ def _preempted(state: JobState, task: TaskState, how: Exited, now: float) -> Dec
 
 def _may_go(state: JobState, task: TaskState) -> bool:
     """Whether a job goes on without a task whose machine is taken away, until there is another one."""
-    alone = state.spec.preemptible and state.spec.restart_scope == "task"
-    return alone and task.name.job in ("worker", "evaluator")
+    return state.spec.elastic and task.name.job in ("worker", "evaluator")
 
 
 def _ask_stop(state: JobState, event: AskStop, now: float) -> Decision:
@@ -407,8 +406,9 @@ def _settle(state: JobState, now: float) -> Decision:
     if state.phase is JobPhase.RUNNING:
         working = [task for task in state.tasks.values() if task.name.job in WORKING]
         # Where workers come and go, one for which there is no room is not waited for.
-        away = state.spec.preemptible and state.spec.restart_scope == "task"
-        absent = {task.name for task in working if away and task.phase is TaskPhase.WAITING and not task.placed}
+        absent = {
+            task.name for task in working if state.spec.elastic and task.phase is TaskPhase.WAITING and not task.placed
+        }
         wanted = [task for task in working if task.phase is not TaskPhase.STOPPED and task.name not in absent]
         if wanted and all(task.phase is TaskPhase.SUCCEEDED for task in wanted):
             decision = _end(state, JobPhase.SUCCEEDED, "all workers are done", now)

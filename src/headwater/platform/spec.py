@@ -340,6 +340,27 @@ class KubernetesSpec(_Model):
     disruption_budget: bool = False
 
 
+Partition = Annotated[Text, Field(pattern=r"^[\w,.-]+$")]
+SlurmName = Annotated[Text, Field(pattern=r"^[\w.-]+$")]
+SlurmOptions = list[Annotated[Text, Field(pattern=r"^--?[\w-]+(=[^\n]*)?$")]]
+
+
+class FurtherWorkers(_Model):
+    """Where workers that come and go run on Slurm.
+
+    Attributes:
+      partition: such as one whose jobs are preempted.
+      account: who pays.
+      qos: the quality of service.
+      options: in place of those of the rest.
+    """
+
+    partition: Partition | None = None
+    account: SlurmName | None = None
+    qos: SlurmName | None = None
+    options: SlurmOptions | None = Field(default=None, max_length=100)
+
+
 class SlurmSpec(_Model):
     """What only Slurm needs to know.
 
@@ -348,12 +369,15 @@ class SlurmSpec(_Model):
       account: who pays.
       qos: the quality of service.
       options: further ``#SBATCH`` options, such as ``--constraint=ib``.
+      further: where workers beyond the first number run, in a job whose workers come and go; a part that is not given
+        is as for the rest.
     """
 
-    partition: Annotated[Text, Field(pattern=r"^[\w,.-]+$")] | None = None
-    account: Annotated[Text, Field(pattern=r"^[\w.-]+$")] | None = None
-    qos: Annotated[Text, Field(pattern=r"^[\w.-]+$")] | None = None
-    options: list[Annotated[Text, Field(pattern=r"^--?[\w-]+(=[^\n]*)?$")]] = Field(default=[], max_length=100)
+    partition: Partition | None = None
+    account: SlurmName | None = None
+    qos: SlurmName | None = None
+    options: SlurmOptions = Field(default=[], max_length=100)
+    further: FurtherWorkers = FurtherWorkers()
 
 
 class JobSpec(_Model):
@@ -464,6 +488,11 @@ class JobSpec(_Model):
         if self.restart.scope == "auto":
             return "task" if self.ps.count.most else "job"
         return self.restart.scope
+
+    @property
+    def elastic(self) -> bool:
+        """Whether single workers come and go with the room there is, while the others go on."""
+        return self.preemptible and self.restart_scope == "task"
 
     def secrets(self) -> dict[str, str]:
         """The secrets that its tasks are given, each with the field that names it."""

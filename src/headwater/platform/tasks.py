@@ -23,11 +23,16 @@ ELSEWHERE = ("headwater",)
 
 
 def cluster_of(addresses: Mapping[TaskName, str]) -> dict[str, list[str]]:
-    """``TF_CONFIG``'s ``cluster``, of the address of each task; an evaluator is in none."""
+    """``TF_CONFIG``'s ``cluster``, of the address of each task; an evaluator is in none.
+
+    A task that has no place now, though one with a higher number has, is at an address that nothing can have.
+    """
     cluster: dict[str, list[str]] = {}
     for task in sorted(addresses):
         if task.job != EVALUATOR:
-            cluster.setdefault(task.job, []).append(addresses[task])
+            known = cluster.setdefault(task.job, [])
+            known += [f"{task.job}-{away}.away.invalid:1" for away in range(len(known), task.index)]
+            known.append(addresses[task])
     return cluster
 
 

@@ -302,6 +302,125 @@ def test_a_job_that_makes_room_for_others_is_preempted(
     assert over(backend, other).phase == "succeeded"
 
 
+def elastic(tmp_path: Path, program: str, job_id: str, **fields: Any) -> JobOrder:
+    """One worker beside the ``ps`` on a node, and two on another one that come and go."""
+    ordered = order(
+        tmp_path,
+        program,
+        ps={"count": 1, "memory": "100MiB"},
+        workers={"count": 3, "cpus": 1, "memory": "100MiB"},
+        preemptible=True,
+        job_id=job_id,
+        slurm={"options": ["--nodelist=node0"], "further": {"options": ["--nodelist=node1"]}},
+        **fields,
+    )
+    return dataclasses.replace(ordered, least=1)
+
+
+def test_workers_that_slurm_takes_away_come_back_while_the_others_go_on(
+    backend: SlurmBackend, cluster: Slurm, tmp_path: Path, told: Told
+) -> None:
+    program = """
+if role == "ps":
+    signal.pause()
+tell([index, os.environ["HEADWATER_ATTEMPT"], len(config["cluster"]["worker"])])
+while not os.path.exists(f"end-{index}"):
+    threading.Event().wait(0.05)
+print("done")
+"""
+    ordered = elastic(tmp_path, program, "linear-e1")
+    handle = backend.submit_job(ordered)
+    work = Path(json.loads(handle)["folder"]) / "work"
+    assert sorted(told() for _ in range(3)) == [[0, "0", 1], [1, "0", 2], [2, "0", 3]]
+    report = backend.poll_job(handle)
+    before = report.tasks[PS], report.tasks[FIRST]
+    third = report.tasks[TaskName("worker", 2)]
+    assert isinstance(third, Running)
+    assert third.host == "node1"
+
+    (tmp_path / "urgent").mkdir()
+    urgent = order(
+        tmp_path / "urgent",
+        f"tell()\nwhile not os.path.exists({str(tmp_path / 'end')!r}):\n    threading.Event().wait(0.05)",
+        job_id="linear-e2",
+        workers={"count": 1, "cpus": 2},
+        env={"TELL": str(tmp_path / "tell")},
+        slurm={"partition": "urgent", "options": ["--nodelist=node1"]},
+    )
+    other = backend.submit_job(urgent)
+    told()
+    gone = [SECOND, TaskName("worker", 2)]
+    while not all(getattr(state, "waiting", "") for state in map(report.tasks.__getitem__, gone)):
+        report = backend.poll_job(handle)
+    assert report.phase == "running"
+    assert str(getattr(report.tasks[SECOND], "waiting", "")).startswith("there is no room for it now (Slurm: ")
+    assert (report.tasks[PS], report.tasks[FIRST]) == before
+    (tmp_path / "end").touch()
+    assert over(backend, other).phase == "succeeded"
+
+    numbers = cluster.run("squeue", "--noheader", "--array", "--name=linear-e1-workers", "--format=%i").split()
+    for number in numbers:  # Slurm would wait for two minutes
+        cluster.run("scontrol", "update", f"JobId={number}", "StartTime=now")
+    assert sorted(told() for _ in range(2)) == [[1, "1", 2], [2, "1", 3]]
+    report = backend.poll_job(handle)
+    assert (report.tasks[PS], report.tasks[FIRST]) == before
+    assert set(report.restarts.values()) == {0}
+
+    # Those that have a place are waited for.
+    for index in (0, 1):
+        (work / f"end-{index}").touch()
+        while not isinstance(report.tasks[TaskName("worker", index)], Exited):
+            report = backend.poll_job(handle)
+    assert (report.phase, report.tasks[PS]) == ("running", before[0])
+    (work / "end-2").touch()
+    assert over(backend, handle).phase == "succeeded"
+    assert [printed(tmp_path / f"logs/worker-{index}.log") for index in range(3)] == ["done\n"] * 3
+
+
+@pytest.mark.long
+def test_workers_that_come_and_go_are_started_anew_with_their_job(
+    backend: SlurmBackend, cluster: Slurm, tmp_path: Path, told: Told
+) -> None:
+    program = """
+if role == "ps":
+    signal.pause()
+tell([index, os.getpid(), config["cluster"]["ps"]])
+while not os.path.exists("end"):
+    threading.Event().wait(0.05)
+"""
+    handle = backend.submit_job(elastic(tmp_path, program, "linear-e4"))
+    fields = json.loads(handle)
+    first = sorted(told() for _ in range(3))
+    cluster.run("scontrol", "requeue", fields["id"])
+    while "PENDING" not in cluster.run("squeue", "--noheader", f"--jobs={fields['id']}", "--format=%T"):
+        pass
+    cluster.run("scontrol", "update", f"JobId={fields['id']}", "StartTime=now")
+    again = sorted(told() for _ in range(3))
+    assert [index for index, *_ in again] == [0, 1, 2]
+    for _, process, _ in first:
+        wait_for_end(process)
+    assert len({str(addresses) for *_, addresses in again}) == 1
+    (Path(fields["folder"]) / "work" / "end").touch()
+    assert over(backend, handle).phase == "succeeded"
+
+
+def test_a_worker_that_comes_and_goes_may_fail_the_job(
+    backend: SlurmBackend, cluster: Slurm, tmp_path: Path, told: Told
+) -> None:
+    program = """
+if index == 1:
+    sys.exit(9)
+tell(index)
+signal.pause()
+"""
+    ordered = elastic(tmp_path, program, "linear-e3", restart={"limit": 1, "backoff": 0})
+    handle = backend.submit_job(ordered)
+    report = over(backend, handle)
+    assert (report.phase, report.reason) == ("failed", "worker 1 failed: exit code 9")
+    assert report.restarts[SECOND] == 1
+    assert not cluster.run("squeue", "--noheader", "--name=linear-e3-workers")
+
+
 @pytest.mark.parametrize("requeue", [True, False])
 def test_a_node_that_fails(backend: SlurmBackend, cluster: Slurm, tmp_path: Path, told: Told, requeue: bool) -> None:
     node = f"node{int(requeue)}"

@@ -148,7 +148,7 @@ class KubernetesBackend(JobBackend):
         # With a queue of Kueue no task is started before all have room.
         gang = None if order.spec.kubernetes.queue else order.spec.kubernetes.gang
         handle["gang"] = "" if gang is None else str(gang)
-        if order.spec.preemptible and order.spec.restart_scope == "task":
+        if order.spec.elastic:
             # Of so many workers a job may be without room for the rest; failures are counted here.
             handle["spare"] = str(order.spec.workers.count.most - order.least)
             handle["limit"] = str(order.spec.restart.limit if order.spec.restart.policy == "on-failure" else 0)

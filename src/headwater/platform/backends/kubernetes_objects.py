@@ -220,7 +220,7 @@ def _extra_name(how: Rendering) -> str:
 def _task(spec: JobSpec, task: TaskName, cluster: Mapping[str, list[str]], how: Rendering) -> dict[str, Any]:
     labels = {ROLE_LABEL: task.job, INDEX_LABEL: str(task.index)}
     limit = spec.restart.limit if spec.restart.policy == "on-failure" else 0
-    if how.managed and spec.preemptible and spec.restart_scope == "task" and task.job != "ps":
+    if how.managed and spec.elastic and task.job != "ps":
         limit = _NO_LIMIT
     job: dict[str, Any] = {
         "completions": 1,

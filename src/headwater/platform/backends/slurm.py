@@ -1,19 +1,20 @@
 """Slurm, through its own commands (``sbatch``, ``squeue``, ``scancel``) on this machine.
 
-The job is the script of `slurm_script`. What its tasks do is read from the job's folder, which this machine shares with
-the nodes.
+The job is the script of `slurm_script`, with workers that come and go as jobs of their own (`slurm_workers`). What its
+tasks do is read from the job's folder, which this machine shares with the nodes.
 """
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import math
 import os
 import secrets
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,12 +28,14 @@ from headwater.platform.backends.base import (
     JobBackend,
     JobOrder,
     JobReport,
+    Lost,
     Resources,
     Running,
     TaskState,
 )
-from headwater.platform.backends.slurm_ends import Asked, SlurmState, seconds, verdict
+from headwater.platform.backends.slurm_ends import ALIVE, Asked, SlurmState, seconds, verdict
 from headwater.platform.backends.slurm_script import WORKING, SlurmRendering, batch_script
+from headwater.platform.backends.slurm_workers import further_name
 from headwater.platform.host.folders import private_folder
 from headwater.platform.host.records import AttemptFolder
 from headwater.platform.host.secrets import secret_variable
@@ -42,6 +45,7 @@ from headwater.telemetry.progress import Progress
 _TIMEOUT_S = 60.0
 _MIB = 1 << 20
 _UNKNOWN_JOB = "Invalid job id"
+_NO_ROOM = "there is no room for it now"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -68,6 +72,7 @@ class SlurmBackend(JobBackend):
     """
 
     name = "slurm"
+    elastic = True
 
     def __init__(self, settings: SlurmSettings) -> None:
         self._settings = settings
@@ -112,6 +117,7 @@ class SlurmBackend(JobBackend):
         if known:
             for number in known.values():
                 _run("scancel", number)
+            _cancel_further(order.job_id)
             raise BackendError(f"earlier attempts of {order.job_id} are being ended", temporary=True)
         order.log_dir.mkdir(parents=True, exist_ok=True)
         try:
@@ -129,6 +135,7 @@ class SlurmBackend(JobBackend):
             python=self._settings.python,
             token=secrets.token_urlsafe(32),
             archive=archive,
+            least=order.least,
         )
         script = folder / f"job-{order.attempt}.sh"
         script.touch(mode=0o600)
@@ -143,7 +150,9 @@ class SlurmBackend(JobBackend):
         folder = Path(fields["folder"])
         # Asked before the tasks are looked at: one that Slurm has ended writes no more.
         now = _state(fields["id"])
-        tasks, restarts = _tasks(folder)
+        elements = _elements(folder.name)
+        first, further, restarts = _tasks(folder, elements)
+        tasks = {**first, **further}
         result = _written(folder / f"result-{fields['attempt']}")
         asked = _written(folder / f"asked-{fields['attempt']}")
         # After the result, which comes after the last line: a job that is over is not looked at again.
@@ -151,11 +160,14 @@ class SlurmBackend(JobBackend):
         phase, reason = verdict(
             now,
             number=fields["id"],
-            result=None if result is None or (int(result) == 0 and not _all_done(tasks)) else int(result),
+            result=None if result is None or (int(result) == 0 and not _all_done(first)) else int(result),
             asked=None if asked is None else Asked.parse(asked),
             grace_s=float(fields.get("grace_s", 0.0)),
             failure=_first_failure(tasks),
         )
+        if phase not in ("waiting", "running") and any(one.alive for one in elements.values()):
+            # What is left of it ends by itself, with the time that it has for that.
+            phase, reason = "running", ""
         return JobReport(phase=phase, reason=reason, tasks=tasks, restarts=restarts)
 
     def stop_job(self, handle: str, *, grace_s: float) -> None:
@@ -165,15 +177,18 @@ class SlurmBackend(JobBackend):
         # The script alone: it asks its tasks to end, and their keepers kill them in time. Slurm's own way would be
         # to kill them after the time that its configuration says.
         _run("scancel", "--batch", "--signal=TERM", fields["id"], unless=_UNKNOWN_JOB)
+        _cancel_further(Path(fields["folder"]).name, "--state=PENDING")
 
     def delete_job(self, handle: str) -> None:
         fields = json.loads(handle)
         _run("scancel", fields["id"], unless=_UNKNOWN_JOB)
+        _cancel_further(Path(fields["folder"]).name)
         shutil.rmtree(fields["folder"], ignore_errors=True)
 
     def remove(self, job_id: str, spec: JobSpec) -> None:
         for number in self._known(job_id).values():
             _run("scancel", number, unless=_UNKNOWN_JOB)
+        _cancel_further(job_id)
         shutil.rmtree(self._settings.folder / job_id, ignore_errors=True)
 
     def _known(self, job_id: str, *options: str) -> dict[int, str]:
@@ -218,8 +233,35 @@ def _state(number: str) -> SlurmState:
     return SlurmState(state=state, why=why, limit_s=seconds(limit))
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Element:
+    """A worker that comes and goes, as Slurm has it: its state, Slurm's reason for that, and its node."""
+
+    state: str
+    why: str
+    node: str
+
+    @property
+    def alive(self) -> bool:
+        return self.state in ALIVE
+
+
+def _elements(job_id: str) -> dict[TaskName, _Element]:
+    """The workers of a job that come and go, of its latest round, as far as Slurm has not ended them."""
+    listed = _run("squeue", "--noheader", "--array", "--me", f"--name={further_name(job_id)}", "--format=%K|%T|%r|%N")
+    found: dict[TaskName, _Element] = {}
+    for line in listed.splitlines():
+        index, state, why, node = line.strip().split("|")
+        found[TaskName("worker", int(index))] = _Element(state=state, why=why, node=node)
+    return found
+
+
+def _cancel_further(job_id: str, *options: str) -> None:
+    _run("scancel", "--quiet", "--me", f"--name={further_name(job_id)}", *options)
+
+
 def _all_done(tasks: Mapping[TaskName, TaskState]) -> bool:
-    """Whether all tasks say that their work is done. Slurm's ``srun`` may end with 0 when its node is gone."""
+    """Whether all of ``tasks`` say that their work is done. Slurm's ``srun`` may end with 0 when its node is gone."""
     working = [state for task, state in tasks.items() if task.job in WORKING]
     return all(isinstance(state, Exited) and state.code == 0 for state in working)
 
@@ -242,19 +284,52 @@ def _fetch_logs(source: Path, target: Path, begins: Mapping[str, int]) -> None:
             shutil.copyfileobj(file, appended)
 
 
-def _tasks(folder: Path) -> tuple[dict[TaskName, TaskState], dict[TaskName, int]]:
-    """What the tasks of the latest round have left in the job's folder, and how often each was started again."""
+def _tasks(
+    folder: Path, elements: Mapping[TaskName, _Element]
+) -> tuple[dict[TaskName, TaskState], dict[TaskName, TaskState], dict[TaskName, int]]:
+    """What the tasks of the latest round have left in the job's folder, and how often each was started again.
+
+    The workers that come and go are apart from the other tasks.
+    """
     tasks: dict[TaskName, TaskState] = {}
+    further: dict[TaskName, TaskState] = {}
     restarts: dict[TaskName, int] = {}
     rounds = sorted((folder / "rounds").glob("*"), key=_round_order)
     if not (folder / "job.json").exists() or not rounds:
-        return tasks, restarts
-    counts: dict[str, int] = json.loads((folder / "job.json").read_text())["counts"]
+        return tasks, further, restarts
+    job: dict[str, Any] = json.loads((folder / "job.json").read_text())
+    counts: dict[str, int] = job["counts"]
     for task in [TaskName(role, index) for role, count in counts.items() for index in range(count)]:
-        starts = sorted((rounds[-1] / f"{task.job}-{task.index}").glob("*"), key=lambda path: int(path.name))
-        tasks[task] = _task_state(AttemptFolder(starts[-1])) if starts else Running(waiting="it has not started yet")
+        starts = _starts(rounds[-1], task)
+        tasks[task] = _task_state(starts[-1]) if starts else Running(waiting="it has not started yet")
         restarts[task] = len(rounds) - 1 + max(0, len(starts) - 1)
-    return tasks, restarts
+    first = counts.get("worker", 0)
+    for task in [TaskName("worker", index) for index in range(first, first + job.get("further", 0))]:
+        starts = _starts(rounds[-1], task)
+        further[task] = _further_state(starts, elements.get(task))
+        # To be taken away is no failure, and those before have another start after them.
+        ends = [start.read("exit") for start in starts[:-1]]
+        restarts[task] = sum(1 for end in ends if end is not None and not end["stopped"] and not end["preempted"])
+    return tasks, further, restarts
+
+
+def _starts(round_folder: Path, task: TaskName) -> list[AttemptFolder]:
+    paths = (round_folder / f"{task.job}-{task.index}").glob("*")
+    return [AttemptFolder(path) for path in sorted(paths, key=lambda path: int(path.name))]
+
+
+def _further_state(starts: Sequence[AttemptFolder], element: _Element | None) -> TaskState:
+    """What has become of a worker that comes and goes: Slurm says whether it has a place."""
+    if element is not None and not element.alive:
+        return Running(waiting=f"{_NO_ROOM} (Slurm: {element.why})")
+    if not starts:
+        return Running(waiting="it has not started yet")
+    state = _task_state(starts[-1])
+    if isinstance(state, Running):
+        if element is None:
+            return Lost(reason="Slurm has ended it")
+        return dataclasses.replace(state, host=element.node)
+    return state
 
 
 def _round_order(path: Path) -> list[int]:

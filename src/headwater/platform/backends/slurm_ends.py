@@ -18,7 +18,8 @@ _WAITING = ("PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED",
 _EARLY_S = 90.0
 # Slurm's reason where a job ended by itself with another exit code than 0.
 _BY_ITSELF = "NonZeroExitCode"
-_ALIVE = ("RUNNING", "COMPLETING", "STAGE_OUT", "SIGNALING", "RESIZING", "STOPPED")
+#: States in which a job has processes.
+ALIVE = ("RUNNING", "COMPLETING", "STAGE_OUT", "SIGNALING", "RESIZING", "STOPPED")
 _ENDS: dict[str, tuple[Phase, str]] = {
     "TIMEOUT": ("failed", "it ran into its time limit"),
     "DEADLINE": ("failed", "the deadline that Slurm was given for it has passed"),
@@ -93,7 +94,7 @@ def verdict(
     """
     if result == 0:
         return "succeeded", ""
-    if now.state in _ALIVE:
+    if now.state in ALIVE:
         # A script that has failed may have been ended: Slurm says so once all of it has.
         return "running", ""
     if now.state in _WAITING:

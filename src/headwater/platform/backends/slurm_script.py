@@ -2,7 +2,8 @@
 
 The script needs nothing but itself, Headwater on the nodes, and a folder that all nodes share. It runs one ``srun`` for
 each role; each of its tasks is `headwater.platform.backends.slurm_task`. Where roles ask for different resources, the
-job is a heterogeneous one, with a component for each kind.
+job is a heterogeneous one, with a component for each kind. Workers that come and go are jobs of their own, which the
+script submits: `slurm_workers`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from headwater.platform.backends.slurm_workers import further_workers
 from headwater.platform.host.guard import JOB
 from headwater.platform.spec import JobSpec, Role, RoleSpec
 
@@ -34,6 +36,7 @@ class SlurmRendering:
       python: the interpreter on the nodes that has Headwater.
       token: the secret that the job's tasks share.
       archive: a file on a disk that all nodes share, which is unpacked into the job's folder; empty for none.
+      least: with how many workers a job goes on whose workers come and go; the first number of its file unless given.
     """
 
     job_id: str
@@ -42,11 +45,18 @@ class SlurmRendering:
     python: str = "python3"
     token: str
     archive: str = ""
+    least: int | None = None
 
 
 def batch_script(spec: JobSpec, how: SlurmRendering) -> str:
     """The script, for ``sbatch``."""
     counts = spec.counts()
+    further = 0
+    if spec.elastic:
+        counts["worker"] = spec.workers.count.least if how.least is None else how.least
+        further = spec.workers.count.most - counts["worker"]
+        if not counts["worker"]:
+            del counts["worker"]
     components = _components(spec, counts)
     description = {
         "job_id": how.job_id,
@@ -54,6 +64,7 @@ def batch_script(spec: JobSpec, how: SlurmRendering) -> str:
         "token": how.token,
         "archive": how.archive,
         "counts": counts,
+        "further": further,
         "spec": spec.model_dump(mode="json", exclude_none=True),
     }
     limit = spec.restart.limit if spec.restart.policy == "on-failure" and spec.restart_scope == "job" else 0
@@ -77,6 +88,16 @@ def batch_script(spec: JobSpec, how: SlurmRendering) -> str:
         reset_after=math.ceil(spec.restart.reset_after),
         mark=JOB,
         job_id=how.job_id,
+        tick="sleep 2 & " if further else "",
+        further=further_workers(
+            spec,
+            job_id=how.job_id,
+            folder=how.folder,
+            first=counts.get("worker", 0),
+            count=further,
+            resources=_per_task(spec.workers),
+            command=_task_command(how),
+        ),
         steps="\n".join(f"    {step}" for step in steps),
         python=shlex.quote(how.python),
     )
@@ -94,6 +115,7 @@ put "$folder/job.json" <<'END_OF_JOB'
 {description}
 END_OF_JOB
 
+{further}
 result() {{ echo "$1" | put "$folder/result-{attempt}"; }}
 step() {{ "${{@:2}}"; echo $? | put "$folder/rounds/$round/$1.code"; }}
 # For how long the job may run, and has: whether its time is over, or somebody else wants it to end.
@@ -137,17 +159,21 @@ while :; do
     # A round is one start of all tasks. Each task first ends what other rounds have left on its node.
     round="$SLURM_JOB_ID.${{SLURM_RESTART_COUNT:-0}}.$restarts"
     export {mark}="{job_id}.$round" HEADWATER_SLURM_ROUND="$round"
+    end_further
     mkdir -p "$folder/rounds/$round"
     working=()
     names=()
     interrupted=0
     code=0
 {steps}
+    further
     until failed || ended "${{working[@]}}" || [ "$asked" -eq 1 ]; do
-        wait -n
+        {tick}wait -n
     done
+    ended "${{working[@]}}" && told && wait_for_further
     # Once more: an end after this one happens because it is asked for.
     failed || told || interrupted=1
+    end_further
     end_all
     # Slurm may want to start an interrupted job again: that is no result.
     [ "$asked" -eq 1 ] || [ "$interrupted" -eq 1 ] && exit 143
@@ -209,11 +235,15 @@ def _per_task(role: RoleSpec) -> list[str]:
     return options
 
 
+def _task_command(how: SlurmRendering) -> list[str]:
+    return [how.python, "-P", "-m", "headwater.platform.backends.slurm_task"]
+
+
 def _step(spec: JobSpec, role: Role, count: int, component: int | None, how: SlurmRendering) -> str:
     command: list[Any] = ["srun", f"--job-name={role}"]
     command += [f"--het-group={component}"] if component is not None else []
     command += [f"--ntasks={count}", *_per_task(spec.role(role)), "--exact", "--kill-on-bad-exit=1"]
-    command += [how.python, "-P", "-m", "headwater.platform.backends.slurm_task"]
+    command += _task_command(how)
     # The job outlives its evaluator, however that ends.
     counted = "" if role == "evaluator" else f"step {role} "
     line = f'{counted}{shlex.join(command)} "$folder" {role} &'

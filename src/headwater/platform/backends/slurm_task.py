@@ -10,7 +10,9 @@ the job's folder, and waits for theirs. So no task starts before all nodes are f
     FOLDER/rounds/ROUND/ROLE-INDEX/ATTEMPT/...       records, as `headwater.platform.host.records` describes them
     FOLDER/logs/ROLE-INDEX.log                       what it printed
 
-Usage: python -P -m headwater.platform.backends.slurm_task FOLDER ROLE, under ``srun``
+A worker that comes and goes (`slurm_workers`) is in no other task's cluster; its own has those that the job began with.
+
+Usage: python -P -m headwater.platform.backends.slurm_task FOLDER ROLE [INDEX], under ``srun``
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from typing import Any
 
 from headwater.cluster.addresses import Address
 from headwater.cluster.names import TaskName
+from headwater.io.files import atomic_write
 from headwater.io.sealed import read_text, seal
 from headwater.platform.archives import unpack
 from headwater.platform.host import guard
@@ -51,12 +54,14 @@ class SlurmTask:
       folder: the job's.
       task: which.
       round_name: which start of all tasks this is.
+      further: whether it comes and goes by itself.
     """
 
-    def __init__(self, folder: Path, task: TaskName, round_name: str) -> None:
+    def __init__(self, folder: Path, task: TaskName, round_name: str, *, further: bool = False) -> None:
         self._folder = folder
         self._task = task
         self._round = folder / "rounds" / round_name
+        self._further = further
         self._job: dict[str, Any] = json.loads((folder / "job.json").read_text())
         self._spec: JobSpec = job_from_data(self._job["spec"])
         # This process carries the mark of its round, too, so that a later round ends it. Its task has one of its own.
@@ -75,10 +80,12 @@ class SlurmTask:
             code = self._keep_until_it_succeeds(address, addresses)
         finally:
             release_ports(leases, self._own_mark)
-        return code if code >= 0 else 128 - code
+        return _exit_code(code)
 
     def _keep_until_it_succeeds(self, address: str, addresses: dict[TaskName, str]) -> int:
-        attempt = restarts = 0
+        # One that was taken away has been here before.
+        attempt = sum(1 for _ in (self._round / f"{self._task.job}-{self._task.index}").glob("*"))
+        restarts = 0
         rules = self._spec.restart
         while True:
             began = time.monotonic()
@@ -87,7 +94,11 @@ class SlurmTask:
             if time.monotonic() - began >= rules.reset_after:
                 restarts = 0
             hopeless = code == CANNOT_START or restarts == self._limit()
-            if code == 0 or ended["stopped"] or ended["preempted"] or hopeless:
+            asked = ended["stopped"] or ended["preempted"]
+            if self._further and hopeless and code and not asked:
+                with atomic_write(self._round / f"{self._task.job}-{self._task.index}.code") as file:
+                    file.write(f"{_exit_code(code)}\n".encode())
+            if code == 0 or asked or hopeless:
                 return code
             print(f"headwater: {self._task.job} {self._task.index} failed: {ended['reason']}", flush=True)
             threading.Event().wait(min(rules.backoff * 2.0**restarts, rules.max_backoff))
@@ -113,7 +124,7 @@ class SlurmTask:
                 raise SystemExit(f"headwater: {missing[0].job} {missing[0].index} did not start in {_MEETING_S:.0f} s")
             # Disks that nodes share give no sign of changes.
             threading.Event().wait(_LOOK_S)
-        return {task: read_text(self._address_file(task)).strip() for task in tasks}
+        return {task: read_text(self._address_file(task)).strip() for task in (*tasks, self._task)}
 
     def _address_file(self, task: TaskName) -> Path:
         return self._round / f"{task.job}-{task.index}.address"
@@ -190,11 +201,17 @@ class SlurmTask:
         return work / (self._spec.workdir or "")
 
 
+def _exit_code(code: int) -> int:
+    """``code`` as a shell tells it: 128 and the number of the signal that killed a process."""
+    return code if code >= 0 else 128 - code
+
+
 def main() -> int:
     """Runs the task that Slurm says this is."""
-    folder, role = sys.argv[1:]
-    task = TaskName(role, int(os.environ["SLURM_PROCID"]))
-    return SlurmTask(Path(folder), task, os.environ["HEADWATER_SLURM_ROUND"]).run()
+    folder, role, *further = sys.argv[1:]
+    (index,) = further or [os.environ["SLURM_PROCID"]]
+    task = TaskName(role, int(index))
+    return SlurmTask(Path(folder), task, os.environ["HEADWATER_SLURM_ROUND"], further=bool(further)).run()
 
 
 if __name__ == "__main__":

@@ -91,8 +91,12 @@ class HostFolder:
     root: Path
 
     def prepare(self) -> None:
-        """Makes the folder, for its owner only, and gives it its name."""
-        self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        """Makes the folder, for its owner only, and gives it its name.
+
+        Raises:
+          PermissionError: there is one that is somebody else's.
+        """
+        private_folder(self.root)
         try:
             self.name  # noqa: B018  it is there and whole
         except NotFoundError:
@@ -103,18 +107,6 @@ class HostFolder:
                 raise
             (self.root / "id").unlink(missing_ok=True)
             self._give_name(name)
-        """Makes the folder, for its owner only, and gives it its name.
-
-        Raises:
-          PermissionError: there is one that is somebody else's.
-        """
-        private_folder(self.root)
-        # The first one counts where two come at once.
-        temporary = self.root / f"id.{secrets.token_hex(4)}"
-        temporary.write_text(secrets.token_hex(6))
-        with contextlib.suppress(FileExistsError):
-            os.link(temporary, self.root / "id")
-        temporary.unlink()
 
     @property
     def name(self) -> str:

@@ -10,9 +10,16 @@ from headwater.platform.backends.slurm_script import SlurmRendering, batch_scrip
 from headwater.platform.spec import job_from_data
 
 
-def script(**fields: Any) -> str:
+def script(least: int | None = None, **fields: Any) -> str:
     spec = job_from_data({"name": "linear", "program": "train.py", "ps": 1, "workers": 2, **fields})
-    how = SlurmRendering(job_id="linear-x1", attempt=2, folder="/shared/it's here", python="python3.12", token="s3cret")
+    how = SlurmRendering(
+        job_id="linear-x1",
+        attempt=2,
+        folder="/shared/it's here",
+        python="python3.12",
+        token="s3cret",
+        least=least,
+    )
     text = batch_script(spec, how)
     subprocess.run(["bash", "-n"], input=text, text=True, check=True)
     return text
@@ -81,3 +88,48 @@ def test_what_the_tasks_read_is_in_the_script() -> None:
     again = job_from_data(description["spec"])
     assert again.args == ["END_OF_JOB", "'$HOME'"]
     assert "folder='/shared/it'\"'\"'s here'" in text
+
+
+def test_workers_that_come_and_go_are_jobs_of_their_own() -> None:
+    slurm = {"partition": "all", "account": "me", "further": {"partition": "spot", "options": ["--nice"]}}
+    fields = {"preemptible": True, "slurm": slurm | {"options": ["--constraint=ib"]}, "requeue": False}
+    text = script(workers={"count": "2:16", "cpus": 2}, **fields)
+    job, _, array = text.partition("<<'END_OF_WORKERS'\n")
+    array, _, rest = array.partition("\nEND_OF_WORKERS\n")
+    subprocess.run(["bash", "-n"], input=array, text=True, check=True)
+    assert lines(job, "#SBATCH --ntasks") == ["#SBATCH --ntasks=1", "#SBATCH --ntasks=2"]
+    assert "#SBATCH --partition=all" in job
+    wanted = {
+        "--job-name=linear-x1-workers",
+        "--array=2-15",
+        "--requeue",
+        "--cpus-per-task=2",
+        "--partition=spot",
+        "--account=me",
+        "--nice",
+    }
+    options = {line.removeprefix("#SBATCH ") for line in lines(array, "#SBATCH")}
+    assert wanted <= options
+    assert "--constraint=ib" not in options
+    description = json.loads(lines(job, '{"job_id"')[0])
+    assert (description["counts"], description["further"]) == ({"ps": 1, "worker": 2}, 14)
+    assert "s3cret" not in array + rest
+
+
+@pytest.mark.parametrize(
+    ("fields", "least", "counts", "further"),
+    [
+        ({"preemptible": True, "workers": 5}, 2, {"ps": 1, "worker": 2}, 3),
+        ({"preemptible": True, "workers": "0:3", "chief": True}, None, {"ps": 1, "chief": 1}, 3),
+        ({"preemptible": True, "workers": 4}, None, {"ps": 1, "worker": 4}, 0),
+        ({"preemptible": True, "workers": 4, "ps": 0}, 2, {"worker": 4}, 0),
+        ({"workers": "2:4"}, 2, {"ps": 1, "worker": 2}, 0),
+    ],
+)
+def test_which_workers_come_and_go(
+    fields: dict[str, Any], least: int | None, counts: dict[str, int], further: int
+) -> None:
+    text = script(least, **fields)
+    description = json.loads(lines(text, '{"job_id"')[0])
+    assert (description["counts"], description["further"]) == (counts, further)
+    assert ("sbatch" in text) == bool(further)
