@@ -18,7 +18,13 @@ from typing import Any, Literal
 import numpy as np
 
 from headwater.compat import tf
-from headwater.errors import AbortedError, FailedPreconditionError, ResourceExhaustedError, UnavailableError
+from headwater.errors import (
+    AbortedError,
+    FailedPreconditionError,
+    GaveUpError,
+    ResourceExhaustedError,
+    UnavailableError,
+)
 from headwater.io.disk import mounted
 from headwater.training.consistency import ConsistentOptimizer, Synchronous
 from tests.simulation.account import LAUNCHER_S, NO_UNIT, UNITS, Account
@@ -26,6 +32,9 @@ from tests.simulation.cluster import Cluster, Task
 from tests.simulation.disk import SimulatedDisk
 from tests.simulation.faults import Fault, Faults
 from tests.simulation.scheduler import HistoryError, Simulation, running
+
+#: Longest time that a worker waits for a task that never starts: its deadline twice, once after a loss.
+_LONGEST_WAIT_S = 300.0
 
 Mode = Literal["asynchronous", "synchronous", "k of n", "consistent"]
 
@@ -44,6 +53,7 @@ class Setting:
       delay_s: mean time of a message.
       work_s: mean time of a worker's step besides.
       stale: the worker whose place a task of an earlier cluster wants, too; None where there is no such task.
+      absent: the ``ps`` that never starts; None where all do.
     """
 
     servers: int
@@ -55,6 +65,7 @@ class Setting:
     delay_s: float
     work_s: float
     stale: int | None
+    absent: int | None
 
     @staticmethod
     def draw(chance: random.Random) -> Setting:
@@ -72,6 +83,7 @@ class Setting:
             delay_s=chance.choice((0.0002, 0.001, 0.01)),
             work_s=chance.choice((0.0, 0.005, 0.1)),
             stale=chance.randrange(workers) if chance.random() < 0.2 else None,
+            absent=chance.randrange(servers) if chance.random() < 0.1 else None,
         )
 
 
@@ -103,7 +115,8 @@ class GraphHistory:
             "worker": [f"worker{index}:1" for index in range(setting.workers)],
         }
         for index in range(setting.servers):
-            self.cluster.add(f"ps{index}", functools.partial(self._serve, index))
+            if index != setting.absent:
+                self.cluster.add(f"ps{index}", functools.partial(self._serve, index))
         for index in range(setting.workers):
             self.cluster.add(f"worker{index}", functools.partial(self._work, index))
         if setting.stale is not None:
@@ -113,11 +126,14 @@ class GraphHistory:
         """The whole history; raises HistoryError where a rule is broken."""
         simulation, cluster = self.simulation, self.cluster
         simulation.note(str(self.setting))
-        faults = Faults(cluster, self.setting.faults, self._may_fail, self._may_return, self.disk)
+        happens = [fault for fault in self.setting.faults if fault.task in cluster.tasks]
+        faults = Faults(cluster, happens, self._may_fail, self._may_return, self.disk)
         cluster.start(within_s=0.1)
         faults.begin()
         workers = [task for name, task in cluster.tasks.items() if name.startswith("worker")]
         cluster.wait_until(lambda: self._alone or all(task.done for task in workers))
+        if self.setting.absent is not None:
+            return  # each worker has ended with an error
         if self._alone:
             # As with TensorFlow, it waits for gradients of workers that must be started again by hand, and says so.
             simulation.note("the state was lost after other workers had finished: the chief has to train without them")
@@ -173,8 +189,16 @@ class GraphHistory:
                     running().note(f"the stale worker tries again: {error.message}")
 
     def _work(self, index: int) -> None:
+        began = self.simulation.now
         try:
             self._train(index)
+        except GaveUpError as error:
+            if self.setting.absent is None:
+                raise
+            waited = self.simulation.now - began
+            running().note(f"worker{index} gave up after {waited:.0f} s: {error.message}")
+            if waited > _LONGEST_WAIT_S:
+                raise HistoryError(f"worker{index} waited {waited:.0f} s for a ps that never started") from error
         except ResourceExhaustedError as error:
             if self.disk is None or not self.disk.full:
                 raise

@@ -11,9 +11,12 @@ from typing import Any
 import headwater.cluster.claims
 import headwater.parameters.host
 import headwater.resources.replica_lives
+import headwater.training.monitored_wrappers
 import headwater.training.session_manager
 import headwater.transport.lifeline
 from headwater.cluster.claims import Verdict
+from headwater.training.supervised_session import LOST
+from tests.simulation.scheduler import running
 
 
 def _void_steps() -> None:
@@ -46,6 +49,21 @@ def _claims() -> None:
     claims.decide = lambda *_, **__: Verdict(prevails=True, reason="it came last")
 
 
+def _deadlines() -> None:
+    """That a task did not come before its deadline is taken for a loss: it is waited for again."""
+    session: Any = headwater.training.monitored_wrappers.RecoverableSession
+
+    def created(self: Any, final: Any = ()) -> Any:
+        del final
+        while True:
+            try:
+                return self._create()
+            except LOST:
+                running().sleep(1.0)
+
+    session._created = created
+
+
 def _evidence() -> None:
     """One sign of life that is late makes a task a lost one."""
     signs: Any = headwater.transport.lifeline.Signs
@@ -63,5 +81,6 @@ MENDS: dict[str, Callable[[], None]] = {
     "numbered requests": _numbered_requests,
     "living state": _living_state,
     "claims": _claims,
+    "deadlines": _deadlines,
     "evidence": _evidence,
 }

@@ -61,6 +61,7 @@ def test_a_history_is_the_same_alone_and_after_others() -> None:
         ("parameters", 240, "numbered requests", "more than once"),
         ("graphs", 40, "living state", "the chief threw the state away"),
         ("graphs", 40, "claims", "FailedPreconditionError: .* it was replaced by"),
+        ("graphs", 40, "deadlines", "OutOfTime"),
         ("mirrored", 40, "evidence", "lost a process, though nothing happened"),
     ],
 )
