@@ -18,7 +18,7 @@ help:
 	@echo 'make test-long  further cases that take minutes, one after the other'
 	@echo 'make test-kubernetes IMAGE=... KUBECONFIG=...  lives of jobs on a real Kubernetes'
 	@echo 'make simulate SEEDS=N  histories of clusters with faults, on a virtual clock; FIRST=N and KINDS=... choose'
-	@echo 'make simulate-scale  a plot of simulated clusters with up to 300 workers and 16 ps tasks, in docs/scale.png'
+	@echo 'make simulate-scale  a plot of simulated clusters with up to 1,000 workers and 16 ps tasks, in docs/scale.png'
 	@echo 'make test-other  a part of the tests with another Python, which OTHER=python3.13 names'
 	@echo 'make bench    Headwater beside TensorFlow 1.15, whose python PEER=... names'
 	@echo 'make screenshots  each state of the page, wide and narrow, light and dark, in build/browser'

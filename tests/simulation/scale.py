@@ -114,7 +114,7 @@ def main() -> None:
     """Runs what the command line says."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("plot", help="the picture to write")
-    parser.add_argument("--workers", type=int, nargs="+", default=[1, 3, 10, 30, 100, 300])
+    parser.add_argument("--workers", type=int, nargs="+", default=[1, 3, 10, 30, 100, 300, 1000])
     parser.add_argument("--servers", type=int, default=16)
     parser.add_argument("--steps", type=int, default=5, help="of each worker")
     parser.add_argument("--message-us", type=float, default=40.0, help="what a process needs for a message")

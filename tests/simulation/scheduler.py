@@ -418,9 +418,11 @@ class Simulation:
         for process in self.processes:
             process.dead = True
         while self._live:
-            self._current = thread = min(self._live, key=_number)
-            thread.go()
-            self._live.discard(thread)
+            for thread in sorted(self._live, key=_number):
+                self._current = thread
+                if not thread.ended:
+                    thread.go()
+                self._live.discard(thread)
 
     def report(self, what: str) -> str:
         """What the threads of the history wait for."""

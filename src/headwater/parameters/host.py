@@ -62,6 +62,7 @@ from headwater.parameters.tickets import Tickets
 from headwater.parameters.updater import Array, Updater
 from headwater.parameters.waiting import LOOK_S, SPEAK_S
 from headwater.parameters.wishes import Returned, range_of, wish_of, work_of
+from headwater.runtime.memory import NO_MEMORY, no_memory
 from headwater.task import kinds
 from headwater.task.agreement import Agreement, Said, is_said
 from headwater.task.answers import bad_header, error_frame
@@ -72,6 +73,9 @@ from headwater.transport.frames import Frame
 from headwater.transport.handshake import new_generation
 
 _log = logging.getLogger("headwater")
+
+#: Variables that an error names at most.
+_SHOWN_NAMES = 5
 
 #: What the progress watchdog calls the steps of a worker.
 _STEP = 0
@@ -336,7 +340,7 @@ class HostedParameters:
             watchdog.closed(worker, name)
         try:
             answer = self._handle(talk, frame)
-        except OpError as error:
+        except (OpError, MemoryError) as error:
             if channel.closed or channel.peer_gone():
                 raise
             answer = error_frame(0, error, self._task)
@@ -720,10 +724,9 @@ class HostedParameters:
                 try:
                     self._round.apply(self._updater, 1 / action.staleness if stale else 1.0)
                 except BaseException as error:
-                    self._spoil(str(error))
-                    if isinstance(error, ValueError):
-                        raise InvalidArgumentError(None, None, f"gradients do not fit together: {error}") from error
-                    raise
+                    reason = self._refused_update(error)
+                    self._spoil(str(reason))
+                    raise reason from error
                 # An update of several gradients is counted by what follows.
                 self._accounts.applied(self.version + self._state.updating)
                 self.updates += 1
@@ -731,6 +734,16 @@ class HostedParameters:
                 self._staleness_max = max(self._staleness_max, action.staleness)
         if decision.state.updating:
             self._event(Updated())
+
+    def _refused_update(self, error: BaseException) -> BaseException:
+        """What is said of an update that could not be made."""
+        if isinstance(error, NO_MEMORY):
+            names = sorted({self._layout.variables[block.variable].name for block in self._held})
+            shown = ", ".join(names[:_SHOWN_NAMES]) + ", ..." * (len(names) > _SHOWN_NAMES)
+            return no_memory(error, self._task, f"an update of {shown}") or error
+        if isinstance(error, ValueError):
+            return InvalidArgumentError(None, None, f"gradients do not fit together: {error}")
+        return error
 
     def _spoil(self, reason: str) -> None:
         """An update could not be made: the gradients that were to be part of it are not applied."""

@@ -36,6 +36,7 @@ from headwater.parameters.local_servers import LocalServers
 from headwater.parameters.process import ParameterTask, process_task
 from headwater.parameters.updater import Array, HostedTable
 from headwater.parameters.wishes import Wish
+from headwater.runtime.memory import MemoryChecked
 from headwater.task.agreement import said
 from headwater.task.members import find_members
 from headwater.telemetry.progress import ProgressReporter
@@ -74,7 +75,7 @@ class OptaxUpdater:
         self._norms = norms
         self._places = [block.variable for block in self._blocks.blocks]
         self._state: Any = None
-        self._update: Any = _jax.jit(self._step, donate_argnums=(0, 1))
+        self._update = MemoryChecked(self._step, donated=2)
 
     def _as_tree(self, leaves: Sequence[Any]) -> Any:
         found: list[Any] = [None] * self._structure.num_leaves

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import re
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -22,12 +24,17 @@ _WANTED = re.compile(r"allocat\w* ([0-9]+)\s*(?:bytes|B)")
 
 
 def out_of_memory(error: Exception, task: str, instruction: Instruction) -> ResourceExhaustedError | None:
-    """The error that names the task, the operation, its variables, and how many bytes were wanted and are there.
+    """`no_memory` for an instruction, with its operation and variables."""
+    return no_memory(error, task, _what(instruction))
+
+
+def no_memory(error: Exception, task: str, what: str) -> ResourceExhaustedError | None:
+    """The error that names the task, what it has no memory for, and how many bytes were wanted and are there.
 
     Args:
       error: one of `NO_MEMORY`.
       task: full name of this task.
-      instruction: what could not be carried out.
+      what: could not be done.
 
     Returns:
       The error; None where ``error`` has another reason.
@@ -38,9 +45,34 @@ def out_of_memory(error: Exception, task: str, instruction: Instruction) -> Reso
     wanted = _wanted(error, text)
     how_many = f"{size_text(wanted)} are wanted" if wanted else "it is not known how many bytes are wanted"
     free = size_text(psutil.virtual_memory().available)
-    return ResourceExhaustedError(
-        None, None, f"{task} has no memory for {_what(instruction)}: {how_many}, {free} are free"
-    )
+    return ResourceExhaustedError(None, None, f"{task} has no memory for {what}: {how_many}, {free} are free")
+
+
+class MemoryChecked:
+    """A function of arrays, compiled; refused before it runs where it wants more memory than the machine has.
+
+    Args:
+      function: of arrays, and of None; the shapes of an argument do not change.
+      donated: the first arguments, whose memory the results may take.
+    """
+
+    def __init__(self, function: Callable[..., Any], donated: int) -> None:
+        self._run: Any = _jax.jit(function, donate_argnums=tuple(range(donated)))
+        self._checked: set[tuple[bool, ...]] = set()
+
+    def __call__(self, *arguments: Any) -> Any:
+        """The function's result.
+
+        Raises:
+          MemoryError: see `check_memory`.
+        """
+        given = tuple([argument is not None for argument in arguments])
+        if given not in self._checked:
+            compiled = self._run.lower(*arguments).compile()  # which the call below finds
+            if _jax.default_backend() == "cpu":
+                check_memory(compiled)
+            self._checked.add(given)
+        return self._run(*arguments)
 
 
 def check_memory(compiled: Any) -> None:
@@ -58,8 +90,13 @@ def check_memory(compiled: Any) -> None:
     if needs is None:
         return
     wanted = needs.output_size_in_bytes + needs.temp_size_in_bytes - needs.alias_size_in_bytes
-    if wanted > psutil.virtual_memory().total + psutil.swap_memory().total:
+    if wanted > _memory_of_machine():
         raise MemoryError(f"allocating {wanted} bytes")
+
+
+@functools.cache
+def _memory_of_machine() -> int:
+    return psutil.virtual_memory().total + psutil.swap_memory().total
 
 
 def _what(instruction: Instruction) -> str:

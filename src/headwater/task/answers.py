@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headwater.errors import InternalError, InvalidArgumentError, OpError, make_error
+from headwater.errors import InternalError, InvalidArgumentError, OpError, ResourceExhaustedError, make_error
 from headwater.task.kinds import ERROR, describe
 from headwater.transport.frames import Frame
 
@@ -10,13 +10,15 @@ _MAX_MESSAGE = 1 << 14
 
 
 def error_frame(step: int, error: BaseException, task: str) -> Frame:
-    """An error as a frame; what is none of ours becomes InternalError.
+    """An error as a frame; what is none of ours becomes InternalError, or for lack of memory ResourceExhaustedError.
 
     Args:
       step: number of the step that failed; 0 where there are no steps of graphs.
       error: what went wrong.
       task: where.
     """
+    if isinstance(error, MemoryError):
+        error = ResourceExhaustedError(None, None, f"{task} has no memory: {error or 'it cannot allocate'}")
     if not isinstance(error, OpError):
         error = InternalError(None, None, f"{type(error).__name__} on {task}: {error}")
     return Frame(ERROR, (step, error.error_code, error.message[:_MAX_MESSAGE]), ())

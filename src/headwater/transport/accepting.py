@@ -121,6 +121,7 @@ def _receive_ticket(talk: Talk, redeem: Callable[[bytes], Identity | None]) -> M
     talk.send(PREAMBLE + bytes([0]))
     if peer is None:
         _refuse(talk, Problem.TOKEN, "a ticket that was not given out", "the ticket is not valid")
+    os.close(os.dup(talk.sock.fileno()))  # OSError where there is no descriptor for the lane: the other way is left
     talk.send_message(ACCEPTED)
     talk.arm()
     return Met(talk.sock, peer, lane=receive_lane(talk.sock))

@@ -12,6 +12,7 @@ from headwater.transport.handshake import (
     ACCEPTED,
     ACCEPTING,
     DIALLING,
+    FULL,
     LIFELINE,
     NONCE_BYTES,
     PREAMBLE,
@@ -72,7 +73,10 @@ def greet(
 
 def _greet(talk: Talk, me: Identity, wanted: Identity, host: str, security: Security, flags: int) -> Met:
     talk.send(PREAMBLE + bytes([flags | (TLS if security.tls else 0)]))
-    peer_tls = _receive_preamble(talk) & TLS
+    peer_flags = _receive_preamble(talk)
+    if peer_flags & FULL:
+        raise ConnectFailure(Problem.FULL, "it has as many open files as it may have")
+    peer_tls = peer_flags & TLS
     if security.tls and not peer_tls:
         raise ConnectFailure(Problem.CERTIFICATE, "it does not speak TLS, which this task asks for")
     if peer_tls and not security.tls:

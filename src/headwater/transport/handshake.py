@@ -46,8 +46,9 @@ from headwater.transport.security import Tokens
 #: The first bytes of a channel. No TLS record and no HTTP/2 connection starts like that.
 PREAMBLE = b"\x89HWCHAN\n"
 VERSION = 1
-#: Flags after the preamble: TLS begins here; a ticket follows; this is no channel, but for signs of life.
-TLS, TICKET, LIFELINE = 1, 2, 4
+#: Flags after the preamble: TLS begins here; a ticket follows; this is no channel, but for signs of life; the accepting
+#: end has no descriptors left, and ends the connection.
+TLS, TICKET, LIFELINE, FULL = 1, 2, 4, 8
 #: Length of the random numbers that both ends choose, in bytes.
 NONCE_BYTES = 32
 #: What a proof is for.

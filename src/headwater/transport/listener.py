@@ -14,11 +14,13 @@ import itertools
 import logging
 import math
 import os
+import resource
 import secrets
 import selectors
 import socket
 import ssl
 import struct
+import sys
 import threading
 import time
 from collections.abc import Callable, MutableMapping
@@ -31,9 +33,10 @@ from headwater.transport import heart
 from headwater.transport.accepting import Refusal, receive_greeting
 from headwater.transport.channel import Channel
 from headwater.transport.daemon_threads import DaemonThreads
-from headwater.transport.handshake import PREAMBLE, Identity, Met, Offer, Talk
+from headwater.transport.handshake import FULL, PREAMBLE, Identity, Met, Offer, Talk
 from headwater.transport.options import TransportOptions
 from headwater.transport.ports import listen
+from headwater.transport.problems import NO_DESCRIPTORS
 from headwater.transport.security import Security
 from headwater.transport.shared import SharedMemoryChannel
 from headwater.transport.sockets import SocketChannel, TlsChannel
@@ -45,6 +48,10 @@ _log = logging.getLogger("headwater")
 
 #: How long to pause after the system refused a connection for lack of descriptors, in seconds.
 _PAUSE_S = 0.5
+#: Descriptors that are kept for what the task does besides: a connection that would take one of them is turned away.
+_KEPT_DESCRIPTORS = 32
+#: How long a connection that is turned away for that has to say how it begins, in seconds.
+_FAREWELL_S = 0.05
 #: Tickets that were given and not shown yet; the oldest is forgotten beyond that.
 _MAX_TICKETS = 1024
 #: The accepting thread looks for connections that are overdue at most this often, in seconds.
@@ -147,6 +154,7 @@ class Listener:
             self._local.listen(_MAX_TICKETS)
         self._selector = selectors.DefaultSelector()
         self._woken, self._waker = socket.socketpair()
+        self._spare: int | None = _new_spare()
         self._waker.setblocking(False)
         self._stopping = False
         self._strangers: Strangers[_Stranger] = Strangers(options.max_strangers, options.handshake_s, time.monotonic)
@@ -256,7 +264,13 @@ class Listener:
         except (BlockingIOError, ConnectionError):
             return True
         except OSError as error:
-            _log.error("%s cannot accept a connection: %s", self._me.task, error)
+            _log.error("%s cannot accept a connection: %s", self._me.task, error.strerror)
+            if error.errno in NO_DESCRIPTORS:
+                self._accept_in_vain(listening)
+            return False
+        if sock.fileno() >= _descriptors():  # the system gives the lowest that is free
+            with sock:
+                self._turn_away(sock)
             return False
         sock.setblocking(False)
         stranger = _Stranger(sock)
@@ -269,6 +283,31 @@ class Listener:
         self._strangers.add(stranger)
         self._selector.register(sock, selectors.EVENT_READ, lambda: self._read(stranger))
         return True
+
+    def _accept_in_vain(self, listening: socket.socket) -> None:
+        """Turns a connection away where there is no descriptor at all, by the one that is kept for this."""
+        if self._spare is not None:
+            os.close(self._spare)
+            with contextlib.suppress(OSError):  # another thread was faster, or the other end left
+                sock, _ = listening.accept()
+                with sock:
+                    self._turn_away(sock)
+        self._spare = _new_spare()
+
+    def _turn_away(self, sock: socket.socket) -> None:
+        """Tells the other end that there are no descriptors left."""
+        with self._lock:
+            self._refused += 1
+        _log.error(
+            "%s refused a connection from %s: it has as many open files as it may have. Raise the limit (ulimit -n)",
+            self._me.task,
+            _from(sock),
+        )
+        with contextlib.suppress(OSError):
+            sock.settimeout(_FAREWELL_S)
+            with contextlib.suppress(TimeoutError):  # what is not read here would end the answer, too
+                sock.recv(len(PREAMBLE) + 1)
+            sock.sendall(PREAMBLE + bytes([FULL]))
 
     def _read(self, stranger: _Stranger) -> None:
         try:
@@ -327,16 +366,10 @@ class Listener:
             self._strangers.remove(stranger)
             self._refuse(stranger, "there is no control plane here" if self._control_path is None else "too many")
             return
-        server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        server.setblocking(False)
         name = f"{self._control_path}-{next(self._numbers)}"
         try:
-            # With a name, the control plane can tell whose call it has let in.
-            server.bind(name)
-            os.unlink(name)
-            server.connect(self._control_path)
+            server = _named_connection(self._control_path, name)
         except OSError as error:
-            server.close()
             self._strangers.remove(stranger)
             self._refuse(stranger, f"the control plane does not answer: {error}")
             return
@@ -382,6 +415,8 @@ class Listener:
         self._selector.close()
         self._woken.close()
         self._waker.close()
+        if self._spare is not None:
+            os.close(self._spare)
 
     # --- in a channel's thread
 
@@ -482,6 +517,35 @@ class _Stranger:
         self.seen = b""
         self.talk: Talk | None = None
         self.splice: Splice | None = None
+
+
+def _descriptors() -> int:
+    """How many descriptors connections may have, with all that is open besides."""
+    allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return sys.maxsize if allowed == resource.RLIM_INFINITY else allowed - min(_KEPT_DESCRIPTORS, allowed // 4)
+
+
+def _new_spare() -> int | None:
+    """A descriptor to give up when there is no other; None where there is none now."""
+    try:
+        return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+
+
+def _named_connection(path: str, name: str) -> socket.socket:
+    """A connection to a Unix socket whose near end has a name: by it, the control plane can tell whose call it has
+    let in."""
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        sock.setblocking(False)
+        sock.bind(name)
+        os.unlink(name)
+        sock.connect(path)
+    except OSError:
+        sock.close()
+        raise
+    return sock
 
 
 def _user_of(sock: socket.socket) -> int:

@@ -24,12 +24,14 @@ class Problem(enum.Enum):
     SILENT = "silent"
     CLOSED = "closed"
     BUSY = "busy"
+    FULL = "full"
     NOT_HEADWATER = "not Headwater"
     CERTIFICATE = "certificate"
     TOKEN = "token"
     VERSION = "version"
     OTHER_TASK = "another task"
     GENERATION = "generation"
+    DESCRIPTORS = "descriptors"
     OTHER = "other"
 
 
@@ -42,6 +44,7 @@ _HINTS = {
     "something other than Headwater?",
     Problem.CLOSED: "it ended the connection before it said who it is; is it starting, stopping or overloaded?",
     Problem.BUSY: "it still ends what it did with a former life of this process",
+    Problem.FULL: "raise the limit of open files (ulimit -n) for that task",
     Problem.NOT_HEADWATER: "another program holds this port; stop it or use another port in the cluster spec",
     Problem.CERTIFICATE: "compare HEADWATER_TLS_CERT, HEADWATER_TLS_KEY and HEADWATER_TLS_CA of both tasks; the "
     "certificates must be of one CA, valid now, and for the host in the cluster spec",
@@ -50,6 +53,7 @@ _HINTS = {
     Problem.VERSION: "run the same version of Headwater in all tasks",
     Problem.OTHER_TASK: "do the two tasks' cluster specs differ, or does a process of an earlier run hold the port?",
     Problem.GENERATION: "the task was restarted",
+    Problem.DESCRIPTORS: "raise the limit of open files (ulimit -n), or close some",
     Problem.OTHER: "",
 }
 
@@ -59,10 +63,14 @@ _CODES = {
     Problem.VERSION: errors.FAILED_PRECONDITION,
     Problem.OTHER_TASK: errors.FAILED_PRECONDITION,
     Problem.GENERATION: errors.ABORTED,
+    Problem.FULL: errors.RESOURCE_EXHAUSTED,
+    Problem.DESCRIPTORS: errors.RESOURCE_EXHAUSTED,
 }
 
 #: What does not go away by waiting.
-FINAL = frozenset({Problem.CERTIFICATE, Problem.TOKEN, Problem.VERSION, Problem.GENERATION})
+FINAL = frozenset({Problem.CERTIFICATE, Problem.TOKEN, Problem.VERSION, Problem.GENERATION, Problem.DESCRIPTORS})
+#: How the system says that there is no descriptor left: for the process, for the machine.
+NO_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE})
 
 
 class ConnectFailure(Exception):
@@ -113,6 +121,8 @@ def failure_of(error: Exception) -> ConnectFailure:
         return ConnectFailure(Problem.NO_ANSWER, "no answer")
     if isinstance(error, ConnectionError):
         return ConnectFailure(Problem.CLOSED, "the connection was closed")
+    if isinstance(error, OSError) and error.errno in NO_DESCRIPTORS:
+        return ConnectFailure(Problem.DESCRIPTORS, "this process has as many open files as it may have")
     if isinstance(error, OSError):
         unreachable = error.errno in (errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN, errno.ENETDOWN)
         problem = Problem.UNREACHABLE if unreachable else Problem.OTHER

@@ -11,6 +11,7 @@ the frames they would cost every call that receives.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import mmap
 import os
@@ -199,7 +200,9 @@ class SharedMemoryChannel(SocketChannel):
     def _receive_slot(self, number: int, payload_bytes: int) -> mmap.mmap:
         if number >= _MAX_SLOTS:
             raise InvalidArgumentError(None, None, f"the other end wants a slot {number}; there are {_MAX_SLOTS}")
-        _, descriptors, _, _ = socket.recv_fds(self._lane, 1, 1)
+        _, descriptors, flags, _ = socket.recv_fds(self._lane, 1, 1)
+        if flags & socket.MSG_CTRUNC:
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
         if len(descriptors) != 1:
             raise InvalidArgumentError(None, None, "the other end announced shared memory and sent none")
         try:

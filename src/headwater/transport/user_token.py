@@ -21,6 +21,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from headwater.errors import PermissionDeniedError
+from headwater.transport.problems import NO_DESCRIPTORS, failure_of
 
 _RUNTIME = "XDG_RUNTIME_DIR"
 _SHARED = Path("/tmp")
@@ -38,6 +39,7 @@ def user_token(environ: Mapping[str, str] | None = None) -> str:
     Raises:
       PermissionDeniedError: the folder or the file is not this user's alone, or cannot be made; the message names it
         and says what to do.
+      ResourceExhaustedError: the process has as many open files as it may have.
     """
     folder = token_folder(os.environ if environ is None else environ)
     path = folder / _NAME
@@ -49,6 +51,8 @@ def user_token(environ: Mapping[str, str] | None = None) -> str:
         _make(path)
         return _read(path)
     except OSError as error:
+        if error.errno in NO_DESCRIPTORS:
+            raise failure_of(error).as_error(f"{path} cannot be read") from error
         raise _cannot(path, f"it cannot be had: {error.strerror or error}") from error
 
 

@@ -14,7 +14,13 @@ import pytest
 
 import headwater
 from headwater.consistency import from_text, without_count
-from headwater.errors import CancelledError, FailedPreconditionError, InvalidArgumentError, UnavailableError
+from headwater.errors import (
+    CancelledError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    ResourceExhaustedError,
+    UnavailableError,
+)
 from headwater.parameters.client import ParameterClient
 from headwater.parameters.global_norms import SumsError, find_sums, sums_of_gradients
 from headwater.parameters.layout import FixedShardsPartitioner, Layout, make_layout
@@ -31,6 +37,7 @@ PARAMS: dict[str, Any] = {
     "scale": np.float32(2.0),
 }
 LEAVES = jax.tree.leaves(PARAMS)
+MANY = 10**6
 
 
 def servers(
@@ -259,6 +266,33 @@ def test_gradients_of_another_shape_are_refused_and_the_worker_goes_on() -> None
         client.push([np.zeros((2, 2), np.float32) for _ in LEAVES])
     client.push(gradients(0))
     client.close()
+    local.stop()
+
+
+def _wants_terabytes(updates: Any, params: Any) -> Any:
+    del params
+    return jax.tree.map(
+        lambda leaf: leaf + jax.lax.top_k(jnp.ones([MANY, MANY]) * leaf.sum() + jnp.arange(MANY), MANY)[0].sum(),
+        updates,
+    )
+
+
+@pytest.mark.parametrize("consistency", ["async", "sync"])
+def test_an_update_without_memory_is_named_and_changes_nothing(consistency: str) -> None:
+    local = servers(optax.stateless(_wants_terabytes), tasks=1, consistency=consistency)
+    client = connected(local)
+    before = [np.array(value) for value in client.values()]
+    for number in range(2):
+        with pytest.raises(ResourceExhaustedError) as raised:
+            client.push(gradients(number))
+            client.pull()
+        for part in ("/job:ps", "an update of", "['dense']['kernel']", "10.9 TiB are wanted", "are free"):
+            assert part in raised.value.message
+    client.close()
+    other = connected(local, 1)
+    for value, expected in zip(other.values(), before, strict=True):
+        np.testing.assert_array_equal(value, expected)
+    other.close()
     local.stop()
 
 

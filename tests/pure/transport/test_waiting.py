@@ -192,7 +192,8 @@ def test_settings() -> None:
         (ConnectionResetError(104, "Connection reset by peer"), Problem.CLOSED),
         (EOFError(), Problem.CLOSED),
         (ssl.SSLError(1, "wrong version number"), Problem.CERTIFICATE),
-        (OSError(24, "Too many open files"), Problem.OTHER),
+        (OSError(24, "Too many open files"), Problem.DESCRIPTORS),
+        (OSError(5, "Input/output error"), Problem.OTHER),
     ],
 )
 def test_what_sockets_raise(error: Exception, problem: Problem) -> None:

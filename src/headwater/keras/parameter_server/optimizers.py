@@ -19,6 +19,7 @@ from headwater.keras.parameter_server.table_updates import TableUpdates
 from headwater.parameters.block_values import BlockValues, fill_state, scaled_steps
 from headwater.parameters.layout import Layout
 from headwater.parameters.updater import Array
+from headwater.runtime.memory import MemoryChecked
 
 _jax: Any = jax
 _keras: Any = keras
@@ -104,7 +105,7 @@ class KerasUpdater:
         self._names = state_names(self._optimizer)
         rate = getattr(self._optimizer, "_learning_rate", None)
         self._rate_at = next((at for at, made in enumerate(self._optimizer.variables) if made is rate), None)
-        self._update: Any = _jax.jit(self._step, donate_argnums=(0, 1))
+        self._update = MemoryChecked(self._step, donated=2)
         self.tables = [self._table(at, exact) for at in self._blocks.tables_at]
 
     def _build(self, variables: Sequence[Any], shapes: Sequence[Sequence[int]]) -> Any:
