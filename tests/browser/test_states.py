@@ -83,6 +83,8 @@ def test_every_state_can_be_read_and_reached(browser: Any, running: Server, tmp_
         cause = page.locator(".cause")
         expect(cause).to_contain_text("the labels have 11 classes, the model has 10")
         expect(cause).to_contain_text("Traceback (most recent call last)")
+        # Once in the job's history, too.
+        expect(page.locator("#events li").filter(has_text="the labels have 11 classes")).to_have_count(1)
         check(watched, f"state-failed-{size}-{scheme}")
         page.goto(f"/jobs/{trains}")
         expect(page.get_by_role("img", name=re.compile("^Loss: worker-0"))).to_be_visible()

@@ -19,7 +19,8 @@ from typing import Any
 import pytest
 import yaml
 
-from headwater.platform.backends.kubernetes_objects import rights
+from headwater.platform.backends.kubernetes_objects import Rendering, job_objects, rights
+from headwater.platform.spec import job_from_data
 from tests.support.platform import HEADWATER, Server, server
 
 CONFIG, IMAGE = os.environ.get("HEADWATER_TEST_KUBECONFIG", ""), os.environ.get("HEADWATER_TEST_IMAGE", "")
@@ -49,6 +50,7 @@ class RealCluster:
         self._custom: Any = client.CustomObjectsApi(self._api)
         self._rbac: Any = client.RbacAuthorizationV1Api(self._api)
         self._account = self.namespace
+        self.minor = int("".join(filter(str.isdigit, client.VersionApi(self._api).get_code().minor)))
         labels = {"pod-security.kubernetes.io/enforce": "restricted"}
         self.core.create_namespace({"metadata": {"name": self.namespace, "labels": labels}})
         for one in rights(self.namespace, self._account, nodes=True):
@@ -319,6 +321,19 @@ def test_a_job_whose_service_somebody_deletes_leaves_nothing(running: Server, cl
     assert running.over(job_id)["phase"] == "failed"
     cluster.until(lambda: not cluster.names(job_id).get("Job"))
     delete(running, cluster, job_id)
+
+
+def test_what_a_queue_of_kueue_looks_for_is_taken(cluster: RealCluster) -> None:
+    """Nothing is made: without Kueue a suspended Job would wait for ever."""
+    spec = job_from_data({"name": "queued", "program": "a.py", "ps": 1, "kubernetes": {**RESTRICTED, "queue": "team"}})
+    how = Rendering(name="queued", job_id="queued", image=IMAGE, namespace=cluster.namespace, token=None, managed=True)
+    jobs = [one for one in job_objects(spec, how) if one["kind"] == "Job"]
+    assert len(jobs) == 2
+    for one in jobs:
+        made = cluster.batch.create_namespaced_job(cluster.namespace, one, dry_run="All")
+        assert made.metadata.labels["kueue.x-k8s.io/queue-name"] == "team"
+        # The field is newer than Kubernetes 1.20, which drops it.
+        assert made.spec.suspend is (None if cluster.minor < 21 else True)
 
 
 def test_machines_are_told(running: Server) -> None:

@@ -125,6 +125,13 @@ class FakeKubernetes:
             else:
                 self._make_pod(job)
 
+    def admit(self, name: str) -> None:
+        """A queue lets the Job ``name`` start."""
+        with self._lock:
+            job = self.get("jobs", name)
+            job["spec"]["suspend"] = False
+            self._make_pod(job)
+
     def _now(self) -> str:
         return f"2026-01-01T00:00:{next(self._clock):02d}.000000000Z"
 
@@ -181,7 +188,7 @@ class FakeKubernetes:
             self.check(request.body)
             request.body["metadata"]["namespace"] = namespace
             self._put(kind, namespace, request.body)
-            if kind == "jobs":
+            if kind == "jobs" and not request.body["spec"].get("suspend"):
                 self._make_pod(request.body)
             return 201, request.body
         if log:

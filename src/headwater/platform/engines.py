@@ -27,7 +27,7 @@ from headwater.platform.backends.base import (
 from headwater.platform.live import JobIsGone, LiveJobs
 from headwater.platform.records import JobRecord
 from headwater.platform.spec import Count, JobSpec
-from headwater.platform.states import Decision, JobPhase, JobState, Note, TaskPhase, TaskState, Tick
+from headwater.platform.states import Decision, Fault, JobPhase, JobState, Note, TaskPhase, TaskState, Tick
 from headwater.telemetry.talk import Talk
 
 # By how much a start may be told differently without being another one, in seconds.
@@ -155,7 +155,10 @@ def stalled(state: JobState, now: float) -> Decision:
 def reported(state: JobState, report: JobReport, now: float) -> Decision:
     """What an engine's report at ``now`` leads to."""
     notes: list[Note] = []
+    faults: list[Fault] = []
     for name, task in state.tasks.items():
+        if state.first is not None and state.first.task == task.label and _is_healthy(state, task, now):
+            state = replace(state, first=None)
         # The engine forgets what it has deleted: a number that was higher before is the right one.
         further = max(0, report.restarts.get(name, 0) - task.restarts)
         if further:
@@ -171,9 +174,14 @@ def reported(state: JobState, report: JobReport, now: float) -> Decision:
             notes.append(Note("preempted", f"{task.label} was taken away{where}; it starts again", task.label))
             task = replace(task, attempt=task.attempt + (not further), started_at=None, progress_at=None)
         moved = _task(task, found, now)
-        if moved.phase is not task.phase and moved.phase is TaskPhase.FAILED:
-            notes.append(Note("failed", f"{task.label} failed: {moved.reason}", task.label))
         state = state.with_task(moved)
+        if moved.phase is not task.phase and isinstance(found, Exited) and moved.phase is TaskPhase.FAILED:
+            faults.append(policy.fault_of(moved, found, found.reason, now))
+            notes.append(Note("failed", str(faults[-1]), task.label))
+        elif moved.phase is not task.phase and moved.phase is TaskPhase.FAILED:
+            notes.append(Note("failed", f"{task.label} failed: {moved.reason}", task.label))
+    if faults and state.first is None:
+        state = replace(state, first=min(faults, key=lambda fault: fault.at))
     if report.phase == "waiting":
         if state.phase is JobPhase.RUNNING:
             # The engine has taken it back by itself, as after a preemption or the failure of a node.
@@ -198,6 +206,13 @@ def reported(state: JobState, report: JobReport, now: float) -> Decision:
         notes += decision.notes
     settled = policy.decide(state, Tick(), now)
     return Decision(settled.state, (*notes, *settled.notes))
+
+
+def _is_healthy(state: JobState, task: TaskState, now: float) -> bool:
+    """Whether a task has run for so long that its failures before count no more."""
+    if task.phase is not TaskPhase.RUNNING or task.started_at is None:
+        return False
+    return now - task.started_at >= state.spec.restart.reset_after
 
 
 def with_count(spec: JobSpec, workers: int) -> JobSpec:
@@ -229,7 +244,7 @@ def _again(state: JobState, reason: str, now: float, *notes: Note) -> Decision:
     """All tasks end, and the job is submitted anew, if its rules allow another restart."""
     rules = state.spec.restart
     if state.attempt_at is not None and now - state.attempt_at >= rules.reset_after:
-        state = replace(state, restarts=0)
+        state = replace(state, restarts=0, first=None)
     if rules.policy == "never" or state.restarts >= rules.limit:
         times = f" (after {state.restarts} restarts)" if state.restarts else ""
         return Decision(replace(state, phase=JobPhase.ENDING, then=JobPhase.FAILED, reason=f"{reason}{times}"), notes)
@@ -273,7 +288,15 @@ def _conclusion(state: JobState, report: JobReport, now: float) -> Decision:
         case "failed" if report.again:
             return _again(state, report.reason, now)
         case _:
-            return ends(JobPhase.FAILED, report.reason or "the engine reports a failure")
+            return ends(JobPhase.FAILED, _cause(state, report.reason) or "the engine reports a failure")
+
+
+def _cause(state: JobState, reason: str) -> str:
+    """``reason``, with the last words of the task where it is that task's failure."""
+    first = state.first
+    if first is None or first.reason not in reason:
+        return reason
+    return f"{first}{reason.partition(first.reason)[2]}"
 
 
 def _task(task: TaskState, found: Found | None, now: float) -> TaskState:

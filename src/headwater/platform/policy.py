@@ -47,7 +47,6 @@ from headwater.platform.states import (
     TaskPhase,
     TaskState,
     Tick,
-    label,
 )
 
 #: The roles whose end ends the job; all other tasks serve them.
@@ -192,7 +191,7 @@ def _ended(state: JobState, event: Ended, now: float) -> Decision:
     if state.phase is not JobPhase.RUNNING:
         return Decision(state.with_task(replace(task, phase=_how_it_ended(task, how), verdict="")))
     if task.verdict:
-        return _failed(state, replace(task, verdict=""), _fault(task, how, task.verdict, now), now)
+        return _failed(state, replace(task, verdict=""), fault_of(task, how, task.verdict, now), now)
     if task.phase is TaskPhase.ENDING:  # scaled away, or done serving
         return Decision(state.with_task(replace(task, phase=TaskPhase.STOPPED, placed=False)))
     if how.preempted or (how.code in _TERMINATED and not how.stopped):
@@ -200,7 +199,7 @@ def _ended(state: JobState, event: Ended, now: float) -> Decision:
     if how.code == 0:
         note = Note("succeeded", f"{task.label} is done", task.label)
         return Decision(state.with_task(replace(task, phase=TaskPhase.SUCCEEDED)), (note,))
-    return _failed(state, task, _fault(task, how, how.reason, now), now)
+    return _failed(state, task, fault_of(task, how, how.reason, now), now)
 
 
 def _how_it_ended(task: TaskState, how: Exited) -> TaskPhase:
@@ -227,7 +226,7 @@ def _failed(state: JobState, task: TaskState, fault: Fault, now: float) -> Decis
     hopeless = fault.code == _CANNOT_RUN
     if rules.policy == "never" or restarts >= rules.limit or hopeless:
         times = f" (after {restarts} restarts)" if restarts else ""
-        decision = _end(state, JobPhase.FAILED, f"{first}{times}", now)
+        decision = _end(state, JobPhase.FAILED, f"{first}{times}", now, told=True)
         return Decision(decision.state, (note, *decision.notes))
     wait = pause(rules, restarts)
     again = f"restart {restarts + 1} of {rules.limit}, after {wait:g} s"
@@ -235,7 +234,7 @@ def _failed(state: JobState, task: TaskState, fault: Fault, now: float) -> Decis
         task = _again(replace(task, restarts=restarts + 1), now + wait, f"{fault.reason}; {again}")
         return Decision(state.with_task(task), (note, Note("restarting", f"{task.label}: {again}", task.label)))
     state = replace(state, restarts=restarts + 1, not_before=now + wait)
-    decision = _end(state, JobPhase.RESTARTING, f"{fault}; {again} of all tasks", now)
+    decision = _end(state, JobPhase.RESTARTING, f"{fault}; {again} of all tasks", now, told=True)
     return Decision(decision.state, (note, Note("restarting", f"all tasks: {again}"), *decision.notes))
 
 
@@ -271,7 +270,7 @@ def _preempted(state: JobState, task: TaskState, how: Exited, now: float) -> Dec
     note = Note("preempted", f"{task.label} was preempted: {why}", task.label)
     state = state.with_task(replace(task, phase=TaskPhase.STOPPED))
     if not state.spec.requeue:
-        decision = _end(state, JobPhase.FAILED, note.text, now)
+        decision = _end(state, JobPhase.FAILED, note.text, now, told=True)
     elif state.spec.restart_scope == "task" and (not how.preempted or _may_go(state, task)):
         # Its machine is taken away: the others go on until there is room for it elsewhere.
         placed = not how.preempted
@@ -279,7 +278,7 @@ def _preempted(state: JobState, task: TaskState, how: Exited, now: float) -> Dec
         return Decision(state.with_task(again), (note,))
     else:
         state = replace(state, requeues=state.requeues + 1)
-        decision = _end(state, JobPhase.QUEUED, f"{note.text}; the job goes back to the queue", now)
+        decision = _end(state, JobPhase.QUEUED, f"{note.text}; the job goes back to the queue", now, told=True)
     return Decision(decision.state, (note, *decision.notes))
 
 
@@ -295,9 +294,9 @@ def _ask_stop(state: JobState, event: AskStop, now: float) -> Decision:
     if event.requeue:
         if state.phase is not JobPhase.RUNNING:
             raise NotPossible(f"only a running job can be requeued, but it is {state.phase}")
-        decision = _end(replace(state, requeues=state.requeues + 1), JobPhase.QUEUED, note.text, now)
+        decision = _end(replace(state, requeues=state.requeues + 1), JobPhase.QUEUED, note.text, now, told=True)
     else:
-        decision = _end(state, JobPhase.STOPPED, f"stopped by {event.by}", now)
+        decision = _end(state, JobPhase.STOPPED, f"stopped by {event.by}", now, told=True)
     return Decision(decision.state, (note, *decision.notes))
 
 
@@ -312,7 +311,7 @@ def _ask_restart(state: JobState, event: AskRestart, now: float) -> Decision:
         return Decision(replace(fresh, queued_at=now), (note,))
     if state.phase is JobPhase.ENDING and state.then is not None and state.then.over:
         raise NotPossible(f"the job is about to be {state.then}; restart it when it is")
-    decision = _end(fresh, JobPhase.RESTARTING, f"restarted by {event.by}", now)
+    decision = _end(fresh, JobPhase.RESTARTING, f"restarted by {event.by}", now, told=True)
     return Decision(decision.state, (note, *decision.notes))
 
 
@@ -423,8 +422,8 @@ def _settle(state: JobState, now: float) -> Decision:
     return Decision(state, notes)
 
 
-def _end(state: JobState, then: JobPhase, reason: str, now: float) -> Decision:
-    """Asks all tasks to end; ``then`` follows when they have."""
+def _end(state: JobState, then: JobPhase, reason: str, now: float, *, told: bool = False) -> Decision:
+    """Asks all tasks to end; ``then`` follows when they have. A note before this one may have told the reason."""
     tasks: dict[TaskName, TaskState] = {}
     for name, task in state.tasks.items():
         if task.phase.alive:
@@ -435,7 +434,8 @@ def _end(state: JobState, then: JobPhase, reason: str, now: float) -> Decision:
             tasks[name] = task
     ends = any(task.phase.alive for task in tasks.values())
     state = replace(state, phase=JobPhase.ENDING, then=then, reason=reason, tasks=tasks)
-    return Decision(state, (Note("ending", f"ends its tasks: {reason}"),) if ends else ())
+    why = "" if told else f": {reason}"
+    return Decision(state, (Note("ending", f"ends its tasks{why}"),) if ends else ())
 
 
 def _over(state: JobState, now: float) -> Decision:
@@ -450,9 +450,17 @@ def _over(state: JobState, now: float) -> Decision:
             tasks = {name: replace(task, placed=False) for name, task in state.tasks.items()}
             kind = notes[state.then]
             state = replace(state, phase=state.then, then=None, ended_at=now, tasks=tasks)
-            return Decision(state, (Note(kind, state.reason),))  # pyright: ignore[reportArgumentType]
+            return Decision(state, (Note(kind, _outcome(state)),))  # pyright: ignore[reportArgumentType]
         case _:
             raise AssertionError(f"{state.then} cannot follow on the end of all tasks")
+
+
+def _outcome(state: JobState) -> str:
+    """The reason of a job's end for its history, which has told of the failure of a task before."""
+    told = str(state.first) if state.phase is JobPhase.FAILED and state.first is not None else ""
+    if not told or not state.reason.startswith(told):
+        return state.reason
+    return f"the job has failed{state.reason.removeprefix(told)}"
 
 
 def _requeued(state: JobState, reason: str, now: float) -> JobState:
@@ -489,9 +497,10 @@ def _tasks(spec: JobSpec, workers: int) -> dict[TaskName, TaskState]:
     return {name: TaskState(name=name) for name in names}
 
 
-def _fault(task: TaskState, how: Exited, reason: str, now: float) -> Fault:
+def fault_of(task: TaskState, how: Exited, reason: str, now: float) -> Fault:
+    """The failure that the end of a task is."""
     return Fault(
-        task=label(task.name),
+        task=task.label,
         at=how.at or now,
         attempt=task.attempt,
         code=how.code,

@@ -313,10 +313,10 @@ class KubernetesSpec(_Model):
       image_pull_secrets: names of secrets with which the image is pulled.
       tolerations: taints of machines that do not keep the tasks away.
       priority_class: a class of priority of the cluster.
-      queue: a queue of Kueue, which starts all tasks or none.
+      queue: a queue of Kueue, which starts each task when the queue has room for it.
       keep: for how long Kubernetes keeps Jobs that have ended; until the job is deleted unless given.
       gang: for how long some tasks may hold places while others find none: after that all is given back, and tried
-        again later. For ever with null; a queue of Kueue sees to it by itself.
+        again later. For ever with null.
       network_policy: whether only tasks of the job may connect to its tasks, where the cluster's network can do that.
       disruption_budget: whether the cluster's keepers may not evict tasks without which the others cannot go on: the
         ``ps`` and the chief, or all where a restart concerns the whole job.

@@ -40,7 +40,8 @@ class Notifier:
         # Of tasks only restarts are told; "failed" and "succeeded" are the job's.
         if notify is None or event not in notify.on or (note.task and event != "restarted"):
             return
-        body = {"event": event, "reason": note.text, "job": JobSummary.of(record).model_dump(mode="json")}
+        reason = record.state.reason if event == "failed" else note.text
+        body = {"event": event, "reason": reason, "job": JobSummary.of(record).model_dump(mode="json")}
         try:
             self._queue.put_nowait((notify.webhook, body))
         except queue.Full:

@@ -103,11 +103,12 @@ def test_kubernetes_restarts_a_task_until_its_limit(cluster: Cluster, tmp_path: 
     fake.run(pods(fake)["worker-1"])
     report = backend.poll_job(handle)
     assert (report.phase, report.restarts[SECOND], report.restarts[FIRST]) == ("running", 1, 0)
+    fake.log(pods(fake)["worker-1"], "reads the data", "no more memory")
     fake.end(pods(fake)["worker-1"], 137, reason="OOMKilled")
     report = backend.poll_job(handle)
     assert (report.phase, report.reason) == ("failed", "worker 1 failed: ran out of memory")
     assert isinstance(report.tasks[SECOND], Exited)
-    assert report.tasks[SECOND].code == 137
+    assert (report.tasks[SECOND].code, report.tasks[SECOND].last_lines) == (137, ("reads the data", "no more memory"))
     assert fake.names("jobs") == ["linear-x1-worker-1"]
 
 
@@ -345,7 +346,6 @@ def test_a_restricted_cluster_takes_the_pods(cluster: Cluster, tmp_path: Path) -
         "image_pull_secrets": ["registry"],
         "tolerations": [{"key": "spot", "operator": "Exists"}],
         "priority_class": "low",
-        "queue": "team",
     }
     backend.submit_job(order(tmp_path, kubernetes=given))
     pod = fake.get("pods", pods(fake)["worker-0"])["spec"]
@@ -360,7 +360,38 @@ def test_a_restricted_cluster_takes_the_pods(cluster: Cluster, tmp_path: Path) -
     assert {"name": "shm", "mountPath": "/dev/shm"} in container["volumeMounts"]
     assert (pod["imagePullSecrets"], pod["priorityClassName"]) == ([{"name": "registry"}], "low")
     assert pod["tolerations"] == [{"key": "spot", "operator": "Exists"}]
-    assert fake.get("jobs", "linear-x1-worker-0")["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "team"
+
+
+def test_a_queue_that_lets_some_tasks_start_gets_their_places_back(tmp_path: Path) -> None:
+    now = [100.0]
+    with fake_kubernetes(tmp_path, check) as (fake, config):
+        settings = KubernetesSettings(image="headwater:1", config_file=config, namespace="team")
+        backend = KubernetesBackend(settings, clock=lambda: now[0])
+        handle = backend.submit_job(order(tmp_path, kubernetes={"queue": "team", "gang": "5m"}))
+        jobs = [fake.get("jobs", name) for name in fake.names("jobs")]
+        assert [job["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] for job in jobs] == ["team"] * 3
+        assert [job["spec"]["suspend"] for job in jobs] == [True] * 3
+        assert fake.names("pods") == []
+        now[0] += 1000  # it holds nothing: it may wait
+        report = backend.poll_job(handle)
+        waits = "its Job is suspended: the queue team has no room for it yet"
+        assert (report.phase, report.reason) == ("waiting", f"ps 0: {waits}")
+        for name in ("linear-x1-ps-0", "linear-x1-worker-0"):
+            fake.admit(name)
+        fake.run(*pods(fake).values())
+        assert backend.poll_job(handle).phase == "running"
+        now[0] += 301
+        report = backend.poll_job(handle)
+        others = "worker-1 found no room in 300 s while others of its tasks held theirs"
+        assert (report.phase, report.reason) == ("crowded", f"{others}: {waits}")
+        backend.delete_job(handle)
+        handle = backend.submit_job(order(tmp_path, 1, kubernetes={"queue": "team"}))
+        for name in fake.names("jobs"):
+            fake.admit(name)
+        fake.run(*pods(fake).values())
+        now[0] += 1000
+        assert backend.poll_job(handle).phase == "running"
+        backend.close()
 
 
 def test_all_of_a_job_belongs_to_its_service(cluster: Cluster, tmp_path: Path) -> None:

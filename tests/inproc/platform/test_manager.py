@@ -351,6 +351,28 @@ def test_an_engine_that_fails_stops_loses_and_refuses_jobs(engine_server: Server
     )
 
 
+def test_a_job_that_fails_on_an_engine_leads_with_the_task_that_failed_first(
+    engine_server: Server, engine: ScriptedEngine
+) -> None:
+    job_id = engine_server.submit("workers: 2")
+    engine_server.turn()
+    first, second = engine_server.job(job_id).state.tasks
+    ends = {
+        first: Exited(code=1, reason="exit code 1", at=1002.0, last_lines=("Connection lost",)),
+        second: Exited(code=3, reason="exit code 3", at=1001.0, last_lines=("Traceback", "ValueError: no labels")),
+    }
+    reason = "worker 1 failed: exit code 3 (after 2 restarts)"
+    engine.reports["#0"] = JobReport(phase="failed", reason=reason, tasks=ends)
+    engine_server.turn()
+    state = engine_server.job(job_id).state
+    assert state.first is not None
+    assert (state.first.task, state.first.last_lines) == ("worker-1", ("Traceback", "ValueError: no labels"))
+    assert state.reason == "worker-1 failed: exit code 3: ValueError: no labels (after 2 restarts)"
+    notes = [event.note.text for event in engine_server.store.events(job_id=job_id)]
+    assert [note for note in notes if "no labels" in note] == ["worker-1 failed: exit code 3: ValueError: no labels"]
+    assert "the job has failed (after 2 restarts)" in notes
+
+
 def test_what_an_engine_loses_is_submitted_again_as_often_as_the_job_says(
     engine_server: Server, engine: ScriptedEngine
 ) -> None:

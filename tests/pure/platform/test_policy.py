@@ -335,3 +335,22 @@ def test_task_names() -> None:
     assert task_of("worker-3") == task_of("worker 3") == worker(3)
     with pytest.raises(ValueError, match="looks like worker-0"):
         task_of("worker")
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_failure_is_told_once(count: int) -> None:
+    job = Job(f"workers: {count}\nrestart: {{limit: 1, backoff: 0}}").placed()
+    job.ended(worker(0), code=3, lines=["ValueError: no labels"]).all_ended().after(0.0).placed()
+    job.ended(worker(0), code=3).all_ended()
+    assert job.phase is JobPhase.FAILED
+    assert job.state.reason == "worker-0 failed: exit code 3: ValueError: no labels (after 1 restarts)"
+    assert [note for note in job.notes if "ValueError" in note] == [
+        "failed: worker-0 failed: exit code 3: ValueError: no labels"
+    ]
+    assert job.notes[-1] == "failed: the job has failed (after 1 restarts)"
+
+
+def test_a_failure_that_is_no_tasks_is_told_by_the_job() -> None:
+    job = Job("deadlines: {run: 60s}").placed().after(61.0).all_ended()
+    reason = "ran for longer than its deadline of 60 s"
+    assert job.notes[-2:] == [f"ending: ends its tasks: {reason}", f"failed: {reason}"]

@@ -30,6 +30,7 @@ from headwater.platform.backends.base import (
     TaskState,
 )
 from headwater.platform.backends.kubernetes_logs import Listener, fetch_log, last_progress
+from headwater.platform.logfiles import plain, read_part
 from headwater.platform.spec import JobSpec
 from headwater.platform.states import label, task_of
 
@@ -41,6 +42,8 @@ _CANNOT_RUN = 127
 _TIMEOUT_S = 30.0
 # Of so many pods of a job that are asked to end the last words are heard, each by a thread.
 _MAX_LISTENERS = 64
+# How much of what a task that failed has printed last is kept with its failure, in lines.
+_LAST_LINES = 20
 _CONNECT_S, _LAST_WORDS_S = 3.0, 10.0
 
 
@@ -145,8 +148,7 @@ class KubernetesBackend(JobBackend):
         handle["chief"] = "yes" if order.spec.counts().get("chief") else ""
         # What was asked for, because what is there may have been deleted by others.
         handle["tasks"] = " ".join(label(task) for task in objects.tasks_of(order.spec))
-        # With a queue of Kueue no task is started before all have room.
-        gang = None if order.spec.kubernetes.queue else order.spec.kubernetes.gang
+        gang = order.spec.kubernetes.gang
         handle["gang"] = "" if gang is None else str(gang)
         if order.spec.elastic:
             # Of so many workers a job may be without room for the rest; failures are counted here.
@@ -183,7 +185,14 @@ class KubernetesBackend(JobBackend):
             if latest:
                 progress = last_progress(_log_path(fields, task), latest[0]["metadata"]["name"])
                 host = latest[0]["spec"].get("nodeName", "")
-                tasks[task] = dataclasses.replace(_task_state(latest[0]), progress=progress, host=host)
+                state = dataclasses.replace(_task_state(latest[0]), progress=progress, host=host)
+                if isinstance(state, Exited) and state.code:
+                    last = plain(read_part(_log_path(fields, task), tail=_LAST_LINES).data).splitlines()
+                    state = dataclasses.replace(state, last_lines=tuple(last))
+                tasks[task] = state
+            elif task in jobs and _is_suspended(jobs[task]):
+                queue = jobs[task]["metadata"]["labels"].get(objects.QUEUE_LABEL)
+                tasks[task] = Running(waiting=f"its Job is suspended: the queue {queue} has no room for it yet")
             else:
                 tasks[task] = Running(waiting="Kubernetes has not made its pod yet")
             failed = int(jobs.get(task, {}).get("status", {}).get("failed") or 0)
@@ -193,7 +202,10 @@ class KubernetesBackend(JobBackend):
             if fields.get("limit"):  # evictions are no failures of a job that expects them
                 restarts[task] = _own_failures(pods.get(task, []))
         stopping = fields["name"] in self._stopping
-        crowded = None if stopping else self._crowded(fields, tasks, pods)
+        homeless = [task for task, attempts in pods.items() if _without_node(attempts[-1])]
+        homeless += [task for task, job in jobs.items() if _is_suspended(job)]
+        spare = _spare(fields, homeless)
+        crowded = None if stopping else self._crowded(fields, tasks, [task for task in homeless if task not in spare])
         if crowded is not None:
             return dataclasses.replace(crowded, tasks=tasks, restarts=restarts)
         report = _job_report(
@@ -202,7 +214,7 @@ class KubernetesBackend(JobBackend):
             restarts,
             expected=() if stopping else expected,
             chief=bool(fields["chief"]),
-            without=_spare_without_node(fields, pods),
+            without=spare,
         )
         guilty = _failed_too_often(pods, int(fields["limit"])) if fields.get("limit") else None
         if guilty is not None and report.phase != "succeeded":
@@ -216,14 +228,9 @@ class KubernetesBackend(JobBackend):
         return self._ended(fields, jobs, report) if report.phase in ("succeeded", "failed") else report
 
     def _crowded(
-        self,
-        fields: Mapping[str, str],
-        tasks: Mapping[TaskName, TaskState],
-        pods: Mapping[TaskName, list[dict[str, Any]]],
+        self, fields: Mapping[str, str], tasks: Mapping[TaskName, TaskState], without: Sequence[TaskName]
     ) -> JobReport | None:
         """That all is to be given back, as some tasks have held places for too long while others found none."""
-        spare = _spare_without_node(fields, pods)
-        without = [task for task, attempts in pods.items() if _without_node(attempts[-1]) and task not in spare]
         if not fields.get("gang") or not without or len(without) == len(tasks):
             self._crowded_since.pop(fields["name"], None)
             return None
@@ -531,9 +538,14 @@ def _without_node(pod: Mapping[str, Any]) -> bool:
     return any(one["type"] == "PodScheduled" and one.get("reason") == "Unschedulable" for one in conditions)
 
 
-def _spare_without_node(handle: Mapping[str, str], pods: Mapping[TaskName, list[dict[str, Any]]]) -> Sequence[TaskName]:
-    """The workers for which there is no room, where the job can do without so many."""
-    without = [task for task, attempts in pods.items() if task.job == "worker" and _without_node(attempts[-1])]
+def _is_suspended(job: Mapping[str, Any]) -> bool:
+    """Whether a Job waits for a queue to let it start."""
+    return bool(job["spec"].get("suspend"))
+
+
+def _spare(handle: Mapping[str, str], homeless: Sequence[TaskName]) -> Sequence[TaskName]:
+    """The workers among ``homeless``, for which there is no room, where the job can do without so many."""
+    without = [task for task in homeless if task.job == "worker"]
     return without if len(without) <= int(handle.get("spare") or 0) else ()
 
 

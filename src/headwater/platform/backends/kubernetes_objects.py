@@ -31,7 +31,7 @@ INDEX_LABEL = "headwater.dev/index"
 ATTEMPT_LABEL = "headwater.dev/attempt"
 #: What pods carry until they have ended, so that their Service does not give the address of a dead one.
 LIVE_LABEL = "headwater.dev/live"
-_QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
+QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 #: Each task has a pod, and so an address, of its own: the port can be the same for all.
 PORT = 2222
 CONTAINER = "task"
@@ -232,7 +232,9 @@ def _task(spec: JobSpec, task: TaskName, cluster: Mapping[str, list[str]], how: 
         },
     }
     if spec.kubernetes.queue is not None:
-        labels = labels | {_QUEUE_LABEL: spec.kubernetes.queue}
+        labels = labels | {QUEUE_LABEL: spec.kubernetes.queue}
+        # Kueue takes this away where the queue has room for it.
+        job["suspend"] = True
     if spec.kubernetes.keep is not None:
         job["ttlSecondsAfterFinished"] = math.ceil(spec.kubernetes.keep)
     if spec.deadlines.run is not None:
