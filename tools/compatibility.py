@@ -52,8 +52,8 @@ DIFFERENCES = """\
   pipeline, another task or a constant; when all of that part of the step is computed, variables included, where that
   part computes it, as with slices out of bounds and integers divided by zero. Within loops and branches that are
   compiled it gives zeros, or what lies nearest, as it does between two operations of a step that run on the host.
-- A label out of range gives a loss of NaN, as TensorFlow does on GPUs; segments out of range are left out,
-  as are rows of `tf.scatter_update` and its like whose numbers are computed.
+- A label, segment or row out of range is an error of the same kind, on CPUs. A label that the same part of the step
+  computes fails when this part has run: a variable that it changes has taken the NaN.
 - The gradient of a loop that runs on the host is a LookupError (`tf.while_loop` says which loops do).
 - The gradient of a partitioned `tf.nn.embedding_lookup` has, for each part, some rows more than were asked for: zeros
   with the index -1, which updates, accumulators and conversions to a tensor leave out. So few shapes are compiled.

@@ -28,6 +28,12 @@ Attrs = Mapping[str, Any]
 SIZES_KNOWN = "_sizes_known"
 """Attribute of slices whose output shape does not depend on where they begin, which then need not be known early."""
 
+CHECKED = "_checked"
+"""Attribute of operations whose numbers a program gave: one that is out of range is an error, as it is in TensorFlow.
+Of numbers that the framework made, those outside stand for rows to leave out."""
+CLASSES = "_classes"
+"""Attribute of losses: how many classes there are, where the graph says it."""
+
 
 class Kind(enum.Enum):
     """How an operation runs."""

@@ -12,7 +12,9 @@ from tests.conformance.stored import Case, stored_cases
 
 
 @pytest.mark.parametrize(
-    "case", stored_cases("arguments", "computed", "gradients", "loops", "parts", "sessions"), ids=str
+    "case",
+    stored_cases("arguments", "computed", "gradients", "loops", "meanings", "parts", "refused", "sessions"),
+    ids=str,
 )
 def test_as_tensorflow(case: Case) -> None:
     assert _rounded(outcome(case.run, tf)) == _rounded(case.expected)

@@ -38,6 +38,7 @@ _CLASSES: dict[str, tuple[DType, ...]] = {
     "index": (dtypes.int32, dtypes.int64, dtypes.uint8),
     "real": (*_FLOATING, *_INTEGER),
     "numeric": (*_FLOATING, *_INTEGER, *_COMPLEX, *_QUANTIZED),
+    "numeric_or_bool": (*_FLOATING, *_INTEGER, *_COMPLEX, dtypes.bool_),
     "additive": (*_FLOATING, *_INTEGER, *_COMPLEX, dtypes.string),
 }
 

@@ -17,6 +17,7 @@ from headwater.graph.context import get_default_graph
 from headwater.graph.convert import constant, convert_to_tensor, name_scope
 from headwater.graph.indexed_slices import IndexedSlices
 from headwater.graph.operation import Tensor
+from headwater.graph.sparse_tensor import SparseTensor, SparseTensorValue
 from headwater.shapes import TensorShape, as_shape, broadcast_dims
 
 _MAX_CONSTANT = 1000
@@ -32,11 +33,17 @@ def shape(input: Any, name: str | None = None, out_type: Any = dtypes.int32) -> 
 
 
 def _shape(input: Any, name: str | None, out_type: DType = dtypes.int32, optimize: bool = True) -> Tensor:
-    input = convert_to_tensor(input.dense_shape if isinstance(input, IndexedSlices) else input)
+    if isinstance(input, SparseTensor | SparseTensorValue):
+        return _as_type(input.dense_shape, out_type, name)
+    input = convert_to_tensor(input)
     dims = input.dims
     if optimize and dims is not None and None not in dims:
         return constant(dims, out_type, name=name or "Shape")
     return one("Shape", input, out_type=out_type, name=name)
+
+
+def _as_type(value: Any, dtype: DType, name: str | None = None) -> Tensor:
+    return one("Cast", convert_to_tensor(value), DstT=dtype, name=name)
 
 
 def shape_n(input: Sequence[Any], out_type: Any = dtypes.int32, name: str | None = None) -> list[Tensor]:
@@ -47,6 +54,9 @@ def shape_n(input: Sequence[Any], out_type: Any = dtypes.int32, name: str | None
 def size(input: Any, name: str | None = None, out_type: Any = dtypes.int32) -> Tensor:
     """How many elements; a constant where that is known."""
     with name_scope(name, "Size", [input]) as scope:
+        if isinstance(input, SparseTensor | SparseTensorValue):
+            sizes = _as_type(input.dense_shape, as_dtype(out_type))
+            return one("Prod", sizes, [0], name=scope)
         input = convert_to_tensor(input)
         count = input.shape.num_elements()
         if count is not None:
@@ -57,6 +67,8 @@ def size(input: Any, name: str | None = None, out_type: Any = dtypes.int32) -> T
 def rank(input: Any, name: str | None = None) -> Tensor:
     """How many dimensions; a constant where that is known."""
     with name_scope(name, "Rank", [input]) as scope:
+        if isinstance(input, SparseTensor | SparseTensorValue):
+            return one("Size", input.dense_shape, out_type=dtypes.int32, name=scope)
         input = convert_to_tensor(input)
         if input.dims is not None:
             return constant(len(input.dims), dtypes.int32, name=scope)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from headwater import dtypes
@@ -10,6 +10,7 @@ from headwater.functional import bodies, math, nest, reductions
 from headwater.functional.checks import Assert
 from headwater.functional.default_graph import control_dependencies
 from headwater.functional.tensor_arrays import TensorArray
+from headwater.graph.composites import CompositeTensor, components_of
 from headwater.graph.constants import constant_value
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor, name_scope
@@ -27,6 +28,8 @@ def cond(
     fn2: Callable[[], Any] | None = None,
 ) -> Any:
     """What ``true_fn()`` returns where ``pred`` holds, else what ``false_fn()`` returns.
+
+    Sparse tensors, `tf.IndexedSlices` and TensorArrays may be parts of it.
 
     Only operations that the chosen function made run; what they use from outside runs in any case. Both functions
     return the same structure of the same element types. Where nothing in them changes a variable, handles text or runs
@@ -60,14 +63,11 @@ def cond(
         for function in (true_fn, false_fn):
             first = graph.version
             structures.append(_branch(function))
-            outputs = [_flow(leaf) for leaf in nest.flatten(structures[-1])]
+            outputs = [_flow(part) for leaf in nest.flatten(structures[-1]) for part in components_of(leaf)]
             branches.append(bodies.record(graph, first, outputs))
         _check(structures, branches)
-        op = _if(pred, branches)
-        leaves = [
-            leaf.with_flow(out) if isinstance(leaf, TensorArray) else out
-            for leaf, out in zip(nest.flatten(structures[0]), op.outputs, strict=True)
-        ]
+        found = iter(_if(pred, branches, _may_differ(structures)).outputs)
+        leaves = [_made_of(leaf, found) for leaf in nest.flatten(structures[0])]
     result: Any = nest.pack(structures[0], leaves)
     unpack = not strict and type(structures[0]) in (list, tuple)
     return result[0] if unpack and len(result) == 1 else result
@@ -82,9 +82,24 @@ def _branch(function: Callable[[], Any]) -> Any:
     return nest.map_structure(_value, result)
 
 
+def _made_of(leaf: Any, found: Iterator[Tensor]) -> Any:
+    """What takes the place of ``leaf``, made of the next tensors of ``found``."""
+    if isinstance(leaf, CompositeTensor):
+        return leaf.with_components([next(found) for _ in leaf.components])
+    return leaf.with_flow(next(found)) if isinstance(leaf, TensorArray) else next(found)
+
+
+def _may_differ(structures: Sequence[Any]) -> bool:
+    """Whether values made of several tensors may have other shapes in one branch than in the other."""
+    parts = [leaf.components for one in structures for leaf in nest.flatten(one) if isinstance(leaf, CompositeTensor)]
+    return any(part.dims is None or None in part.dims for leaf in parts for part in leaf)
+
+
 def _value(leaf: Any) -> Any:
     if isinstance(leaf, TensorArray):
         return leaf
+    if isinstance(leaf, CompositeTensor):
+        return leaf.with_components([_value(part) for part in leaf.components])
     if isinstance(leaf, Operation):
         with control_dependencies([leaf]):
             return _value(True)
@@ -97,7 +112,9 @@ def _flow(leaf: Any) -> Tensor:
 
 
 def _check(structures: Sequence[Any], branches: Sequence[bodies.Recorded]) -> None:
-    if not nest.same_structure(*structures):
+    kinds = [[type(leaf) for leaf in nest.flatten(one) if isinstance(leaf, CompositeTensor)] for one in structures]
+    counts = [len(branch.outputs) for branch in branches]
+    if not nest.same_structure(*structures) or kinds[0] != kinds[1] or counts[0] != counts[1]:
         raise ValueError(
             f"Incompatible return values of true_fn and false_fn: {structures[0]!r} and {structures[1]!r} differ in "
             "structure"
@@ -109,7 +126,7 @@ def _check(structures: Sequence[Any], branches: Sequence[bodies.Recorded]) -> No
             )
 
 
-def _if(pred: Tensor, branches: Sequence[bodies.Recorded]) -> Operation:
+def _if(pred: Tensor, branches: Sequence[bodies.Recorded], may_differ: bool = False) -> Operation:
     graph = pred.graph
     inputs = bodies.captures(branches)
     on_host = any(branch.on_host for branch in branches) or any(t.dtype == dtypes.string for t in inputs)
@@ -126,7 +143,7 @@ def _if(pred: Tensor, branches: Sequence[bodies.Recorded]) -> Operation:
         changed = branches[0].changed | branches[1].changed
         attrs["refs"] = tuple(1 + i for i, tensor in enumerate(inputs) if tensor in changed)
     else:
-        attrs["shapes_differ"] = any(_differ(yes, no) for yes, no in pairs)
+        attrs["shapes_differ"] = may_differ or any(_differ(yes, no) for yes, no in pairs)
     before = [op for branch in branches for op in branch.before]
     return graph.create_op(
         "If" if on_host else "StatelessIf", [pred, *inputs], attrs, "Merge", control_inputs=list(dict.fromkeys(before))

@@ -61,11 +61,13 @@ def strided_slice(
     Bit ``i`` of a mask is about the ``i``-th elements: ``begin_mask`` and ``end_mask`` leave them out,
     ``ellipsis_mask`` makes them an ellipsis, ``new_axis_mask`` a new dimension, ``shrink_axis_mask`` an index that
     drops its dimension.
+
+    Args:
+      var: the variable that ``assign`` of the result changes.
     """
-    del var
     if strides is None:
         strides = arrays.ones_like(begin)
-    return one(
+    taken = one(
         "StridedSlice",
         input_,
         begin,
@@ -78,6 +80,22 @@ def strided_slice(
         new_axis_mask=new_axis_mask,
         shrink_axis_mask=shrink_axis_mask,
     )
+    return assignable(taken, var)
+
+
+def assignable(taken: Tensor, variable: Any = None) -> Tensor:
+    """``taken``, a strided slice of ``variable``, with a method ``assign``, which changes these elements of it.
+
+    The method of a slice of anything else raises ValueError.
+    """
+
+    def assign(value: Any, name: str | None = None) -> Tensor:
+        if variable is None:
+            raise ValueError("Sliced assignment is only supported for variables")
+        return variable.assign_slice(taken.op, value, name or f"{taken.op.name}_assign")
+
+    taken.assign = assign
+    return taken
 
 
 class _Slices:
@@ -99,6 +117,8 @@ class _Slices:
         if isinstance(item, builtins.slice):
             self._add_slice(item)  # pyright: ignore[reportUnknownArgumentType]
         elif item is Ellipsis:
+            if self.masks["ellipsis_mask"]:
+                raise ValueError("Multiple ellipses in slice spec not allowed")
             self._mark("ellipsis_mask")
             self._put(0, 0, 1)
         elif item is newaxis:
@@ -169,7 +189,7 @@ def getitem(tensor: Tensor, key: Any) -> Tensor:
         else:
             packed = [constant([], dtypes.int32)] * 3
         known = {SIZES_KNOWN: True} if slices.sizes_known and _is_computed(slices.begin) else {}
-        return one("StridedSlice", tensor, *packed, name=scope, **slices.masks, **known)
+        return assignable(one("StridedSlice", tensor, *packed, name=scope, **slices.masks, **known))
 
 
 # Rows and elements ------------------------------------------------------------------------------------------------

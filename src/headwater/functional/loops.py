@@ -10,6 +10,7 @@ from headwater.dtypes import DType
 from headwater.functional import arrays, bodies, math, nest
 from headwater.functional.apply import one
 from headwater.functional.tensor_arrays import TensorArray
+from headwater.graph.composites import CompositeTensor, components_of
 from headwater.graph.constants import constant_value
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor, name_scope
@@ -41,8 +42,10 @@ def while_loop(
     what the graph says of a counter, or from the run itself; see `headwater.ops.control_flow`.
 
     Args:
-      loop_vars: a list or tuple of nested structures of tensors and TensorArrays.
+      loop_vars: a list or tuple of nested structures of tensors, sparse tensors, `tf.IndexedSlices` and TensorArrays.
       shape_invariants: for each variable the static shape that it has before and after each turn; its own when None.
+        Of a sparse tensor it is that of ``dense_shape``, and allows any number of elements; of `tf.IndexedSlices` that
+        of the values.
       parallel_iterations: a hint for speed.
       back_prop: with False no gradient flows through the loop: `tf.gradients` finds None.
       swap_memory: a hint for speed.
@@ -75,9 +78,11 @@ def while_loop(
 
 
 def _without_gradient(leaf: Any) -> Any:
-    return (
-        leaf.with_flow(arrays.stop_gradient(leaf.flow)) if isinstance(leaf, TensorArray) else arrays.stop_gradient(leaf)
-    )
+    if isinstance(leaf, TensorArray):
+        return leaf.with_flow(arrays.stop_gradient(leaf.flow))
+    if isinstance(leaf, CompositeTensor):
+        return leaf.with_components([arrays.stop_gradient(part) for part in leaf.components])
+    return arrays.stop_gradient(leaf)
 
 
 class _Loop:
@@ -86,9 +91,11 @@ class _Loop:
     def __init__(self, loop_vars: Any, invariants: Any, maximum: Any) -> None:
         self._graph = get_default_graph()
         self._structure = loop_vars
-        self._leaves: list[Any] = [
-            leaf if isinstance(leaf, TensorArray) else convert_to_tensor(leaf) for leaf in nest.flatten(loop_vars)
+        self._values: list[Any] = [
+            leaf if isinstance(leaf, TensorArray | CompositeTensor) else convert_to_tensor(leaf)
+            for leaf in nest.flatten(loop_vars)
         ]
+        self._leaves: list[Any] = [part for value in self._values for part in components_of(value)]
         self._maximum = None if maximum is None else convert_to_tensor(maximum, dtypes.int32, name="maximum_iterations")
         counter = [] if maximum is None else [convert_to_tensor(0, name="iteration_counter")]
         self._start: list[Tensor] = [*counter, *map(_flow, self._leaves)]
@@ -97,8 +104,13 @@ class _Loop:
         self._loose = [False] * len(shapes)
         if invariants is not None:
             given = _flat_shapes(invariants)
-            if len(given) != len(self._leaves):
+            if len(given) != len(self._values):
                 raise ValueError("The two structures don't have the same nested structure: shape_invariants, loop_vars")
+            given = [
+                part
+                for value, shape in zip(self._values, given, strict=True)
+                for part in (value.component_shapes(shape) if isinstance(value, CompositeTensor) else [shape])
+            ]
             for index, (leaf, shape) in enumerate(zip(self._leaves, given, strict=True), self._counted):
                 if not isinstance(leaf, TensorArray):
                     if not _less_specific(shape.as_dims, shapes[index]):
@@ -123,7 +135,17 @@ class _Loop:
         return op.outputs[0]
 
     def _arguments(self) -> Any:
-        return nest.pack(self._structure, [_like(leaf, p) for leaf, p in zip(self._leaves, self._inner, strict=True)])
+        return nest.pack(self._structure, self._packed(self._inner))
+
+    def _packed(self, tensors: Sequence[Tensor]) -> list[Any]:
+        """The values of the loop, made of ``tensors``."""
+        found = iter(tensors)
+        return [
+            value.with_components([next(found) for _ in value.components])
+            if isinstance(value, CompositeTensor)
+            else _like(value, next(found))
+            for value in self._values
+        ]
 
     @property
     def _inner(self) -> list[Tensor]:
@@ -145,18 +167,20 @@ class _Loop:
         changing = self._check_shapes(results)
         op = self._operation(goes_on, turn, changing)
         outputs = op.outputs[self._counted : -1]
-        return [_like(leaf, out) for leaf, out in zip(self._leaves, outputs, strict=True)]
+        return self._packed(outputs)
 
     def _results(self, result: Any) -> list[Tensor]:
         """What the body returned, as tensors in order."""
         single = len(self._structure) == 1 and not (nest.is_nested(result) and len(result) == 1)
         if single or not nest.is_nested(result):
             result = [result]
-        leaves = nest.flatten(result)
-        if len(leaves) != len(self._leaves):
+        values = nest.flatten(result)
+        kinds = [[type(v) if isinstance(v, CompositeTensor) else None for v in some] for some in (self._values, values)]
+        leaves = [part for value in values for part in components_of(value)]
+        if kinds[0] != kinds[1] or len(leaves) != len(self._leaves):
             raise ValueError(
-                "The two structures don't have the same nested structure. First structure: loop_vars with "
-                f"{len(self._leaves)} tensors, second structure: what body returned, with {len(leaves)}"
+                "The two structures don't have the same nested structure. First structure: loop_vars, "
+                f"{self._values}, second structure: what body returned, {values}"
             )
         found: list[Tensor] = []
         for leaf, param in zip(leaves, self._inner, strict=True):

@@ -14,6 +14,7 @@ from headwater.functional.nn import relu
 from headwater.functional.reductions import either, reduce_max
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
+from headwater.registry import CHECKED, CLASSES
 
 
 def require_names(sentinel: Any, labels: Any, logits: Any, function: str) -> None:
@@ -105,9 +106,12 @@ def sparse_softmax_cross_entropy_with_logits(
                 f"Rank mismatch: Rank of labels (received {len(own)}) should equal rank of logits minus 1 "
                 f"(received {len(dims)})."
             )
+        attrs: dict[str, Any] = {} if _always_fit(labels) else {CHECKED: True}
+        if dims is not None and dims[-1] is not None:
+            attrs[CLASSES] = dims[-1]
         if dims is None or len(dims) == 2:
             inner = "SparseSoftmaxCrossEntropyWithLogits/"
-            cost = one("SparseSoftmaxCrossEntropyWithLogits", wide, labels, name=scope + inner)
+            cost = one("SparseSoftmaxCrossEntropyWithLogits", wide, labels, name=scope + inner, **attrs)
         else:
             classes = arrays.shape(wide)[-1] if dims[-1] is None else dims[-1]
             flat = one(
@@ -115,10 +119,19 @@ def sparse_softmax_cross_entropy_with_logits(
                 arrays.reshape(wide, [-1, classes]),
                 arrays.reshape(labels, [-1]),
                 name=scope + "SparseSoftmaxCrossEntropyWithLogits/",
+                **attrs,
             )
             cost = arrays.reshape(flat, arrays.shape(labels))
             cost.set_shape(labels.dims)
         return math.cast(cost, logits.dtype.base_dtype)
+
+
+def _always_fit(labels: Tensor) -> bool:
+    """Whether the labels are places of largest elements, which need no look at every step."""
+    op = labels.op
+    while op.type in ("Cast", "Identity", "Reshape", "Squeeze", "StopGradient"):
+        op = op.inputs[0].op
+    return op.type == "ArgMax"
 
 
 def sigmoid_cross_entropy_with_logits(

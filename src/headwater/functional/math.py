@@ -11,6 +11,7 @@ from headwater.functional.apply import one
 from headwater.graph.convert import constant, convert_to_tensor, name_scope
 from headwater.graph.indexed_slices import IndexedSlices
 from headwater.graph.operation import Tensor
+from headwater.graph.sparse_tensor import SparseTensor
 from headwater.shapes import as_shape
 
 Function = Callable[..., Tensor]
@@ -18,49 +19,55 @@ Function = Callable[..., Tensor]
 # Of one tensor ----------------------------------------------------------------------------------------------------
 
 
-def _of_x(op_type: str, meaning: str) -> Function:
-    def function(x: Any, name: str | None = None) -> Tensor:
+def of_x(op_type: str, meaning: str, sparse: bool = False) -> Function:
+    """A function of each element; with ``sparse`` it is 0 for 0, and so keeps a sparse tensor sparse."""
+
+    def function(x: Any, name: str | None = None) -> Any:
+        if sparse and isinstance(x, SparseTensor):
+            return x.with_values(one(op_type, x.values, name=name))
         return one(op_type, x, name=name)
 
     function.__doc__ = f"{meaning} of every element."
     return function
 
 
-negative: Function = _of_x("Neg", "The negative")
-square: Function = _of_x("Square", "The square")
-sqrt: Function = _of_x("Sqrt", "The square root")
-rsqrt: Function = _of_x("Rsqrt", "1 / √x")
-reciprocal: Function = _of_x("Reciprocal", "1 / x")
-exp: Function = _of_x("Exp", "eˣ")
-expm1: Function = _of_x("Expm1", "eˣ - 1")
-log: Function = _of_x("Log", "The natural logarithm")
-log1p: Function = _of_x("Log1p", "log(1 + x)")
-sin: Function = _of_x("Sin", "The sine")
-cos: Function = _of_x("Cos", "The cosine")
-tan: Function = _of_x("Tan", "The tangent")
-asin: Function = _of_x("Asin", "The inverse sine")
-acos: Function = _of_x("Acos", "The inverse cosine")
-atan: Function = _of_x("Atan", "The inverse tangent")
-sinh: Function = _of_x("Sinh", "The hyperbolic sine")
-cosh: Function = _of_x("Cosh", "The hyperbolic cosine")
-tanh: Function = _of_x("Tanh", "The hyperbolic tangent")
-asinh: Function = _of_x("Asinh", "The inverse hyperbolic sine")
-acosh: Function = _of_x("Acosh", "The inverse hyperbolic cosine")
-atanh: Function = _of_x("Atanh", "The inverse hyperbolic tangent")
-sigmoid: Function = _of_x("Sigmoid", "1 / (1 + e⁻ˣ)")
-sign: Function = _of_x("Sign", "-1, 0 or 1, the sign")
-floor: Function = _of_x("Floor", "The largest integer not above")
-ceil: Function = _of_x("Ceil", "The smallest integer not below")
-rint: Function = _of_x("Rint", "The nearest integer, of two the even one,")
-is_nan: Function = _of_x("IsNan", "Whether it is not a number,")
-is_inf: Function = _of_x("IsInf", "Whether it is infinite,")
-is_finite: Function = _of_x("IsFinite", "Whether it is neither infinite nor NaN,")
-logical_not: Function = _of_x("LogicalNot", "The negation")
-invert: Function = _of_x("Invert", "All bits flipped")
+negative: Function = of_x("Neg", "The negative", sparse=True)
+square: Function = of_x("Square", "The square", sparse=True)
+sqrt: Function = of_x("Sqrt", "The square root", sparse=True)
+rsqrt: Function = of_x("Rsqrt", "1 / √x")
+reciprocal: Function = of_x("Reciprocal", "1 / x")
+exp: Function = of_x("Exp", "eˣ")
+expm1: Function = of_x("Expm1", "eˣ - 1")
+log: Function = of_x("Log", "The natural logarithm")
+log1p: Function = of_x("Log1p", "log(1 + x)")
+sin: Function = of_x("Sin", "The sine")
+cos: Function = of_x("Cos", "The cosine")
+tan: Function = of_x("Tan", "The tangent")
+asin: Function = of_x("Asin", "The inverse sine")
+acos: Function = of_x("Acos", "The inverse cosine")
+atan: Function = of_x("Atan", "The inverse tangent")
+sinh: Function = of_x("Sinh", "The hyperbolic sine")
+cosh: Function = of_x("Cosh", "The hyperbolic cosine")
+tanh: Function = of_x("Tanh", "The hyperbolic tangent", sparse=True)
+asinh: Function = of_x("Asinh", "The inverse hyperbolic sine")
+acosh: Function = of_x("Acosh", "The inverse hyperbolic cosine")
+atanh: Function = of_x("Atanh", "The inverse hyperbolic tangent")
+sigmoid: Function = of_x("Sigmoid", "1 / (1 + e⁻ˣ)")
+sign: Function = of_x("Sign", "-1, 0 or 1, the sign", sparse=True)
+floor: Function = of_x("Floor", "The largest integer not above")
+ceil: Function = of_x("Ceil", "The smallest integer not below")
+rint: Function = of_x("Rint", "The nearest integer, of two the even one,")
+is_nan: Function = of_x("IsNan", "Whether it is not a number,")
+is_inf: Function = of_x("IsInf", "Whether it is infinite,")
+is_finite: Function = of_x("IsFinite", "Whether it is neither infinite nor NaN,")
+logical_not: Function = of_x("LogicalNot", "The negation")
+invert: Function = of_x("Invert", "All bits flipped")
 
 
-def abs(x: Any, name: str | None = None) -> Tensor:
+def abs(x: Any, name: str | None = None) -> Any:
     """|x| of every element; real for complex numbers."""
+    if isinstance(x, SparseTensor):
+        return x.with_values(abs(x.values, name))
     with name_scope(name, "Abs", [x]) as scope:
         x = convert_to_tensor(x, name="x")
         if x.dtype.is_complex:

@@ -17,6 +17,7 @@ from headwater.functional import math
 from headwater.functional.apply import one
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor, make_const, name_scope
+from headwater.graph.indexed_slices import checked
 from headwater.graph.operation import Tensor
 
 Function = Callable[..., Tensor]
@@ -191,7 +192,7 @@ segment_min: Function = _segments("SegmentMin", "smallest")
 
 def _unsorted(op_type: str, what: str) -> Function:
     def function(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
-        return one(op_type, data, segment_ids, num_segments, name=name)
+        return one(op_type, data, segment_ids, num_segments, name=name, **checked(segment_ids))
 
     function.__doc__ = f"The {what} of the rows with equal ids; negative ids are left out."
     return function

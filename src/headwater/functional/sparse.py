@@ -2,92 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from headwater import dtypes
-from headwater.dtypes import DType, as_dtype
+from headwater.dtypes import as_dtype
 from headwater.functional import arrays, indexing
 from headwater.functional.apply import one
-from headwater.graph.constants import partial_value
 from headwater.graph.convert import convert_to_tensor, name_scope
-from headwater.graph.graph import Graph
-from headwater.graph.operation import Operation, Tensor
-from headwater.shapes import TensorShape, as_shape, merge_dims
-
-
-class SparseTensorValue(NamedTuple):
-    """The value of a `SparseTensor`: arrays."""
-
-    indices: Any
-    values: Any
-    dense_shape: Any
-
-
-class SparseTensor:
-    """A tensor of which only the elements ``values[i]`` at ``indices[i]`` are not zero.
-
-    Args:
-      indices: int64 matrix, a row of rank many numbers for each element, in row-major order of the elements.
-      values: the elements, a vector.
-      dense_shape: int64 vector.
-    """
-
-    def __init__(self, indices: Any, values: Any, dense_shape: Any) -> None:
-        with name_scope(None, "SparseTensor", [indices, values, dense_shape]):
-            self._indices = convert_to_tensor(indices, dtypes.int64, name="indices")
-            self._values = convert_to_tensor(values, name="values")
-            self._dense_shape = convert_to_tensor(dense_shape, dtypes.int64, name="dense_shape")
-        count, rank = merge_dims(self._indices.dims, (None, None)) or (None, None)
-        merge_dims(self._values.dims, (count,))
-        merge_dims(self._dense_shape.dims, (rank,))
-
-    @classmethod
-    def from_value(cls, sparse_tensor_value: Any) -> SparseTensor:
-        """The sparse tensor with a `SparseTensorValue`, or itself."""
-        if isinstance(sparse_tensor_value, SparseTensor):
-            return sparse_tensor_value
-        return cls(*sparse_tensor_value)
-
-    @property
-    def indices(self) -> Tensor:
-        return self._indices
-
-    @property
-    def values(self) -> Tensor:
-        return self._values
-
-    @property
-    def dense_shape(self) -> Tensor:
-        return self._dense_shape
-
-    @property
-    def shape(self) -> TensorShape:
-        return TensorShape(partial_value(self._dense_shape))
-
-    def get_shape(self) -> TensorShape:
-        return self.shape
-
-    @property
-    def dtype(self) -> DType:
-        return self._values.dtype
-
-    @property
-    def op(self) -> Operation:
-        return self._values.op
-
-    @property
-    def graph(self) -> Graph:
-        return self._values.graph
-
-    def eval(self, feed_dict: Any = None, session: Any = None) -> Any:
-        """The value in ``session``, or in the default one."""
-        parts = [self._indices, self._values, self._dense_shape]
-        return SparseTensorValue(*(part.eval(feed_dict, session) for part in parts))
-
-    def __repr__(self) -> str:
-        return f"SparseTensor(indices={self._indices}, values={self._values}, dense_shape={self._dense_shape})"
+from headwater.graph.operation import Tensor
+from headwater.graph.sparse_tensor import SparseTensor, SparseTensorValue, as_sparse
+from headwater.shapes import as_shape
 
 
 def sparse_placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> SparseTensor:
@@ -112,6 +38,7 @@ def sparse_tensor_to_dense(
     sp_input: SparseTensor, default_value: Any = None, validate_indices: bool = True, name: str | None = None
 ) -> Tensor:
     """All elements; those that the sparse tensor lacks are ``default_value``, zero or empty text when None."""
+    sp_input = as_sparse(sp_input)
     missing = arrays.zeros([], sp_input.dtype.base_dtype) if default_value is None else default_value
     return indexing.sparse_to_dense(
         sp_input.indices, sp_input.dense_shape, sp_input.values, missing, validate_indices, name=name
@@ -122,6 +49,7 @@ def sparse_tensor_dense_matmul(
     sp_a: SparseTensor, b: Any, adjoint_a: bool = False, adjoint_b: bool = False, name: str | None = None
 ) -> Tensor:
     """A sparse matrix times a dense one."""
+    sp_a = as_sparse(sp_a)
     with name_scope(name, "SparseTensorDenseMatMul", [sp_a.indices, b]):
         b = convert_to_tensor(b, name="b")
         right = arrays.matrix_transpose(b, conjugate=True) if adjoint_b else b

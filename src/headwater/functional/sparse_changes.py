@@ -12,16 +12,19 @@ from headwater.functional.reductions import either
 from headwater.functional.sparse import SparseTensor, sparse_tensor_to_dense
 from headwater.graph.convert import constant, convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
+from headwater.graph.sparse_tensor import as_sparse
 
 
 def sparse_reorder(sp_input: SparseTensor, name: str | None = None) -> SparseTensor:
     """The elements in row-major order."""
+    sp_input = as_sparse(sp_input)
     op = apply("SparseReorder", sp_input.indices, sp_input.values, sp_input.dense_shape, name=name)
     return SparseTensor(op.outputs[0], op.outputs[1], sp_input.dense_shape)
 
 
 def sparse_retain(sp_input: SparseTensor, to_retain: Any) -> SparseTensor:
     """The elements for which ``to_retain`` holds."""
+    sp_input = as_sparse(sp_input)
     places = arrays.reshape(indexing.where(convert_to_tensor(to_retain)), [-1])
     return SparseTensor(
         indexing.gather(sp_input.indices, places), indexing.gather(sp_input.values, places), sp_input.dense_shape
@@ -32,6 +35,7 @@ def sparse_fill_empty_rows(
     sp_input: SparseTensor, default_value: Any, name: str | None = None
 ) -> tuple[SparseTensor, Tensor]:
     """With an element ``default_value`` in each row that has none, and which rows these were."""
+    sp_input = as_sparse(sp_input)
     with name_scope(name, "SparseFillEmptyRows", [sp_input.indices]):
         default = convert_to_tensor(default_value, sp_input.values.dtype.base_dtype)
         indices, values, empty, _ = apply(
@@ -42,6 +46,7 @@ def sparse_fill_empty_rows(
 
 def sparse_reshape(sp_input: SparseTensor, shape: Any, name: str | None = None) -> SparseTensor:
     """The same elements in another shape, one size of which may be -1."""
+    sp_input = as_sparse(sp_input)
     with name_scope(name, "SparseReshape", [sp_input.indices]) as scope:
         wanted = math.cast(convert_to_tensor(shape), dtypes.int64)
         indices, sizes = apply("SparseReshape", sp_input.indices, sp_input.dense_shape, wanted, name=scope).outputs
@@ -50,6 +55,7 @@ def sparse_reshape(sp_input: SparseTensor, shape: Any, name: str | None = None) 
 
 def sparse_transpose(sp_input: SparseTensor, perm: Any = None, name: str | None = None) -> SparseTensor:
     """The dimensions in another order; turned round when None."""
+    sp_input = as_sparse(sp_input)
     with name_scope(name, "SparseTranspose", [sp_input.indices]):
         rank = sp_input.shape.ndims or 2
         order = [int(axis) for axis in (range(rank)[::-1] if perm is None else perm)]
@@ -74,6 +80,7 @@ def sparse_concat(
     Raises:
       ValueError: the other dimensions differ and may not, or both names of an argument are given.
     """
+    sp_inputs = [as_sparse(item) for item in sp_inputs]
     axis = either(axis, concat_dim, "axis", "concat_dim")
     if expand_nonconcat_dims is not None and expand_nonconcat_dim:
         raise ValueError("Cannot specify both 'expand_nonconcat_dims' and 'expand_nonconcat_dim'")
@@ -106,12 +113,13 @@ def sparse_concat(
 
 def sparse_to_indicator(sp_input: SparseTensor, vocab_size: int, name: str | None = None) -> Tensor:
     """For each row of numbers which of ``vocab_size`` it has."""
+    sp_input = as_sparse(sp_input)
     with name_scope(name, "SparseToIndicator", [sp_input.indices]):
         rows = sp_input.indices[:, :-1]
         ids = arrays.expand_dims(math.to_int64(sp_input.values), 1)
         shape = arrays.concat([sp_input.dense_shape[:-1], constant([vocab_size], dtypes.int64)], 0)
         ones = arrays.ones_like(sp_input.values, dtypes.bool_)
-        return indexing.sparse_to_dense(arrays.concat([rows, ids], 1), shape, ones, False)
+        return indexing.sparse_to_dense(arrays.concat([rows, ids], 1), shape, ones, False, False)
 
 
 def _require_equal_others(sp_inputs: Sequence[SparseTensor], axis: int) -> None:
@@ -134,6 +142,7 @@ def sparse_reduce_sum(
     keep_dims: bool | None = None,
 ) -> Tensor:
     """The sum along some dimensions, dense."""
+    sp_input = as_sparse(sp_input)
     return _reduced(reductions.reduce_sum, sp_input, axis, keepdims, reduction_axes, keep_dims)
 
 
@@ -145,10 +154,13 @@ def sparse_reduce_max(
     keep_dims: bool | None = None,
 ) -> Tensor:
     """The largest of the values that are there along some dimensions, dense; 0 where there is none."""
+    sp_input = as_sparse(sp_input)
     values = sp_input.values
-    there = sparse_tensor_to_dense(SparseTensor(sp_input.indices, arrays.ones_like(values), sp_input.dense_shape))
+    there = sparse_tensor_to_dense(
+        SparseTensor(sp_input.indices, arrays.ones_like(values), sp_input.dense_shape), None, False
+    )
     lowest = constant(values.dtype.base_dtype.min, values.dtype.base_dtype)
-    filled = sparse_tensor_to_dense(sp_input, lowest)
+    filled = sparse_tensor_to_dense(sp_input, lowest, False)
     kept = (axis, keepdims, reduction_axes, keep_dims)
     with name_scope(None, "SparseReduceMax", [sp_input.indices]):
         found = _dense_reduced(reductions.reduce_max, filled, *kept)
@@ -164,6 +176,7 @@ def sparse_reduce_sum_sparse(
     keep_dims: bool | None = None,
 ) -> SparseTensor:
     """`sparse_reduce_sum` as a sparse tensor of the places where there was a value."""
+    sp_input = as_sparse(sp_input)
     return _kept_sparse(sparse_reduce_sum, sp_input, axis, keepdims, reduction_axes, keep_dims)
 
 
@@ -175,6 +188,7 @@ def sparse_reduce_max_sparse(
     keep_dims: bool | None = None,
 ) -> SparseTensor:
     """`sparse_reduce_max` as a sparse tensor of the places where there was a value."""
+    sp_input = as_sparse(sp_input)
     return _kept_sparse(sparse_reduce_max, sp_input, axis, keepdims, reduction_axes, keep_dims)
 
 
@@ -187,7 +201,7 @@ def _kept_sparse(function: Callable[..., Tensor], sp_input: SparseTensor, *how: 
 
 def _reduced(function: Callable[..., Tensor], sp_input: SparseTensor, *how: Any) -> Tensor:
     with name_scope(None, "SparseReduceSum", [sp_input.indices]):
-        return _dense_reduced(function, sparse_tensor_to_dense(sp_input), *how)
+        return _dense_reduced(function, sparse_tensor_to_dense(sp_input, None, False), *how)
 
 
 def _dense_reduced(

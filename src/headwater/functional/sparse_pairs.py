@@ -19,6 +19,7 @@ from headwater.functional.sparse_parts import sparse_slice
 from headwater.graph.constants import constant_value
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
+from headwater.graph.sparse_tensor import as_sparse
 from headwater.shapes import merge_dims
 
 
@@ -55,6 +56,7 @@ def sparse_add(a: Any, b: Any, threshold: Any = None, thresh: Any = None) -> Any
 
 def sparse_maximum(sp_a: SparseTensor, sp_b: SparseTensor, name: str | None = None) -> SparseTensor:
     """The greater of both at each place; what one of them lacks counts as zero."""
+    sp_a, sp_b = as_sparse(sp_a), as_sparse(sp_b)
     with name_scope(name, "SparseSparseMaximum", [sp_a.indices, sp_a.values, sp_b.indices, sp_b.values]) as scope:
         indices, values = apply("SparseSparseMaximum", *_parts(sp_a), *_parts(sp_b), name=scope).outputs
     return SparseTensor(indices, values, sp_a.dense_shape)
@@ -62,6 +64,7 @@ def sparse_maximum(sp_a: SparseTensor, sp_b: SparseTensor, name: str | None = No
 
 def sparse_minimum(sp_a: SparseTensor, sp_b: SparseTensor, name: str | None = None) -> SparseTensor:
     """The smaller of both at each place; what one of them lacks counts as zero."""
+    sp_a, sp_b = as_sparse(sp_a), as_sparse(sp_b)
     with name_scope(name, "SparseSparseMinimum", [sp_a.indices, sp_a.values, sp_b.indices, sp_b.values]) as scope:
         indices, values = apply("SparseSparseMinimum", *_parts(sp_a), *_parts(sp_b), name=scope).outputs
     return SparseTensor(indices, values, sp_a.dense_shape)
@@ -69,6 +72,7 @@ def sparse_minimum(sp_a: SparseTensor, sp_b: SparseTensor, name: str | None = No
 
 def sparse_softmax(sp_input: SparseTensor, name: str | None = None) -> SparseTensor:
     """The softmax along the last dimension, of those elements alone that are there."""
+    sp_input = as_sparse(sp_input)
     with name_scope(name, "SparseSoftmax", [sp_input.indices, sp_input.values]):
         sizes = sp_input.dense_shape[:-1]
         steps = reductions.cumprod(sizes, exclusive=True, reverse=True)
@@ -101,6 +105,7 @@ def sparse_split(
         raise ValueError("Keyword arguments are required for this function.")
     if sp_input is None:
         raise ValueError("sp_input is required")
+    sp_input = as_sparse(sp_input)
     if num_split is None:
         raise ValueError("num_split is required")
     place = either(axis, split_dim, "axis", "split_dim")
@@ -130,6 +135,7 @@ def sparse_reset_shape(sp_input: SparseTensor, new_shape: Any = None) -> SparseT
     Raises:
       ValueError: another rank, or a shape that is known to be too small.
     """
+    sp_input = as_sparse(sp_input)
     shape, indices = sp_input.dense_shape, sp_input.indices
     if new_shape is None:
         none = arrays.zeros_like(shape)

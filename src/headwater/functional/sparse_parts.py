@@ -10,6 +10,7 @@ from headwater.functional.sparse import SparseTensor
 from headwater.functional.sparse_changes import sparse_retain
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.indexed_slices import IndexedSlices
+from headwater.graph.sparse_tensor import as_sparse
 
 
 def sparse_from_dense(tensor: Any, name: str | None = None) -> SparseTensor:
@@ -39,6 +40,7 @@ def sparse_expand_dims(sp_input: SparseTensor, axis: int | None = None, name: st
     Raises:
       ValueError: the rank is not known, or ``axis`` is outside of it.
     """
+    sp_input = as_sparse(sp_input)
     rank = sp_input.shape.ndims
     if rank is None:
         raise ValueError("sparse.expand_dims needs a sparse tensor of known rank")
@@ -56,6 +58,7 @@ def sparse_expand_dims(sp_input: SparseTensor, axis: int | None = None, name: st
 
 def sparse_slice(sp_input: SparseTensor, start: Any, size: Any, name: str | None = None) -> SparseTensor:
     """The part of ``size`` that begins at ``start``, cut off where the whole ends."""
+    sp_input = as_sparse(sp_input)
     with name_scope(name, "SparseSlice", [sp_input.indices]):
         begin, extent = math.to_int64(convert_to_tensor(start)), math.to_int64(convert_to_tensor(size))
         away = sp_input.indices - begin

@@ -7,24 +7,16 @@ from typing import Any
 
 from headwater.functional import math, reductions
 from headwater.functional.apply import one
+from headwater.functional.math import of_x
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
 
-
-def _of_x(op_type: str, meaning: str) -> Callable[..., Tensor]:
-    def function(x: Any, name: str | None = None) -> Tensor:
-        return one(op_type, x, name=name)
-
-    function.__doc__ = f"{meaning} of every element."
-    return function
-
-
-lgamma: Callable[..., Tensor] = _of_x("Lgamma", "log |Γ(x)|")
-digamma: Callable[..., Tensor] = _of_x("Digamma", "The derivative of log Γ(x)")
-erf: Callable[..., Tensor] = _of_x("Erf", "The error function")
-erfc: Callable[..., Tensor] = _of_x("Erfc", "1 - erf(x)")
-bessel_i0e: Callable[..., Tensor] = _of_x("BesselI0e", "e^-|x| times the modified Bessel function of order 0")
-bessel_i1e: Callable[..., Tensor] = _of_x("BesselI1e", "e^-|x| times the modified Bessel function of order 1")
+lgamma: Callable[..., Tensor] = of_x("Lgamma", "log |Γ(x)|")
+digamma: Callable[..., Tensor] = of_x("Digamma", "The derivative of log Γ(x)")
+erf: Callable[..., Tensor] = of_x("Erf", "The error function", sparse=True)
+erfc: Callable[..., Tensor] = of_x("Erfc", "1 - erf(x)")
+bessel_i0e: Callable[..., Tensor] = of_x("BesselI0e", "e^-|x| times the modified Bessel function of order 0")
+bessel_i1e: Callable[..., Tensor] = of_x("BesselI1e", "e^-|x| times the modified Bessel function of order 1")
 
 
 def bessel_i0(x: Any, name: str | None = None) -> Tensor:

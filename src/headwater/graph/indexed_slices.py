@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
 from headwater.dtypes import DType, int32
+from headwater.graph.composites import CompositeTensor
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor, make_const, register_tensor_conversion_function
 from headwater.graph.graph import Graph
 from headwater.graph.operation import Operation, Tensor
+from headwater.registry import CHECKED
+from headwater.shapes import TensorShape
 
 import numpy as np  # isort: skip
 
 
-class IndexedSlices:
+class IndexedSlices(CompositeTensor):
     """Rows ``values[i]`` that belong at ``indices[i]`` of a tensor of shape ``dense_shape``; all other rows are zero.
 
     Rows with the same index add up.
@@ -70,6 +73,17 @@ class IndexedSlices:
     @property
     def dense_shape(self) -> Tensor | None:
         return self._dense_shape
+
+    @property
+    def components(self) -> list[Tensor]:
+        return [self._values, self._indices, *([] if self._dense_shape is None else [self._dense_shape])]
+
+    def with_components(self, components: Sequence[Tensor]) -> IndexedSlices:
+        return IndexedSlices(*components)
+
+    def component_shapes(self, shape: TensorShape) -> list[TensorShape]:
+        """Those where ``shape`` is that of the values."""
+        return [shape, shape[:1], TensorShape([shape.ndims])][: len(self.components)]
 
     @property
     def name(self) -> str:
@@ -138,3 +152,24 @@ register_tensor_conversion_function(IndexedSlices, _densify)
 def to_dense(value: Tensor | IndexedSlices) -> Tensor:
     """``value`` as a tensor with all its rows."""
     return convert_to_tensor(value)
+
+
+#: Operations that give, beside the indices of rows, numbers that stand for no row.
+_WITHOUT_ROW: Final = frozenset({"RowsOfPart", "SumEqualRows", "UpdateRows"})
+
+
+def checked(indices: Any) -> dict[str, bool]:
+    """Attributes of an operation on the rows at ``indices``: one that is out of range is an error, unless they come
+    from what brings rows together, which has numbers for no row.
+    """
+    seen: set[Tensor] = set()
+    stack: list[Tensor] = [indices] if isinstance(indices, Tensor) else []
+    while stack:
+        tensor = stack.pop()
+        if tensor in seen or not tensor.dtype.base_dtype.is_integer:
+            continue
+        if tensor.op.type in _WITHOUT_ROW:
+            return {}
+        seen.add(tensor)
+        stack.extend(tensor.op.inputs)
+    return {CHECKED: True}

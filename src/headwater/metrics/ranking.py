@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from headwater import dtypes
-from headwater.functional import arrays, math, nn, reductions
-from headwater.functional.sparse import SparseTensor, sparse_tensor_to_dense
+from headwater.functional import arrays, indexing, math, nn, reductions
+from headwater.functional.sparse import sparse_tensor_to_dense
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
+from headwater.graph.sparse_tensor import SparseTensor, SparseTensorValue, as_sparse
 from headwater.metrics.state import Metric, metric_variable, of_both
 from headwater.variables.state import assign_add
 from headwater.variables.variable_scope import variable_scope
@@ -18,8 +19,8 @@ _NO_CLASS = -1
 
 def _hits(labels: Any, chosen: Any, class_id: Any) -> tuple[Tensor, Tensor, Tensor]:
     """For each example how many of ``chosen`` are labels, how many are not, and how many labels are not chosen."""
-    if isinstance(labels, SparseTensor):
-        labels = sparse_tensor_to_dense(labels, _NO_CLASS)
+    if isinstance(labels, SparseTensor | SparseTensorValue):
+        labels = sparse_tensor_to_dense(as_sparse(labels), _NO_CLASS, False)
     labels = math.cast(convert_to_tensor(labels), dtypes.int64)
     chosen = math.cast(convert_to_tensor(chosen), dtypes.int64)
     if len(labels.dims or ()) == len(chosen.dims or ()) - 1:
@@ -137,3 +138,63 @@ def recall_at_k(
     with name_scope(name, _name("recall", k, class_id), [predictions, labels, weights]) as scope:
         _, best = nn.top_k(predictions, k)
         return recall_at_top_k(labels, best, k, class_id, weights, metrics_collections, updates_collections, name=scope)
+
+
+def average_precision_at_k(
+    labels: Any,
+    predictions: Any,
+    k: int,
+    weights: Any = None,
+    metrics_collections: Any = None,
+    updates_collections: Any = None,
+    name: str | None = None,
+) -> Metric:
+    """The mean over examples of how precise the best 1, 2 … ``k`` classes are, taken where the last of them is a label.
+
+    Args:
+      labels: class numbers [..., labels] or [...], dense or sparse.
+      predictions: [..., classes].
+      weights: of each example.
+
+    Raises:
+      ValueError: ``k`` is less than 1.
+    """
+    if k < 1:
+        raise ValueError(f"Invalid k={k}.")
+    with name_scope(name, _name("average_precision", k, None), [predictions, labels, weights]) as scope:
+        predictions = convert_to_tensor(predictions)
+        _, best = nn.top_k(predictions, k)
+        average = _average_precision(labels, best, math.to_int64(arrays.shape(predictions)[-1]), k)
+        with variable_scope(None, scope.rstrip("/").rpartition("/")[2], auxiliary_name_scope=False):
+            most, more_most = _summed(arrays.ones_like(average), weights, "max")
+            total, more_total = _summed(average, weights, "total")
+        return of_both(_mean, (total, most), (more_total, more_most), metrics_collections, updates_collections)
+
+
+def _average_precision(labels: Any, best: Tensor, classes: Tensor, k: int) -> Tensor:
+    """For each example the mean of the precisions at its labels among the ``best``."""
+    if isinstance(labels, SparseTensor | SparseTensorValue):
+        labels = sparse_tensor_to_dense(as_sparse(labels), _NO_CLASS, False)
+        labels = math.cast(labels, dtypes.int64)
+        count = _distinct(labels, classes)
+    else:
+        labels = math.cast(convert_to_tensor(labels), dtypes.int64)
+        if len(labels.dims or ()) == len(best.dims or ()) - 1:
+            labels = arrays.expand_dims(labels, -1)
+        count = arrays.fill(arrays.shape(labels)[:-1], arrays.shape(labels)[-1])
+    pairs = math.equal(arrays.expand_dims(math.cast(best, dtypes.int64), -1), arrays.expand_dims(labels, -2))
+    hits = math.to_float(reductions.reduce_any(pairs, -1))
+    precision = reductions.cumsum(hits, -1) / math.to_float(arrays.range(1, k + 1))
+    relevant = math.to_float(math.minimum(math.to_int32(count), k))
+    return math.div(reductions.reduce_sum(precision * hits, -1), relevant)
+
+
+def _distinct(labels: Tensor, classes: Tensor) -> Tensor:
+    """How many different classes each row of labels has."""
+    known = math.logical_and(math.greater_equal(labels, 0), math.less(labels, classes))
+    hot = indexing.one_hot(indexing.where(known, labels, -arrays.ones_like(labels)), math.to_int32(classes))
+    return reductions.reduce_sum(reductions.reduce_max(hot, -2), -1)
+
+
+def _mean(total: Any, most: Any, name: str) -> Tensor:
+    return math.div_no_nan(convert_to_tensor(total), convert_to_tensor(most), name=name)

@@ -202,6 +202,8 @@ def _padded(inference: Inference) -> Sequence[Spec]:
         return output(inference, (None,) * len(dims))
     if pads.shape != (len(dims), 2):
         raise ValueError(f"paddings of shape {pads.shape} for an input of {len(dims)} dimensions; must be [n, 2]")
+    if (pads < 0).any():
+        raise ValueError(f"paddings must be non-negative: {pads.tolist()}")
     return output(inference, tuple(None if d is None else d + int(p.sum()) for d, p in zip(dims, pads, strict=True)))
 
 
@@ -227,7 +229,16 @@ def mirror_pad(input: jax.Array, paddings: HostArray, *, mode: str) -> jax.Array
     return jnp.pad(input, _pairs(paddings), mode=mode.lower())
 
 
-@pure("ReverseV2", inputs="tensor:T, axis:Tidx=int32", static=(1,), infer=unary, strings=True)
+def _reversed_spec(inference: Inference) -> Sequence[Spec]:
+    dims, axes = inference.inputs[0].dims, constant_ints(inference, 1)
+    if dims is not None and axes is not None:
+        places = [normal_axis(axis, len(dims)) for axis in axes]
+        if len(set(places)) < len(places):
+            raise ValueError(f"axis {axes} names a dimension twice")
+    return unary(inference)
+
+
+@pure("ReverseV2", inputs="tensor:T, axis:Tidx=int32", static=(1,), infer=_reversed_spec, strings=True)
 def reverse(tensor: AnyArray, axis: HostArray) -> AnyArray:
     """Backwards along the given dimensions."""
     return array_module(tensor).flip(tensor, as_ints(axis))

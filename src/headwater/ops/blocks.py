@@ -27,6 +27,8 @@ def _blocks_spec(inference: Inference) -> Sequence[Spec]:
         channels = None if depth is None else depth * block * block
     else:
         new = [None if d is None else d * block for d in (height, width)]
+        if depth is not None and depth % (block * block):
+            raise ValueError(f"Dimension size must be evenly divisible by {block * block} but is {depth}")
         channels = None if depth is None else depth // (block * block)
     for size, name in ((height, "height"), (width, "width")):
         if inference.op_type == "SpaceToDepth" and size is not None and size % block:

@@ -20,6 +20,7 @@ from jax import export
 from jax.errors import InconclusiveDimensionOperation
 
 from headwater.dtypes import VALUE_DTYPES, DType, bool_, from_numpy
+from headwater.ops.ranks import with_ranks
 from headwater.registry import Argument, Attrs, FunctionAttr, Infer, Inference, Kind, OpDef, Spec, register
 from headwater.shapes import Dims, TensorShape, broadcast_dims
 
@@ -61,7 +62,7 @@ def pure(
                 name=name,
                 kind=Kind.PURE,
                 lower=function,
-                infer=infer or by_evaluation(function, tuple(static), static_of),
+                infer=with_ranks(name, infer or by_evaluation(function, tuple(static), static_of)),
                 attrs=attrs,
                 defaults=defaults,
                 static=tuple(static),
@@ -84,7 +85,7 @@ def random(
     *,
     infer: Infer,
     static: Sequence[int] = (0,),
-    inputs: str = "shape:T=int32",
+    inputs: str = "shape:T|index=int32",
     string_lower: Callable[..., Any] | None = None,
 ) -> Callable[[F], F]:
     """Registers a function of a key, arrays and attributes: ``f(key, *inputs, **attrs)``.
@@ -122,6 +123,7 @@ def stateful(
     updates: Sequence[int],
     reads: Sequence[int] | None = None,
     infer: Infer | None = None,
+    static_of: Callable[[Attrs, int], frozenset[int]] | None = None,
 ) -> Callable[[F], F]:
     """Registers an update of variables: ``f(*inputs, **attrs)`` gives the tuple of new values of ``updates``.
 
@@ -142,6 +144,7 @@ def stateful(
                 refs=tuple(refs),
                 reads=tuple(refs if reads is None else reads),
                 updates=tuple(updates),
+                static_of=static_of,
                 differentiable=False,
                 types={"T": refs[0]},
             )
@@ -178,7 +181,7 @@ def host(
                 name=name,
                 kind=Kind.HOST,
                 lower=function,
-                infer=infer,
+                infer=with_ranks(name, infer),
                 attrs=attrs,
                 defaults=defaults,
                 refs=tuple(refs),

@@ -16,6 +16,7 @@ import numpy as np
 from headwater.errors import InternalError, InvalidArgumentError, OpError
 from headwater.ops.common import as_ints, normal_axis
 from headwater.ops.slices import dropped_places
+from headwater.registry import CHECKED
 
 _Attrs = Mapping[str, Any]
 
@@ -81,6 +82,47 @@ def _indexed(inputs: Sequence[Any], attrs: _Attrs) -> Any:
     return _some((picked < -sizes) | (picked >= sizes))
 
 
+def _updated_rows(inputs: Sequence[Any], attrs: _Attrs) -> Any:
+    value, indices = inputs[:2]
+    return _outside(indices, value.shape[0]) if attrs.get(CHECKED) and value is not None else None
+
+
+def _segmented(inputs: Sequence[Any], attrs: _Attrs) -> Any:
+    _, ids, count = inputs
+    return _some(ids >= int(count)) if attrs.get(CHECKED) else None
+
+
+def _labelled(inputs: Sequence[Any], attrs: _Attrs) -> Any:
+    features, labels = inputs
+    return _outside(labels, features.shape[-1]) if attrs.get(CHECKED) else None
+
+
+def _placed(inputs: Sequence[Any], attrs: _Attrs) -> Any:
+    places, shape = inputs[:2]
+    sizes = np.asarray(as_ints(shape), np.int64)
+    places = places.reshape((-1, len(sizes)))
+    outside = _outside(places, sizes)
+    if not attrs.get("validate_indices", True) or len(places) < 2:
+        return outside
+    steps = np.cumprod([1, *sizes[:0:-1]])[::-1]
+    order = (places * steps).sum(-1)
+    unordered = _some(order[1:] <= order[:-1])
+    if outside is None or unordered is None:
+        return unordered if outside is None else outside
+    return outside | unordered
+
+
+def _reversed(inputs: Sequence[Any], attrs: _Attrs) -> Any:
+    value, lengths = inputs
+    return _some((lengths < 0) | (lengths > value.shape[attrs["seq_dim"]]))
+
+
+def _permuted(inputs: Sequence[Any], attrs: _Attrs) -> Any:
+    del attrs
+    ordered = np.sort(inputs[0]) if isinstance(inputs[0], np.ndarray) else jnp.sort(inputs[0])
+    return _some(ordered != np.arange(len(ordered), dtype=ordered.dtype))
+
+
 _FAULTS: Final[Mapping[str, Callable[[Sequence[Any], _Attrs], Any]]] = {
     **dict.fromkeys(("Div", "FloorDiv", "FloorMod", "Mod", "TruncateDiv", "TruncateMod"), _divided),
     "Gather": _gathered,
@@ -88,8 +130,32 @@ _FAULTS: Final[Mapping[str, Callable[[Sequence[Any], _Attrs], Any]]] = {
     "GatherNd": _gathered_elements,
     "ScatterNd": _scattered,
     **dict.fromkeys(("ScatterNdAdd", "ScatterNdSub", "ScatterNdUpdate"), _updated_elements),
+    "InvertPermutation": _permuted,
+    "ReverseSequence": _reversed,
+    **dict.fromkeys(
+        ("ScatterAdd", "ScatterDiv", "ScatterMax", "ScatterMin", "ScatterMul", "ScatterSub"), _updated_rows
+    ),
+    "ScatterUpdate": _updated_rows,
     "Slice": _sliced,
-    "StridedSlice": _indexed,
+    "SparseSoftmaxCrossEntropyWithLogits": _labelled,
+    "SparseToDense": _placed,
+    **dict.fromkeys(("StridedSlice", "StridedSliceAssign"), _indexed),
+    **dict.fromkeys(("TensorScatterAdd", "TensorScatterSub", "TensorScatterUpdate"), _updated_elements),
+    **dict.fromkeys(
+        ("UnsortedSegmentMax", "UnsortedSegmentMin", "UnsortedSegmentProd", "UnsortedSegmentSum"), _segmented
+    ),
+}
+
+
+_SAID: Final = {
+    "InvertPermutation": "an element is out of range, or there twice",
+    "ReverseSequence": "a length is negative or greater than the dimension",
+    "SparseSoftmaxCrossEntropyWithLogits": "Received a label value which is outside the valid range of classes",
+    "SparseToDense": "indices are out of bounds, repeated, or out of order",
+    **dict.fromkeys(
+        ("UnsortedSegmentMax", "UnsortedSegmentMin", "UnsortedSegmentProd", "UnsortedSegmentSum"),
+        "a segment id is out of range [0, num_segments)",
+    ),
 }
 
 
@@ -106,6 +172,9 @@ def fault_of(op_type: str, inputs: Sequence[Any], attrs: _Attrs) -> Any:
 def error_of(op_type: str, name: str) -> OpError:
     """The error of an operation of which `fault_of` is true."""
     where = f"[in {op_type} operation {name!r}]"
+    said = _SAID.get(op_type)
+    if said is not None:
+        return InvalidArgumentError(None, None, f"{said} {where}")
     if _FAULTS[op_type] is not _divided:
         return InvalidArgumentError(None, None, f"an index or slice is out of bounds of what it indexes {where}")
     # As TensorFlow says it on CPUs.

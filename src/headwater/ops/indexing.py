@@ -132,6 +132,12 @@ def gather_nd(params: jax.Array, indices: jax.Array) -> jax.Array:
 
 
 def _scatter_nd_spec(inference: Inference) -> Sequence[Spec]:
+    indices, updates = inference.inputs[0].dims, inference.inputs[1].dims
+    shape = inference.partial(2)
+    if indices and indices[-1] is not None and shape is not None and updates is not None:
+        if indices[-1] > len(shape):
+            raise ValueError(f"indices of depth {indices[-1]} for a tensor of {len(shape)} dimensions")
+        merge_dims(updates, indices[:-1] + shape[indices[-1] :])
     return output(inference, inference.partial(2), 1)
 
 
@@ -308,6 +314,8 @@ def _stitch(op_type: str) -> None:
         half = len(inputs) // 2
         indices = [np.asarray(value) for value in inputs[:half]]
         data = inputs[half:]
+        if any((value < 0).any() for value in indices):
+            raise ValueError("indices of a stitch must not be negative")
         count = max((int(value.max()) + 1 for value in indices if value.size), default=0)
         rest = data[0].shape[indices[0].ndim :]
         if all(isinstance(value, np.ndarray) for value in data):

@@ -150,7 +150,12 @@ def diag(diagonal: jax.Array) -> jax.Array:
 
 def _diag_part_spec(inference: Inference) -> Sequence[Spec]:
     dims = inference.inputs[0].dims
-    return output(inference, None if dims is None else dims[: len(dims) // 2])
+    if dims is None:
+        return output(inference, None)
+    half = len(dims) // 2
+    if len(dims) % 2 or not dims:
+        raise ValueError(f"Input must have even and non-zero rank, input rank is {len(dims)}")
+    return output(inference, merge_dims(dims[:half], dims[half:]))
 
 
 @pure("DiagPart", inputs="input:T|numeric", infer=_diag_part_spec)

@@ -18,6 +18,8 @@ def _resized(dtype: DType | None) -> Any:
     def infer(inference: Inference) -> list[Spec]:
         images = inference.inputs[0]
         size = inference.constant(1)
+        if size is not None and size.shape != (2,):
+            raise ValueError(f"Dimension must be 2 but is {size.size} for the size of {inference.op_type!r}")
         height, width = (None, None) if size is None else (int(size[0]), int(size[1]))
         batch, channels = (None, None) if images.dims is None else (images.dims[0], images.dims[-1])
         return [Spec(dtype or images.dtype.base_dtype, (batch, height, width, channels))]

@@ -16,6 +16,7 @@ from headwater.ops.common import as_ints, constant_int, output
 from headwater.ops.define import host, pure
 from headwater.registry import HostArray, Inference, Spec
 from headwater.resources.host_context import HostContext
+from headwater.shapes import merge_dims
 
 
 def _where_spec(inference: Inference) -> Sequence[Spec]:
@@ -87,6 +88,8 @@ def list_diff(context: HostContext, x: HostArray, y: HostArray, *, out_idx: DTyp
 
 def _partition_spec(inference: Inference) -> Sequence[Spec]:
     data, partitions = inference.inputs[0], inference.inputs[1].dims
+    if data.dims is not None and partitions is not None:
+        merge_dims(data.dims[: len(partitions)], partitions)
     dims = None if data.dims is None or partitions is None else (None, *data.dims[len(partitions) :])
     return [Spec(data.dtype.base_dtype, dims)] * inference.attrs["num_partitions"]
 

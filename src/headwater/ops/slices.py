@@ -11,9 +11,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from headwater.dtypes import as_ref
+from headwater.errors import UnimplementedError
 from headwater.ops.common import as_ints, constant_ints, output
-from headwater.ops.define import pure
+from headwater.ops.define import pure, stateful
 from headwater.registry import SIZES_KNOWN, Attrs, HostArray, Inference, Spec
+from headwater.shapes import Dims
 
 
 def _slice_static(attrs: Attrs, count: int) -> frozenset[int]:
@@ -106,12 +109,17 @@ def dropped_places(attrs: Attrs, count: int, rank: int) -> list[tuple[int, int]]
 
 
 def _strided_spec(inference: Inference) -> Sequence[Spec]:
+    return output(inference, _strided_dims(inference))
+
+
+def _strided_dims(inference: Inference) -> Dims:
+    """The static shape of a strided slice of the first input."""
     dims = inference.inputs[0].dims
     bounds = [constant_ints(inference, index) for index in (1, 2, 3)]
     lengths = [inference.inputs[index].dims for index in (1, 2, 3)]
     count = next((d[0] for d in lengths if d is not None and d[0] is not None), None)
     if dims is None or count is None:
-        return output(inference, None)
+        return None
     begin, end, strides = bounds
     result: list[int | None] = []
     axis = 0
@@ -129,7 +137,7 @@ def _strided_spec(inference: Inference) -> Sequence[Spec]:
                 raise ValueError(f"slice index {first} of dimension {axis - 1} out of bounds.")
         else:
             result.append(_taken(there, entry, begin, end, strides))
-    return output(inference, tuple(result))
+    return tuple(result)
 
 
 def _taken(there: int | None, entry: _Entry, begin: Any, end: Any, strides: Any) -> int | None:
@@ -228,3 +236,59 @@ def _index(input: Any, entries: Sequence[_Entry], begin: jax.Array) -> jax.Array
             continue
         axis += 1
     return input
+
+
+# Assigned to ------------------------------------------------------------------------------------------------------
+
+
+def _assigned_spec(inference: Inference) -> Sequence[Spec]:
+    ref, value = inference.inputs[0], inference.inputs[4]
+    if ref.dtype.base_dtype != value.dtype.base_dtype:
+        raise TypeError(
+            f"Input 'value' of '{inference.op_type}' Op has type {value.dtype.base_dtype.name} that does not match "
+            f"type {ref.dtype.base_dtype.name} of argument 'ref'."
+        )
+    _strided_dims(inference)
+    return [Spec(as_ref(ref.dtype), ref.dims)]
+
+
+@stateful("StridedSliceAssign", refs=(0,), updates=(0,), infer=_assigned_spec, static_of=_strided_static)
+def strided_slice_assign(
+    ref: Any,
+    begin: Any,
+    end: Any,
+    strides: HostArray,
+    value: Any,
+    *,
+    begin_mask: int = 0,
+    end_mask: int = 0,
+    ellipsis_mask: int = 0,
+    new_axis_mask: int = 0,
+    shrink_axis_mask: int = 0,
+) -> tuple[jax.Array]:
+    """The variable with ``value`` in place of a slice of it; see `strided_slice`.
+
+    Raises:
+      UnimplementedError: ``value`` has another shape than the slice, which TensorFlow does not spread either.
+    """
+    masks = {
+        "begin_mask": begin_mask,
+        "end_mask": end_mask,
+        "ellipsis_mask": ellipsis_mask,
+        "new_axis_mask": new_axis_mask,
+        "shrink_axis_mask": shrink_axis_mask,
+    }
+    ref, value = jnp.asarray(ref), jnp.asarray(value)
+    entries = _entries(masks, strides.shape[0], ref.ndim)
+    if isinstance(begin, np.ndarray):
+        key = tuple(_keys(entries, as_ints(begin), as_ints(end), as_ints(strides), ref.shape))
+    else:
+        key = tuple(None if entry.adds else begin[entry.position] if entry.drops else slice(None) for entry in entries)
+    taken = jax.eval_shape(lambda array: array[key], ref).shape
+    if value.shape != taken:
+        raise UnimplementedError(
+            None, None, f"a slice of shape {list(taken)} cannot take a value of shape {list(value.shape)}"
+        )
+    # A new dimension has size 1: without it the value fits the places.
+    kept = tuple(part for part in key if part is not None)
+    return (ref.at[kept].set(value.reshape(jax.eval_shape(lambda array: array[kept], ref).shape)),)

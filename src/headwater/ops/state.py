@@ -4,7 +4,7 @@ A variable is a ``VariableV2`` operation: it names a cell in the container of it
 to it. The operations here take references and give the new values; when their own output is used, it is the first
 updated variable.
 
-Indices outside a variable update nothing: a compiled step cannot raise for a value.
+Indices outside a variable update nothing; where a program gave them, `headwater.ops.faults` tells of them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from headwater.dtypes import as_ref, bool_, string, to_string_array
+from headwater.dtypes import as_ref, bool_, int32, int64, string, to_string_array
 from headwater.errors import FailedPreconditionError, InvalidArgumentError, OutOfRangeError
 from headwater.ops import table_rows
 from headwater.ops.define import host, pure, stateful
@@ -164,9 +164,18 @@ def rows(ref: jax.Array, indices: jax.Array) -> jax.Array:
     return jnp.where(flat < 0, ref.shape[0], flat)
 
 
+def _check_integers(indices: Spec) -> None:
+    if indices.dtype.base_dtype not in (int32, int64):
+        raise TypeError(
+            f"Value passed to parameter 'indices' has DataType {indices.dtype.name} not in list of allowed values: "
+            "int32, int64"
+        )
+
+
 def _scatter_spec(inference: Inference) -> Sequence[Spec]:
     ref, indices, updates = inference.inputs
     _check_types(inference, first=2)
+    _check_integers(indices)
     if ref.dims is not None and indices.dims is not None and updates.dims not in (None, ()):
         try:
             merge_dims(updates.dims, indices.dims + ref.dims[1:])
@@ -210,6 +219,7 @@ _define_scatter("ScatterMax", lambda ref, at, updates: ref.at[at].max(updates, m
 def _scatter_nd_spec(inference: Inference) -> Sequence[Spec]:
     ref, indices, updates = inference.inputs
     _check_types(inference, first=2)
+    _check_integers(indices)
     if ref.dims is not None and indices.dims and indices.dims[-1] is not None:
         depth = indices.dims[-1]
         if depth > len(ref.dims):

@@ -42,7 +42,7 @@ def _number_format(kind: str, precision: int, width: int, fill: str, scientific:
     return f"%{fill}{room}{digits}{letter}"
 
 
-@host("AsString", inputs="input:T", infer=_same_shape(string))
+@host("AsString", inputs="input:T|numeric_or_bool", infer=_same_shape(string))
 def as_string(
     context: HostContext,
     input: HostArray,

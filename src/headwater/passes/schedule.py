@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -13,7 +13,10 @@ from headwater.graph.operation import Operation, Tensor
 from headwater.passes.partition import SHAPE_OPS, Lane, Partition, task_of
 from headwater.passes.plan import Compute, Host, Instruction, Node, Receive, Send, TaskPlan, VariableInfo, check_plan
 from headwater.passes.prune import Request
-from headwater.registry import Kind
+from headwater.registry import CHECKED, CLASSES, Kind
+
+_KEPT: Final = frozenset({"dtype", "container", "shared_name", "shape", CHECKED, CLASSES})
+"""Attributes that the runtime looks at although no lowering takes them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,11 +204,7 @@ class _Scheduler:
                 self._use_variable(variable, draft)
         if op.type == "VariableV2":
             self._use_variable(op, draft)
-        attrs = {
-            key: value
-            for key, value in op.attrs.items()
-            if key in op.definition.attrs or key in ("dtype", "container", "shared_name", "shape")
-        }
+        attrs = {key: value for key, value in op.attrs.items() if key in op.definition.attrs or key in _KEPT}
         return Node(op.name, op.type, tuple(t.name for t in op.inputs), refs, attrs)
 
     def _use_variable(self, op: Operation, draft: _Draft) -> None:

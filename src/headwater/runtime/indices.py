@@ -19,6 +19,7 @@ import numpy as np
 from headwater.errors import InvalidArgumentError
 from headwater.ops.indexing import require_elements, require_rows
 from headwater.passes.plan import Compute, Node
+from headwater.registry import CHECKED, CLASSES
 from headwater.resources.containers import Cell
 
 #: Operations that index their first input by their second.
@@ -36,8 +37,9 @@ _ROWS: Final = frozenset(
     }
 )
 _ELEMENTS: Final = frozenset({"GatherNd", "ScatterNdAdd", "ScatterNdSub", "ScatterNdUpdate"})
+_LABELS: Final = "SparseSoftmaxCrossEntropyWithLogits"
 #: Operations that give the numbers that they get.
-_SAME_NUMBERS: Final = frozenset({"ExpandDims", "Identity", "Reshape", "Squeeze", "StopGradient"})
+_SAME_NUMBERS: Final = frozenset({"Cast", "ExpandDims", "Identity", "Reshape", "Squeeze", "StopGradient"})
 _UNSIGNED: Final = {np.dtype(np.int32): np.dtype(np.uint32), np.dtype(np.int64): np.dtype(np.uint64)}
 
 Find = Callable[[Sequence[Any]], Any]
@@ -50,6 +52,13 @@ class _Check:
     indices: Find
     params: Find
     axis: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _LabelCheck:
+    node: Node
+    find: Find
+    classes: int
 
 
 class IndexChecks:
@@ -67,14 +76,15 @@ class IndexChecks:
         # A GPU gives zeros in TensorFlow, too.
         nodes = compute.nodes if compute.device.startswith("CPU") else ()
         self._checks = [check for node in nodes if (check := self._check_of(node)) is not None]
+        self._labels = [check for node in nodes if (check := self._check_of_labels(node)) is not None]
 
     @property
     def looked_at(self) -> frozenset[str]:
         """Names of the operations whose indices are looked at."""
-        return frozenset(check.node.name for check in self._checks)
+        return frozenset(check.node.name for check in (*self._checks, *self._labels))
 
     def __bool__(self) -> bool:
-        return bool(self._checks)
+        return bool(self._checks or self._labels)
 
     def __call__(self, inputs: Sequence[Any]) -> None:
         """Looks at the indices of one run.
@@ -85,6 +95,17 @@ class IndexChecks:
         Raises:
           InvalidArgumentError: one is out of range; the message names it, its place, and the operation.
         """
+        for check in self._labels:
+            labels = check.find(inputs)
+            unsigned = _UNSIGNED.get(labels.dtype) if type(labels) is np.ndarray and labels.size else None
+            if unsigned is not None and np.maximum.reduce(labels.view(unsigned), None) >= check.classes:
+                bad = labels[(labels < 0) | (labels >= check.classes)][0]
+                raise InvalidArgumentError(
+                    None,
+                    None,
+                    f"Received a label value of {bad} which is outside the valid range of [0, {check.classes}) "
+                    f"[in {_LABELS} operation {check.node.name!r}]",
+                )
         for check in self._checks:
             indices, params = check.indices(inputs), check.params(inputs)
             # Those that JAX holds were computed in this step, and reading them would wait for that.
@@ -116,6 +137,13 @@ class IndexChecks:
         if indices is None or params is None or axis is None or int(axis) < 0:
             return None
         return _Check(node=node, indices=indices, params=params, axis=int(axis))
+
+    def _check_of_labels(self, node: Node) -> _LabelCheck | None:
+        classes = node.attrs.get(CLASSES)
+        if node.type != _LABELS or not node.attrs.get(CHECKED) or classes is None:
+            return None
+        labels = self._source_of(node.inputs[1], same_shape=False)
+        return None if labels is None else _LabelCheck(node=node, find=labels, classes=int(classes))
 
     def _source_of(self, tensor: str, *, same_shape: bool) -> Find | None:
         """Where the numbers of a tensor come from; None where the executable computes them."""

@@ -114,6 +114,8 @@ def embedding_lookup_sparse(
         segments = math.cast(sp_ids.indices[:, 0], dtypes.int32)
         ids, places = searching.unique(sp_ids.values)
         rows = embedding_lookup(params, ids, partition_strategy, max_norm=max_norm)
+        if rows.dtype.base_dtype in (dtypes.float16, dtypes.bfloat16):
+            rows = math.cast(rows, dtypes.float32)
         if sp_weights is None:
             combine = {"sum": reductions.sparse_segment_sum, "mean": reductions.sparse_segment_mean}
             return combine.get(combiner, reductions.sparse_segment_sqrt_n)(rows, places, segments, name=scope)

@@ -13,7 +13,9 @@ from headwater.dtypes import DType
 from headwater.functional import arrays
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor, name_scope
-from headwater.graph.operation import Tensor
+from headwater.graph.indexed_slices import checked
+from headwater.graph.operation import Operation, Tensor
+from headwater.registry import SIZES_KNOWN
 
 Value = tuple[str, Any, DType | None]
 
@@ -101,8 +103,19 @@ def assign_sub(ref: Any, value: Any, use_locking: bool | None = None, name: str 
     return _add_or_subtract("AssignSub", ref, value, use_locking, name)
 
 
+def assign_slice(ref: Any, taken: Operation, value: Any, name: str | None = None) -> Tensor:
+    """Gives the elements of ``ref`` that ``taken``, a strided slice of it, reads the new ``value``, of their shape."""
+    attrs = {key: given for key, given in taken.attrs.items() if key.endswith("_mask") or key == SIZES_KNOWN}
+    bounds: list[Value] = [
+        (argument, tensor, None) for argument, tensor in zip(("begin", "end", "strides"), taken.inputs[1:], strict=True)
+    ]
+    return update_op("StridedSliceAssign", [ref], [*bounds, ("value", value, ref.dtype.base_dtype)], attrs, name)
+
+
 def _is_reference(ref: Any) -> bool:
-    return isinstance(ref, Tensor) or getattr(ref, "dtype", None) is None or ref.dtype.is_ref
+    """Whether ``ref`` is one, or nothing that could be assigned to; else it has methods that do it."""
+    dtype = getattr(ref, "dtype", None)
+    return not isinstance(dtype, DType) or dtype.is_ref
 
 
 def _add_or_subtract(op_type: str, ref: Any, value: Any, use_locking: bool | None, name: str | None) -> Tensor:
@@ -120,7 +133,7 @@ def count_up_to(ref: Any, limit: int, name: str | None = None) -> Tensor:
 
 def _scatter(op_type: str, ref: Any, indices: Any, updates: Any, use_locking: bool, name: str | None) -> Tensor:
     values: list[Value] = [("indices", indices, None), ("updates", updates, ref.dtype.base_dtype)]
-    return update_op(op_type, [ref], values, {"use_locking": use_locking}, name)
+    return update_op(op_type, [ref], values, {"use_locking": use_locking, **checked(indices)}, name)
 
 
 def scatter_update(ref: Any, indices: Any, updates: Any, use_locking: bool = True, name: str | None = None) -> Tensor:

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from headwater.dtypes import DType, as_dtype
+from headwater.functional import indexing
 from headwater.graph.collections import GraphKeys
 from headwater.graph.context import get_default_graph, get_default_session
 from headwater.graph.convert import convert_to_tensor, name_scope, register_tensor_conversion_function
@@ -333,6 +334,15 @@ class Variable:
         """Subtracts from slices."""
         return state.scatter_nd_sub(self._variable, indices, updates, True, name)
 
+    def assign_slice(self, taken: Operation, value: Any, name: str | None = None) -> Tensor:
+        """Gives the elements that ``taken``, a strided slice of this variable, reads the new ``value``."""
+        return state.assign_slice(self._variable, taken, value, name)
+
+    def __getitem__(self, key: Any) -> Tensor:
+        """A slice of the value; its ``assign(value)`` changes these elements of the variable."""
+        taken: Tensor = _getitem(self.value(), key)
+        return indexing.assignable(taken, self) if taken.op.type == "StridedSlice" else taken
+
     # Serialised form --------------------------------------------------------------------------------------------
 
     def to_proto(self, export_scope: str | None = None) -> Any:
@@ -382,6 +392,9 @@ class Variable:
         return f"<tf.Variable '{self.name}' shape={self.shape} dtype={self.dtype.name}>"
 
 
+_getitem = operator("__getitem__")
+
+
 def _operator(name: str) -> Callable[..., Any]:
     apply = operator(name)
 
@@ -393,7 +406,8 @@ def _operator(name: str) -> Callable[..., Any]:
 
 
 for _name in OPERATOR_NAMES:
-    setattr(Variable, _name, _operator(_name))
+    if _name != "__getitem__":
+        setattr(Variable, _name, _operator(_name))
 
 
 def _to_tensor(value: Variable, dtype: DType | None, name: str | None, as_ref: bool) -> Any:

@@ -70,11 +70,49 @@ def test_indices_that_the_step_computes(session: Any) -> None:
     np.testing.assert_array_equal(session.run(rows, {ids: [4, 0]}), TABLE[[5, 1]])
 
 
-def test_rows_that_stand_for_none_are_left_out_of_updates(session: Any) -> None:
+def test_computed_rows_that_are_not_there_are_an_error(session: Any) -> None:
     table, ids = tf.Variable(TABLE), tf.placeholder(tf.int32, [None])
     session.run(tf.global_variables_initializer())
-    session.run(tf.scatter_add(table, ids - 1, tf.ones([2, 2])), {ids: [0, 1]})
-    np.testing.assert_array_equal(session.run(table), np.concatenate([TABLE[:1] + 1, TABLE[1:]]))
+    with pytest.raises(InvalidArgumentError, match="ScatterAdd"):
+        session.run(tf.scatter_add(table, ids - 1, tf.ones([2, 2])), {ids: [0, 1]})
+
+
+def test_rows_that_stand_for_none_are_left_out_of_updates(session: Any) -> None:
+    parts = [tf.Variable(TABLE[:3]), tf.Variable(TABLE[3:])]
+    rows = tf.nn.embedding_lookup(parts, tf.constant([0, 4, 4]), partition_strategy="div")
+    grads = tf.gradients(tf.reduce_sum(rows), parts)
+    updates = [tf.scatter_sub(part, grad.indices, grad.values) for part, grad in zip(parts, grads, strict=True)]
+    session.run(tf.global_variables_initializer())
+    session.run(updates)
+    expected = np.array(TABLE)
+    expected[0] -= 1
+    expected[4] -= 2
+    np.testing.assert_array_equal(np.concatenate(session.run(parts)), expected)
+
+
+def test_slices_of_a_variable_on_another_task_are_assigned_to() -> None:
+    workers, servers = tf.test.create_local_cluster(1, 1)
+    try:
+        with tf.Graph().as_default():
+            with tf.device("/job:ps/task:0"):
+                v = tf.Variable([1.0, 2.0, 3.0, 4.0])
+            at = tf.placeholder(tf.int32, [])
+            with tf.device("/job:worker/task:0"):
+                doubled = v[1:3].assign(v[1:3] * 2.0)
+                one, two = v[at].assign(-1.0), v[at : at + 2].assign([7.0, 8.0])
+            assert doubled.op.device == v.device
+            with tf.Session(workers[0].target) as opened:
+                opened.run(tf.global_variables_initializer())
+                assert opened.run(doubled).tolist() == [1.0, 4.0, 6.0, 4.0]
+                assert opened.run(one, {at: 3}).tolist() == [1.0, 4.0, 6.0, -1.0]
+                assert opened.run(two, {at: 0}).tolist() == [7.0, 8.0, 6.0, -1.0]
+                assert opened.run(two, {at: 2}).tolist() == [7.0, 8.0, 7.0, 8.0]
+                with pytest.raises(InvalidArgumentError, match="StridedSliceAssign"):
+                    opened.run(one, {at: 4})
+                assert opened.run(v).tolist() == [7.0, 8.0, 7.0, 8.0]
+    finally:
+        for server in (*workers, *servers):
+            server.stop()
 
 
 def test_what_a_step_computes_on_another_task_fails_there() -> None:

@@ -415,7 +415,9 @@ AREAS: Final[Mapping[str, Area]] = {
                 recall_at_thresholds sensitivity_at_specificity specificity_at_sensitivity true_negatives_at_thresholds
                 true_positives_at_thresholds""",
             "headwater.metrics.ranking": """
-                precision_at_k precision_at_top_k recall_at_k recall_at_top_k sparse_precision_at_k=precision_at_k""",
+                average_precision_at_k
+                precision_at_k precision_at_top_k recall_at_k recall_at_top_k sparse_precision_at_k=precision_at_k
+                sparse_average_precision_at_k=average_precision_at_k""",
         },
     ),
     "tf.nn": Area(

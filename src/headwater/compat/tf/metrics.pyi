@@ -18,6 +18,8 @@ from headwater.metrics.means import mean_squared_error as mean_squared_error
 from headwater.metrics.means import mean_tensor as mean_tensor
 from headwater.metrics.means import percentage_below as percentage_below
 from headwater.metrics.means import root_mean_squared_error as root_mean_squared_error
+from headwater.metrics.ranking import average_precision_at_k as average_precision_at_k
+from headwater.metrics.ranking import average_precision_at_k as sparse_average_precision_at_k
 from headwater.metrics.ranking import precision_at_k as precision_at_k
 from headwater.metrics.ranking import precision_at_k as sparse_precision_at_k
 from headwater.metrics.ranking import precision_at_top_k as precision_at_top_k
@@ -36,6 +38,7 @@ from headwater.metrics.thresholds import true_positives_at_thresholds as true_po
 __all__ = [
     "accuracy",
     "auc",
+    "average_precision_at_k",
     "false_negatives",
     "false_negatives_at_thresholds",
     "false_positives",
@@ -59,6 +62,7 @@ __all__ = [
     "recall_at_top_k",
     "root_mean_squared_error",
     "sensitivity_at_specificity",
+    "sparse_average_precision_at_k",
     "sparse_precision_at_k",
     "specificity_at_sensitivity",
     "true_negatives",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from headwater.training.optimizers.common import SettingsOptimizer
-from headwater.variables.state import scatter_sub
+from headwater.variables.state import update_op
 
 
 class GradientDescentOptimizer(SettingsOptimizer):
@@ -33,7 +33,8 @@ class GradientDescentOptimizer(SettingsOptimizer):
         # Subtracting rows one after the other adds up those with the same index.
         grad, rate = grad.summed, self._setting("learning_rate", var)
         scaled = grad.graph.create_op("Mul", [grad.values, rate]).outputs[0]
-        return scatter_sub(var, grad.indices, scaled, use_locking=self._use_locking).op
+        values = [("indices", grad.indices, None), ("updates", scaled, None)]
+        return update_op("ScatterSub", [var], values, {"use_locking": self._use_locking}).op
 
 
 class MomentumOptimizer(SettingsOptimizer):
