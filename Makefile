@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 # Most tests of processes wait for one another more than they compute.
 JOBS := 2
 
-.PHONY: test-kubernetes simulate simulate-scale help venv screenshots demo demo-towers demo-keras demo-platform bench test test-long test-other check check-style check-pyright check-types check-copies compatibility stubs format docs clean
+.PHONY: soak test-kubernetes simulate simulate-scale help venv screenshots demo demo-towers demo-keras demo-platform bench test test-long test-other check check-style check-pyright check-types check-copies compatibility stubs format docs clean
 
 help:
 	@echo 'make venv     the virtual environment $(VENV) with everything in it'
@@ -17,6 +17,7 @@ help:
 	@echo 'make test     all tests, two modules at a time (JOBS=2); ARGS=... goes to pytest'
 	@echo 'make test-long  further cases that take minutes, one after the other'
 	@echo 'make test-kubernetes IMAGE=... KUBECONFIG=...  lives of jobs on a real Kubernetes'
+	@echo 'make soak MINUTES=60  trains on processes that are disturbed all along: nothing may grow; draws build/soak.png'
 	@echo 'make simulate SEEDS=N  histories of clusters with faults, on a virtual clock; FIRST=N and KINDS=... choose'
 	@echo 'make simulate-scale  a plot of simulated clusters with up to 1,000 workers and 16 ps tasks, in docs/scale.png'
 	@echo 'make test-other  a part of the tests with another Python, which OTHER=python3.13 names'
@@ -60,6 +61,11 @@ test-long: $(READY)
 test-kubernetes: $(READY)
 	HEADWATER_TEST_KUBECONFIG=$(abspath $(or $(KUBECONFIG),$(HOME)/.kube/config)) HEADWATER_TEST_IMAGE=$(IMAGE) \
 	    $(BIN)/python -m pytest tests/kubernetes --timeout 600 $(ARGS)
+
+MINUTES := 60
+
+soak: $(READY)
+	$(BIN)/python -m tests.soak.run --minutes $(MINUTES) $(ARGS)
 
 SEEDS := 1000
 FIRST := 0

@@ -1,0 +1,75 @@
+"""A worker that trains for a given time, and checks all along that acknowledged steps were applied exactly once."""
+
+from __future__ import annotations
+
+import argparse
+import threading
+import time
+
+import numpy as np
+
+from headwater import tf
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--ps_hosts", required=True)
+parser.add_argument("--worker_hosts", required=True)
+parser.add_argument("--job_name", required=True)
+parser.add_argument("--task_index", type=int, required=True)
+parser.add_argument("--folder", required=True)
+parser.add_argument("--until", type=float, required=True, help="when to end, as time.time() says")
+args = parser.parse_args()
+cluster = tf.train.ClusterSpec({"ps": args.ps_hosts.split(","), "worker": args.worker_hosts.split(",")})
+servers, workers, index = cluster.num_tasks("ps"), cluster.num_tasks("worker"), args.task_index
+
+server = tf.train.Server(cluster, job_name=args.job_name, task_index=index)
+if args.job_name == "ps":
+    server.join()
+
+with tf.device(tf.train.replica_device_setter(worker_device=f"/job:worker/task:{index}", cluster=cluster)):
+    global_step = tf.train.get_or_create_global_step()
+    with tf.device(f"/job:worker/task:{index}"):
+        images, labels = tf.random_uniform([64, 784]), tf.random_uniform([64], maxval=10, dtype=tf.int64)
+        examples = tf.FIFOQueue(16, [tf.float32, tf.int64], [[64, 784], [64]])
+        tf.train.add_queue_runner(tf.train.QueueRunner(examples, [examples.enqueue([images, labels])]))
+        x, y = examples.dequeue()
+    hidden = tf.layers.dense(x, 100, tf.nn.relu)
+    loss = tf.losses.sparse_softmax_cross_entropy(y, tf.layers.dense(hidden, 10))
+    train = tf.train.AdamOptimizer().minimize(loss, global_step=global_step)
+tf.summary.scalar("loss", loss)
+mine = np.arange(workers) == index
+counts, added = [], []
+for number in range(servers):
+    with tf.device(f"/job:ps/task:{number}"):
+        counts.append(tf.get_variable(f"counts_{number}", initializer=np.zeros(workers, np.int64), trainable=False))
+        added.append(counts[-1].assign_add(mine.astype(np.int64)))
+with tf.device("/job:ps/task:0"):
+    finished = tf.FIFOQueue(workers, tf.int32, [()], shared_name="finished")
+    finish, others = finished.enqueue(index), finished.dequeue_many(workers)
+step = tf.group(train, *added)
+
+
+def applied() -> list[int]:
+    """What each ps says that it has applied of this worker's steps."""
+    return [int(value[index]) for value in session.run(counts)]
+
+
+chief = index == 0
+with tf.train.MonitoredTrainingSession(
+    server.target,
+    is_chief=chief,
+    checkpoint_dir=args.folder if chief else None,
+    save_checkpoint_secs=30,
+    save_summaries_steps=500,
+) as session:
+    before, acknowledged = applied(), 0
+    while time.time() < args.until:
+        session.run(step)
+        acknowledged += 1
+        if acknowledged % 200 == 0:
+            found, expected = applied(), [count + acknowledged for count in before]
+            assert found == expected, f"the ps have applied {found} steps; {expected} were acknowledged"
+            print("steps", acknowledged, flush=True)
+    session.run(finish)
+    if chief:
+        session.run(others)
+    print("right", acknowledged, "threads", threading.active_count(), flush=True)
