@@ -60,7 +60,7 @@ test-long: $(READY)
 # A cluster of one's own, whose administrator KUBECONFIG lets one be, and an image with Headwater that its nodes have.
 test-kubernetes: $(READY)
 	HEADWATER_TEST_KUBECONFIG=$(abspath $(or $(KUBECONFIG),$(HOME)/.kube/config)) HEADWATER_TEST_IMAGE=$(IMAGE) \
-	    $(BIN)/python -m pytest tests/kubernetes --timeout 600 $(ARGS)
+	    $(BIN)/python -m pytest tests/kubernetes --timeout 600 --override-ini faulthandler_timeout=0 $(ARGS)
 
 MINUTES := 60
 

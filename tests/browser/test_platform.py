@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.support.platform import Server, server
+from tests.support.platform import HEADWATER, Server, server
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 expect = sync_api.expect
@@ -219,6 +220,7 @@ def test_a_job_from_the_form_to_its_end(watched: Watched, running: Server, progr
     expect(page.locator("#tasks").get_by_role("rowheader", name="worker-2")).to_be_visible()
     page.get_by_role("button", name="Stop").click()
     expect(page.locator("#facts > div .state")).to_have_text("stopped")
+    values_zoom_and_smoothing(page)
     # It was open before the part of the page was fetched anew, again and again.
     expect(page.locator("#tasks").get_by_role("rowheader", name="worker-2")).to_be_visible()
     expect(page.locator("#events")).to_contain_text("stop")
@@ -234,6 +236,83 @@ def test_a_job_from_the_form_to_its_end(watched: Watched, running: Server, progr
     page.get_by_role("button", name="Delete").click()
     page.wait_for_url("**/")
     expect(page.locator("main").get_by_text(job_id)).to_have_count(0)
+
+
+def values_zoom_and_smoothing(page: Any) -> None:
+    """The plots of a job that is over: values under the pointer, dragged over for a part, smoothed."""
+    loss = page.locator("figure").filter(has=page.get_by_text("Loss", exact=True))
+    loss.scroll_into_view_if_needed()
+    plot = loss.locator(".u-over")
+    after, value = (loss.locator(".u-legend .u-value").nth(line) for line in (0, 1))
+    box = plot.bounding_box()
+
+    def point(share: float) -> None:
+        page.mouse.move(box["x"] + share * box["width"], box["y"] + box["height"] / 2)
+
+    point(0.01)
+    expect(after).to_have_text("0 s")
+    expect(value).to_have_text(re.compile(r"^[\d.]+$"))
+    # All plots tell of the same moment.
+    step = page.locator("figure").filter(has=page.get_by_text("Step", exact=True))
+    expect(step.locator(".u-legend .u-value").first).to_have_text("0 s")
+    point(0.99)
+    last = value.inner_text()
+    page.get_by_label("Smoothing").fill("0.9")
+    point(0.98)
+    expect(value).not_to_have_text(last)
+    assert float(value.inner_text()) > float(last)
+    page.get_by_label("Smoothing").fill("0")
+    point(0.3)
+    page.mouse.down()
+    point(0.9)
+    page.mouse.up()
+    point(0.01)
+    expect(after).not_to_have_text("0 s")
+    plot.dblclick(position={"x": 2, "y": 10})
+    point(0.01)
+    expect(after).to_have_text("0 s")
+
+
+def test_a_task_in_the_picture_leads_to_its_log(watched: Watched, running: Server, program: Path) -> None:
+    page = watched.page
+    job_id = submit(running, program, ps=1, workers=1)
+    watched.sign_in(running.token)
+    page.goto(f"/jobs/{job_id}")
+    page.locator("#picture g.task.running").filter(has_text="ps-0").click()
+    expect(page.get_by_label("Task", exact=True)).to_have_value("ps-0")
+    log = page.get_by_role("log")
+    expect(log).to_be_focused()
+    expect(log).to_contain_text("step 20 of ps")
+    running.client.post(f"/jobs/{job_id}/stop")
+
+
+SWEPT = "import sys\nfor step in range(0, 101, 10):\n    print(f'Step: {step}, loss: {float(sys.argv[1][7:]):g}')\n"
+
+
+def test_jobs_of_a_sweep_are_compared(watched: Watched, running: Server, tmp_path: Path) -> None:
+    page = watched.page
+    (tmp_path / "swept.py").write_text(SWEPT)
+    (tmp_path / "job.yaml").write_text(f"name: swept\ncommand: [{sys.executable}, {tmp_path}/swept.py]\n")
+    environ = {**os.environ, "HEADWATER_SERVER": running.address, "HEADWATER_SERVER_TOKEN": running.token}
+    command = [*HEADWATER, "submit", str(tmp_path / "job.yaml"), "--set", "rate=0.5,0.25"]
+    printed = subprocess.run(command, env=environ, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert [line.split()[1:] for line in printed[:2]] == [["--rate=0.5"], ["--rate=0.25"]]
+    jobs = [line.split()[0] for line in printed[:2]]
+    for job_id in jobs:
+        assert running.over(job_id)["phase"] == "succeeded"
+    watched.sign_in(running.token)
+    page.goto(printed[2])
+    expect(page.get_by_role("columnheader", name="rate")).to_be_visible()
+    expect(page.get_by_role("row", name=re.compile(jobs[0]))).to_contain_text("0.5")
+    expect(page.get_by_role("img", name="Loss: rate=0.5 0.5, rate=0.25 0.25")).to_be_visible()
+    # The same from the list.
+    page.goto("/?q=swept")
+    for job_id in jobs:
+        page.get_by_label(f"Compare {job_id}").check()
+    page.get_by_role("button", name="Compare those that are ticked").click()
+    expect(page.get_by_role("img", name="Loss: rate=0.5 0.5, rate=0.25 0.25")).to_be_visible()
+    page.goto("/compare")
+    expect(page.get_by_role("link", name="All jobs")).to_be_visible()
 
 
 def test_the_list_follows_what_happens(watched: Watched, running: Server, program: Path) -> None:
@@ -477,3 +556,27 @@ def test_by_keyboard_alone(watched: Watched, running: Server, program: Path) -> 
     tab_to(page, page.get_by_role("button", name="Stop"))
     page.keyboard.press("Enter")  # what it asks then is answered with yes
     expect(page.locator("#facts > div .state")).to_have_text("stopped")
+    job_id = page.url.rpartition("/")[2]
+    tab_to(page, page.get_by_role("button", name="Logs", exact=True))
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("button", name="Logs", exact=True)).to_have_attribute("aria-pressed", "true")
+    tab_to(page, page.get_by_label("Search"))
+    page.keyboard.type("step 20 of ps")
+    expect(page.locator("#log-count")).to_have_text("1 line with “step 20 of ps”")
+    watched.keep("keyboard-logs")
+    tab_to(page, page.get_by_role("link", name="Jobs", exact=True))
+    page.keyboard.press("Enter")
+    tab_to(page, page.get_by_label("Name, id or owner"))
+    page.keyboard.type(job_id)
+    expect(page.locator("#jobs tbody tr")).to_have_count(1)
+    tab_to(page, page.get_by_label(f"Compare {job_id}"))
+    page.keyboard.press("Space")
+    expect(page.get_by_label(f"Compare {job_id}")).to_be_checked()
+    tab_to(page, page.get_by_role("link", name="keys", exact=True))
+    page.keyboard.press("Enter")
+    tab_to(page, page.get_by_role("button", name="Delete"))
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/")
+    tab_to(page, page.get_by_role("button", name="Sign out"))
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Sign in")).to_be_visible()

@@ -37,6 +37,8 @@ _COLOURS = {
     "ending": "magenta",
     "stopped": "dim",
 }
+# As many as there are colours for.
+_MOST_COMPARED = 8
 _WIDTH_WITHOUT_TERMINAL = 1000
 _NOT_REACHED, _JOB_FAILED = 1, 1
 
@@ -117,7 +119,10 @@ def submit(
             for job in () if as_json else made:
                 print(job["id"], *job["spec"]["args"][-len(values) :])
             if not as_json:
-                print(f"{client.server}/compare?" + "&".join(f"job={job['id']}" for job in made[:8]))
+                compared = made[:_MOST_COMPARED]
+                if len(compared) < len(made):
+                    print(f"The page compares {_MOST_COMPARED} jobs at most; others can be ticked in its list.")
+                print(f"{client.server}/compare?" + "&".join(f"job={job['id']}" for job in compared))
             return
         job = client.post("/jobs", body, workers=workers, archive=digest)
         if as_json:

@@ -3,6 +3,7 @@
 
 document.addEventListener("DOMContentLoaded", async () => {
   const place = document.getElementById("plots");
+  if (!place) return;  // nothing was chosen
   const jobs = JSON.parse(place.dataset.jobs);
   const numbers = new Map(jobs.map(({ label }, number) => [label, number]));
   const plots = headwater.plots(place, { colour: (name) => numbers.get(name) ?? 0, smoothing: document.getElementById("smoothing") });
