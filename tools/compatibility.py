@@ -54,7 +54,8 @@ DIFFERENCES = """\
   compiled it gives zeros, or what lies nearest, as it does between two operations of a step that run on the host.
 - A label, segment or row out of range is an error of the same kind, on CPUs. A label that the same part of the step
   computes fails when this part has run: a variable that it changes has taken the NaN.
-- The gradient of a loop that runs on the host is a LookupError (`tf.while_loop` says which loops do).
+- The gradient of a loop that runs on the host takes its turns one by one where only changing shapes keep it from being
+  compiled, and is a LookupError else (`tf.while_loop` says which loops do).
 - The gradient of a partitioned `tf.nn.embedding_lookup` has, for each part, some rows more than were asked for: zeros
   with the index -1, which updates, accumulators and conversions to a tensor leave out. So few shapes are compiled.
 - A step is compiled as a whole; sums may differ in the last digits.

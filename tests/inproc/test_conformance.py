@@ -13,7 +13,9 @@ from tests.conformance.stored import Case, stored_cases
 
 @pytest.mark.parametrize(
     "case",
-    stored_cases("arguments", "computed", "gradients", "loops", "meanings", "parts", "refused", "sessions"),
+    stored_cases(
+        "arguments", "computed", "gradients", "loops", "meanings", "parts", "refused", "sequences", "sessions"
+    ),
     ids=str,
 )
 def test_as_tensorflow(case: Case) -> None:

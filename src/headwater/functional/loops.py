@@ -15,7 +15,7 @@ from headwater.graph.constants import constant_value
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Operation, Tensor
-from headwater.registry import FunctionAttr, register_gradient
+from headwater.registry import FunctionAttr, Kind, lookup, register_gradient
 from headwater.shapes import TensorShape, as_shape, merge_dims
 from headwater.tensorboard_protos import graph_pb2
 
@@ -36,7 +36,8 @@ def while_loop(
 
     A loop is compiled, and has gradients, unless something in it changes a variable, handles text or runs on the host,
     or a shape changes from turn to turn (as ``shape_invariants`` must say); then it runs on the host, one operation
-    after the other, and `tf.gradients` through it is a LookupError.
+    after the other. Where only shapes are the reason it has a gradient, which takes the turns one by one; else
+    `tf.gradients` through it is a LookupError.
 
     The gradient keeps what every turn computed. How many turns there are is taken from ``maximum_iterations``, from
     what the graph says of a counter, or from the run itself; see `headwater.ops.control_flow`.
@@ -354,15 +355,40 @@ def _uses(function: dict[str, Any], outputs: Sequence[str]) -> set[int] | None:
     return found
 
 
-def _no_gradient(op: Operation, *grads: Tensor) -> Any:
-    """LookupError: to go on without a gradient would train a part of a model, in silence."""
-    del grads
-    raise LookupError(
-        f"no gradient for the loop {op.name!r}: it runs on the host, since something in it changes its shape from turn "
-        "to turn, changes a variable, handles text, or cannot be compiled. A TensorArray of a known size in place of "
-        "tf.concat or dynamic_size=True makes it one that has a gradient; tf.stop_gradient says that none is wanted"
-    )
+def _host_gradient(op: Operation, *grads: Tensor) -> Any:
+    """Turn by turn on the host, where only changing shapes keep the loop from being compiled.
+
+    Raises:
+      LookupError: something else does. To go on without a gradient would train a part of a model, in silence.
+    """
+    outputs = op.outputs[:-1]
+    wanted = [tensor.dtype.is_differentiable for tensor in op.inputs]
+    given = [grad for grad, tensor in zip(grads, outputs, strict=False) if tensor.dtype.is_differentiable]
+    if not given:
+        return [None] * len(op.inputs)
+    if op.attrs.get("refs") or not (_is_computed(op.attrs["cond"]) and _is_computed(op.attrs["body"])):
+        raise LookupError(
+            f"no gradient for the loop {op.name!r}: something in it changes a variable, handles text, draws random "
+            "numbers while shapes change, or cannot be compiled. tf.stop_gradient says that none is wanted"
+        )
+    attrs = {"cond": op.attrs["cond"], "body": op.attrs["body"], "wanted": tuple(wanted)}
+    made = op.graph.create_op("WhileGradient", [*op.inputs, *(convert_to_tensor(grad) for grad in given)], attrs)
+    found = iter(made.outputs)
+    return [next(found) if want else None for want in wanted]
+
+
+def _is_computed(function: FunctionAttr) -> bool:
+    """Whether a body only computes: all its operations are pure, and none handles text."""
+    data = dict(function.attrs)["graph"]
+    return all(_is_pure(node) for node in graph_pb2.GraphDef.FromString(data).node)
+
+
+def _is_pure(node: Any) -> bool:
+    definition = lookup(node.op)
+    if any(attr.type == dtypes.string.as_datatype_enum for attr in node.attr.values()):
+        return False
+    return definition.kind is Kind.PURE or definition.traced is not None
 
 
 register_gradient("StatelessWhile", _gradient)
-register_gradient("While", _no_gradient)
+register_gradient("While", _host_gradient)

@@ -34,10 +34,12 @@ class RemoteMaster:
 
     Args:
       target: ``grpc://host:port``.
+      timeout_s: how long `reset` waits for it, in seconds; None is as long as the process waits for any task.
     """
 
-    def __init__(self, target: str) -> None:
+    def __init__(self, target: str, timeout_s: float | None = None) -> None:
         self._target = target
+        self._timeout_s = timeout_s
         self._address = parse_address(target.removeprefix(SCHEME))
 
     def _link(self) -> Link:
@@ -49,10 +51,29 @@ class RemoteMaster:
     def reset(self, containers: Sequence[str]) -> None:
         link = self._link()
         try:
-            link.reach()
+            _reach(link, self._target, self._timeout_s)
             link.control.reset(containers)
         finally:
             link.close()
+
+
+def _reach(link: Link, target: str, timeout_s: float | None) -> None:
+    """Waits for a master.
+
+    Raises:
+      DeadlineExceededError: it did not answer within ``timeout_s`` seconds.
+    """
+    try:
+        link.reach(timeout_s)
+    except UnavailableError as error:
+        if timeout_s is None:
+            raise
+        raise DeadlineExceededError(
+            None,
+            None,
+            f"the master at {target} did not answer within operation_timeout_in_ms={timeout_s * 1e3:g}: "
+            f"{error.message}",
+        ) from error
 
 
 class RemoteSession:
@@ -76,7 +97,7 @@ class RemoteSession:
                 raise CancelledError(None, None, "Session has been closed.")
             version = self._graph.version
             if self._handle is None:
-                self._link.reach()
+                _reach(self._link, self._target, self._options.timeout_s)
                 data = graph_def(self._graph).SerializeToString()
                 self._handle = self._link.control.create_session(self._options.encode(), data)
                 self._lifeline = self._link.take()

@@ -45,6 +45,7 @@ _FAMILIES = (
     "checkpoint",
     "readers",
     "parsing",
+    "serialised",
     "image_files",
     "audio",
     "batching",

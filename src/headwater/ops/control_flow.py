@@ -13,6 +13,7 @@ nothing. A loop inside a loop has a gradient that computes turns anew (`stateles
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, cast
 
 import jax
@@ -371,3 +372,49 @@ def run_while(
         values = interpret(loop_body, context, (*values, *rest), turn)
         turn += 1
     return (*values, np.int32(turn))
+
+
+def _wanted_specs(inference: Inference) -> Sequence[Spec]:
+    specs = zip(inference.inputs, inference.attrs["wanted"], strict=False)
+    return [Spec(spec.dtype.base_dtype, spec.dims) for spec, wanted in specs if wanted]
+
+
+@host("WhileGradient", infer=_wanted_specs, types={})
+def while_gradient(
+    context: HostContext, *inputs: Any, cond: FunctionAttr, body: FunctionAttr, wanted: Sequence[bool]
+) -> list[HostArray]:
+    """The gradients of a loop whose values change their shapes: one turn after the other, from the last to the first.
+
+    Args:
+      inputs: those of the loop, then a gradient for each of its results that has one.
+      wanted: for each of the loop's inputs whether it has a gradient.
+    """
+    holds, turn_body = decode_body(cond), decode_body(body)
+    count = len(turn_body.outputs)
+    given, moved = inputs[: len(turn_body.inputs)], list(inputs[len(turn_body.inputs) :])
+    fixed, values = list(given[count:]), list(given[:count])
+    history: list[list[Any]] = []
+    while interpret(holds, context, [*values, *fixed], len(history))[0]:
+        context.step.check()
+        history.append(values)
+        values = list(interpret(turn_body, context, [*values, *fixed], len(history) - 1))
+    moving = [i for i in range(count) if wanted[i]]
+    floating = [i for i in range(len(fixed)) if wanted[count + i]]
+    totals = [np.zeros(fixed[i].shape, fixed[i].dtype) for i in floating]
+
+    def results(turn: int, before: Sequence[Any], moved: Sequence[Any], floats: Sequence[Any]) -> list[Any]:
+        now, same = list(before), list(fixed)
+        for index, value in zip(moving, moved, strict=True):
+            now[index] = value
+        for index, value in zip(floating, floats, strict=True):
+            same[index] = value
+        after = evaluate(turn_body, [*now, *same], None, turn)
+        return [after[i] for i in moving]
+
+    for turn, before in reversed(list(enumerate(history))):
+        back: Any = jax.vjp(partial(results, turn, before), [before[i] for i in moving], [fixed[i] for i in floating])[
+            1
+        ]
+        moved, more = back([jnp.asarray(grad) for grad in moved])
+        totals = [total + np.asarray(each) for total, each in zip(totals, more, strict=True)]
+    return [np.asarray(grad) for grad in (*moved, *totals)]

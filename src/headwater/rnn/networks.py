@@ -15,7 +15,7 @@ from headwater.shapes import as_shape
 from headwater.variables.variable_scope import variable_scope
 
 
-def _require_cell(name: str, cell: Any) -> None:
+def require_cell(name: str, cell: Any) -> None:
     kind: Any = cell.__class__
     missing = [word for word in ("output_size", "state_size", "zero_state") if not hasattr(kind, word)]
     if missing or not callable(cell):
@@ -97,7 +97,7 @@ def dynamic_rnn(
       ValueError: neither ``initial_state`` nor ``dtype``, or shapes that do not fit.
     """
     del parallel_iterations, swap_memory
-    _require_cell("cell", cell)
+    require_cell("cell", cell)
     with variable_scope(scope or "rnn"):
         leaves = [convert_to_tensor(leaf) for leaf in nest.flatten(inputs)]
         if not time_major:
@@ -135,8 +135,8 @@ def bidirectional_dynamic_rnn(
     scope: Any = None,
 ) -> tuple[Any, Any]:
     """One cell along sequences and another against them; the outputs of both, and the last states of both."""
-    _require_cell("cell_fw", cell_fw)
-    _require_cell("cell_bw", cell_bw)
+    require_cell("cell_fw", cell_fw)
+    require_cell("cell_bw", cell_bw)
     time = 0 if time_major else 1
 
     def turned_round(x: Any) -> Any:
@@ -178,7 +178,7 @@ def static_rnn(
       TypeError: ``cell`` is no cell, or ``inputs`` no list.
       ValueError: there are no inputs, or neither ``initial_state`` nor ``dtype``.
     """
-    _require_cell("cell", cell)
+    require_cell("cell", cell)
     if not isinstance(inputs, list | tuple):
         raise TypeError("inputs must be a sequence")
     if not inputs:
@@ -211,8 +211,8 @@ def static_bidirectional_rnn(
     scope: Any = None,
 ) -> tuple[list[Any], Any, Any]:
     """One cell along a list of inputs and another against it; both outputs side by side, and both last states."""
-    _require_cell("cell_fw", cell_fw)
-    _require_cell("cell_bw", cell_bw)
+    require_cell("cell_fw", cell_fw)
+    require_cell("cell_bw", cell_bw)
     with variable_scope(scope or "bidirectional_rnn"):
         with variable_scope("fw") as fw:
             output_fw, state_fw = static_rnn(cell_fw, inputs, initial_state_fw, dtype, sequence_length, fw)

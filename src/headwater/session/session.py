@@ -263,7 +263,7 @@ class Session(BaseSession):
         Args:
           target: of a server.
           containers: names of containers to forget; all when None.
-          config: accepted for compatibility.
+          config: a ``ConfigProto``, whose ``operation_timeout_in_ms`` counts.
         """
         _master(target, config).reset(list(containers or ()))
 
@@ -293,5 +293,5 @@ def _master(target: str, config: Any) -> Master:
     if found is not None:
         return found
     if target.startswith(SCHEME):
-        return RemoteMaster(target)
+        return RemoteMaster(target, None if config is None else session_options(config).timeout_s)
     raise NotFoundError(None, None, f"a session's target is empty, or {SCHEME}host:port, and not {target!r}")

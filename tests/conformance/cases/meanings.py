@@ -253,6 +253,28 @@ def case_map_fn_of_sparse(tf):
     return refused(lambda: tf.map_fn(lambda s: s, sparse(tf)))
 
 
+def case_concat_in_a_loop_gradient(tf):
+    x = tf.constant([1.0, 2.0])
+    y = tf.while_loop(
+        lambda i, y: i < 3,
+        lambda i, y: (i + 1, tf.concat([y, y[:1] * x[1:]], 0)),
+        [0, x],
+        shape_invariants=[tf.TensorShape([]), tf.TensorShape([None])],
+    )[1]
+    return run(tf, [y, tf.gradients(y, x)[0]])
+
+
+def case_gradients_of_growing_loops(tf):
+    x, w = tf.constant([[1.0, 2.0]]), tf.constant(3.0)
+    y = tf.while_loop(
+        lambda i, y: i < 3,
+        lambda i, y: (i + 1, tf.concat([y * w, x], 0)),
+        [0, x],
+        shape_invariants=[tf.TensorShape([]), tf.TensorShape([None, 2])],
+    )[1]
+    return run(tf, [y, *tf.gradients(y, [x, w])])
+
+
 def case_stack_in_a_loop_gradient(tf):
     x = tf.constant([1.0, 2.0])
     y = tf.while_loop(

@@ -300,6 +300,9 @@ AREAS: Final[Mapping[str, Area]] = {
         "``tf.io``: files, records, and what is in them.",
         names={
             "headwater.input.readers": "matching_files read_file write_file",
+            "headwater.input.sequences": """
+                deserialize_many_sparse parse_sequence_example parse_single_sequence_example serialize_many_sparse
+                serialize_sparse""",
             "headwater.input.parsing": """
                 FixedLenFeature FixedLenSequenceFeature SparseFeature VarLenFeature decode_compressed decode_csv
                 parse_example parse_single_example parse_tensor serialize_tensor""",
@@ -460,6 +463,7 @@ AREAS: Final[Mapping[str, Area]] = {
             "headwater.rnn.networks": """
                 bidirectional_dynamic_rnn bidirectional_rnn=static_bidirectional_rnn dynamic_rnn rnn=static_rnn
                 static_bidirectional_rnn static_rnn""",
+            "headwater.rnn.raw": "raw_rnn",
         },
         modules={
             "rnn_cell": "headwater.compat.tf.rnn_cell",

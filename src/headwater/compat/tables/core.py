@@ -81,6 +81,8 @@ CORE: Final = Area(
             fake_quant_with_min_max_args fake_quant_with_min_max_args_gradient fake_quant_with_min_max_vars
             fake_quant_with_min_max_vars_gradient fake_quant_with_min_max_vars_per_channel
             fake_quant_with_min_max_vars_per_channel_gradient""",
+        "headwater.input.sequences": """
+            deserialize_many_sparse parse_single_sequence_example serialize_many_sparse serialize_sparse""",
         "headwater.input.parsing": """
             FixedLenFeature FixedLenSequenceFeature SparseFeature VarLenFeature decode_compressed decode_csv
             parse_example parse_single_example parse_tensor serialize_tensor""",

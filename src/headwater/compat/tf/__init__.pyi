@@ -530,6 +530,10 @@ from headwater.input.readers import WholeFileReader as WholeFileReader
 from headwater.input.readers import matching_files as matching_files
 from headwater.input.readers import read_file as read_file
 from headwater.input.readers import write_file as write_file
+from headwater.input.sequences import deserialize_many_sparse as deserialize_many_sparse
+from headwater.input.sequences import parse_single_sequence_example as parse_single_sequence_example
+from headwater.input.sequences import serialize_many_sparse as serialize_many_sparse
+from headwater.input.sequences import serialize_sparse as serialize_sparse
 from headwater.input.specs import IndexedSlicesSpec as IndexedSlicesSpec
 from headwater.input.specs import SparseTensorSpec as SparseTensorSpec
 from headwater.input.specs import TensorArraySpec as TensorArraySpec
@@ -821,6 +825,7 @@ __all__ = [
     "decode_csv",
     "decode_raw",
     "depth_to_space",
+    "deserialize_many_sparse",
     "device",
     "diag",
     "diag_part",
@@ -1021,6 +1026,7 @@ __all__ = [
     "parallel_stack",
     "parse_example",
     "parse_single_example",
+    "parse_single_sequence_example",
     "parse_tensor",
     "placeholder",
     "placeholder_with_default",
@@ -1105,6 +1111,8 @@ __all__ = [
     "self_adjoint_eig",
     "self_adjoint_eigvals",
     "sequence_mask",
+    "serialize_many_sparse",
+    "serialize_sparse",
     "serialize_tensor",
     "set_random_seed",
     "setdiff1d",

@@ -32,6 +32,11 @@ from headwater.input.queues import RandomShuffleQueue as RandomShuffleQueue
 from headwater.input.readers import matching_files as matching_files
 from headwater.input.readers import read_file as read_file
 from headwater.input.readers import write_file as write_file
+from headwater.input.sequences import deserialize_many_sparse as deserialize_many_sparse
+from headwater.input.sequences import parse_sequence_example as parse_sequence_example
+from headwater.input.sequences import parse_single_sequence_example as parse_single_sequence_example
+from headwater.input.sequences import serialize_many_sparse as serialize_many_sparse
+from headwater.input.sequences import serialize_sparse as serialize_sparse
 from headwater.io.tfrecord import TFRecordCompressionType as TFRecordCompressionType
 from headwater.io.tfrecord import TFRecordOptions as TFRecordOptions
 from headwater.io.tfrecord import TFRecordWriter as TFRecordWriter
@@ -61,6 +66,7 @@ __all__ = [
     "decode_jpeg",
     "decode_png",
     "decode_raw",
+    "deserialize_many_sparse",
     "encode_base64",
     "encode_jpeg",
     "encode_png",
@@ -70,9 +76,13 @@ __all__ = [
     "match_filenames_once",
     "matching_files",
     "parse_example",
+    "parse_sequence_example",
     "parse_single_example",
+    "parse_single_sequence_example",
     "parse_tensor",
     "read_file",
+    "serialize_many_sparse",
+    "serialize_sparse",
     "serialize_tensor",
     "tf_record_iterator",
     "write_file",

@@ -95,6 +95,7 @@ from headwater.rnn.networks import static_bidirectional_rnn as bidirectional_rnn
 from headwater.rnn.networks import static_bidirectional_rnn as static_bidirectional_rnn
 from headwater.rnn.networks import static_rnn as rnn
 from headwater.rnn.networks import static_rnn as static_rnn
+from headwater.rnn.raw import raw_rnn as raw_rnn
 from headwater.variables.embedding import embedding_lookup as embedding_lookup
 from headwater.variables.embedding import embedding_lookup_sparse as embedding_lookup_sparse
 from headwater.variables.embedding import safe_embedding_lookup_sparse as safe_embedding_lookup_sparse
@@ -171,6 +172,7 @@ __all__ = [
     "nce_loss",
     "normalize_moments",
     "pool",
+    "raw_rnn",
     "relu",
     "relu6",
     "relu_layer",
