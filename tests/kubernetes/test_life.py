@@ -244,7 +244,8 @@ def test_a_failed_job_is_restarted_and_tells_its_last_line(running: Server, clus
     script = PS_WAITS + 'if [ "$HEADWATER_ATTEMPT" = 0 ]; then printf "no newline"; exit 3; fi; echo again'
     job_id = running.submit(script, ps=1, workers=1, restart={"policy": "never"}, kubernetes=RESTRICTED)
     job = running.over(job_id)
-    assert (job["phase"], job["reason"]) == ("failed", "worker 0 failed: exit code 3")
+    assert (job["phase"], job["reason"]) == ("failed", "worker-0 failed: exit code 3: no newline")
+    assert job["first_error"]["last_lines"] == ["no newline"]
     assert running.log(job_id, "worker-0") == ["no newline"]
     running.client.post(f"/jobs/{job_id}/restart")
     job = running.over(job_id)
@@ -254,12 +255,14 @@ def test_a_failed_job_is_restarted_and_tells_its_last_line(running: Server, clus
 
 
 def test_a_stopped_job_is_restarted(running: Server, cluster: RealCluster) -> None:
-    script = PS_WAITS + 'trap "echo asked; exit 0" TERM; echo up; while :; do sleep 0.2; done'
+    script = PS_WAITS + 'trap "echo asked; exit 0" TERM; echo up $HEADWATER_ATTEMPT; while :; do sleep 0.2; done'
     job_id = running.submit(script, ps=1, workers=2, kubernetes=RESTRICTED)
-    for again in (False, True):
-        if again:
+    for attempt in (0, 1):
+        if attempt:
             running.client.post(f"/jobs/{job_id}/restart")
-        running.until(job_id, lambda job: job["tasks_running"] == 3)
+        # A container runs before its program has said what it does when it is asked to end.
+        for worker in ("worker-0", "worker-1"):
+            running.wait_log(job_id, worker, f"up {attempt}")
         running.client.post(f"/jobs/{job_id}/stop")
         assert running.over(job_id)["phase"] == "stopped"
     assert running.log(job_id, "worker-1").count("asked") == 2

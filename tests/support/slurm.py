@@ -110,6 +110,14 @@ class Slurm:
         for name in self.nodes:
             (folder / f"spool-{name}").mkdir()
             self._start(name, "slurmd", "-D", "-N", name, "-v").wait_for("slurmd started")
+        stack.callback(self._end_jobs)
+
+    def _end_jobs(self) -> None:
+        """Ends what tests have left: without the daemons nothing would."""
+        self.run("scancel", "--me", "--state=PENDING")
+        self.run("scancel", "--me", "--full", "--signal=KILL")
+        while self.run("squeue", "--noheader"):
+            pass
 
     def run(self, *command: str) -> str:
         """Runs one of Slurm's commands; what it prints."""

@@ -72,7 +72,11 @@ signal.pause()
             told()
         told.close()
         for handle, limit in zip(handles, ("TimeLimit=1", "EndTime=now"), strict=True):
-            cluster.run("scontrol", "update", f"JobId={json.loads(handle)['id']}", limit)
+            number = json.loads(handle)["id"]
+            # A job cannot end in the very second in which it has started.
+            while cluster.run("squeue", "--noheader", f"--jobs={number}", "--format=%M").strip() == "0:00":
+                pass
+            cluster.run("scontrol", "update", f"JobId={number}", limit)
         return handles
 
 
