@@ -166,9 +166,11 @@ def _draw(options: argparse.Namespace, found: dict[str, list[Measured]]) -> None
     alone = [1000.0 / options.work_ms * workers for workers in options.workers]
     rates.plot(options.workers, alone, color="grey", linestyle=":", label="gradients alone")
     for axes, what in ((rates, "steps/s of all workers"), (longest, "longest step, s")):
-        axes.set(xscale="log", yscale="log", xlabel=f"workers, with {options.servers} ps", ylabel=what)
+        axes.set(xscale="log", xlabel=f"workers, with {options.servers} ps", ylabel=what)
         axes.grid(alpha=0.3)
         axes.legend()
+    rates.set_yscale("log")
+    longest.set_ylim(bottom=0)
     figure.suptitle(
         f"Simulated: {options.work_ms:g} ms for gradients, {options.message_us:g} µs of one core for each message"
     )
