@@ -29,6 +29,8 @@ Array = NDArray[np.float32]
 _PAUSE_S = 1.0
 #: ... and looks so many seconds later whether some had finished before that.
 _LOOK_S = 20.0
+#: Longest time that a process waits for one that never starts, in seconds: its deadline, and what it takes to look.
+_LONGEST_WAIT_S = 130.0
 #: Where a sum is made in parts, and where vectors travel whole, in elements.
 _LONG, _SHORT = 8192, 64
 
@@ -45,6 +47,7 @@ class Setting:
       faults: what happens to it.
       delay_s: mean time of a message.
       work_s: mean time of a step besides.
+      absent: the process that never starts; None where all do.
     """
 
     workers: int
@@ -54,6 +57,7 @@ class Setting:
     faults: tuple[Fault, ...]
     delay_s: float
     work_s: float
+    absent: int | None
 
     @staticmethod
     def draw(chance: random.Random) -> Setting:
@@ -68,6 +72,7 @@ class Setting:
             faults=Fault.draw_some(chance, tasks, messages=300),
             delay_s=chance.choice((0.0002, 0.001, 0.01)),
             work_s=chance.choice((0.0, 0.005, 0.1)),
+            absent=chance.randrange(workers) if chance.random() < 0.05 else None,
         )
 
 
@@ -90,18 +95,21 @@ class MirroredHistory:
         self._saved: tuple[int, Array] = (0, np.zeros(setting.length, np.float32))
         self._states: dict[int, bytes] = {}
         for index in range(setting.workers):
-            self.cluster.add(f"worker{index}", functools.partial(self._train, index))
+            if index != setting.absent:
+                self.cluster.add(f"worker{index}", functools.partial(self._train, index))
 
     def run(self) -> None:
         """The whole history; raises HistoryError where a rule is broken."""
         simulation, cluster = self.simulation, self.cluster
         simulation.note(str(self.setting))
-        faults = Faults(cluster, self.setting.faults, lambda task: not task.returned, self._may_return)
+        happens = [fault for fault in self.setting.faults if fault.task in cluster.tasks]
+        faults = Faults(cluster, happens, lambda task: not task.returned, self._may_return)
         cluster.start(within_s=0.1)
         faults.begin()
         cluster.wait_until(lambda: all(task.done for task in cluster.tasks.values()))
         faults.end()
-        self._check()
+        if self.setting.absent is None:
+            self._check()
 
     def close(self) -> None:
         """Nothing is left."""
@@ -129,9 +137,13 @@ class MirroredHistory:
     # The program ------------------------------------------------------------------------------------------------------
 
     def _train(self, rank: int) -> None:
+        began = self.simulation.now
         try:
             group = Group(self._members, rank, silence_s=10.0)
         except (UnavailableError, DeadlineExceededError) as error:
+            if self.setting.absent is not None:  # nor does its launcher start it again and again
+                self._gave_up(rank, self.simulation.now - began, error)
+                return
             self._again(rank, error)
             return
         try:
@@ -157,6 +169,12 @@ class MirroredHistory:
             self._agree(step, state)
             if group.rank == 0 and (step % setting.saves == 0 or step == setting.steps):
                 self._saved = step, state.copy()
+
+    def _gave_up(self, rank: int, waited_s: float, error: Exception) -> None:
+        """The others end with an error that names the process that never started."""
+        running().note(f"worker{rank} gave up after {waited_s:.0f} s: {error}")
+        if waited_s > _LONGEST_WAIT_S:
+            raise HistoryError(f"worker{rank} waited {waited_s:.0f} s for a process that never started")
 
     def _again(self, rank: int, error: Exception) -> None:
         """The process ends with the exit code that asks for a start; its launcher starts it."""
