@@ -31,7 +31,7 @@ _SKEWS_S: tuple[float | None, ...] = (10.0, 7200.0, None)
 _logger = logging.getLogger(__name__)
 _PIECE = 16 << 10
 _TAIL = 10_000
-_INNER_TIME = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d) ")
+_INNER_TIME = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)(?: |$)")
 
 
 def fetch_log(core: Any, pod: str, namespace: str, path: Path, *, ended: bool = False) -> None:
@@ -78,7 +78,7 @@ class Listener:
             data = bytes(self._data)
         whole, _, rest = data.rpartition(b"\n")
         lines = [*whole.split(b"\n"), rest] if over else whole.split(b"\n")
-        _append(self._path, self._pod, [_line(line) for line in lines if line])
+        _append(self._path, self._pod, _printed(lines))
 
     def wait_connected(self, timeout_s: float) -> None:
         """Waits until it listens, or cannot."""
@@ -139,7 +139,15 @@ def _lines(
     whole, _, rest = data.rpartition(b"\n")
     # A line that the bound has cut, or that the task has yet to end, is fetched again.
     lines = [*whole.split(b"\n"), rest] if ended and len(data) < _MAX_BYTES else whole.split(b"\n")
-    return [_line(line) for line in lines if line]
+    return _printed(lines)
+
+
+def _printed(lines: list[bytes]) -> list[tuple[str, bytes]]:
+    """Time and text of what a pod has printed.
+
+    Lines without a time are the node's, such as ``unable to retrieve container logs`` while a pod is taken away.
+    """
+    return [_line(line) for line in lines if _INNER_TIME.match(line)]
 
 
 def _line(line: bytes) -> tuple[str, bytes]:

@@ -63,6 +63,15 @@ def test_a_last_line_without_end_comes_once_its_pod_has_ended(tmp_path: Path) ->
     assert [line.text for line in all_lines(path)] == ["one", "two"]
 
 
+def test_what_the_node_says_in_place_of_a_log_is_no_line_of_the_task(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    said = Log(b"unable to retrieve container logs for containerd://0123")
+    fetch_log(said, "pod", "default", path, ended=True)
+    fetch_log(Log(b"2026-01-01T00:00:00.000000001Z one\n2026-01-01T00:00:01Z \n"), "pod", "default", path)
+    fetch_log(said, "pod", "default", path, ended=True)
+    assert [line.text for line in all_lines(path)] == ["one", ""]
+
+
 def test_a_long_line_has_no_times_within(tmp_path: Path) -> None:
     at = b"2026-01-01T00:00:00.000000001Z "
     pieces = [b"a" * 16384, b"b" * 16384, b"c" * 10]
