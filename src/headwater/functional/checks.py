@@ -7,12 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from headwater import dtypes
 from headwater.dtypes import as_dtype, float32
 from headwater.errors import InvalidArgumentError
 from headwater.functional import arrays, math, reductions
 from headwater.functional.apply import apply, one
-from headwater.functional.control_flow import no_op, with_dependencies
+from headwater.functional.control_flow import group, no_op, with_dependencies
+from headwater.functional.default_graph import control_dependencies
 from headwater.graph.constants import constant_value
+from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Operation, Tensor
 
@@ -237,6 +240,27 @@ def assert_type(tensor: Any, tf_type: Any, message: str | None = None, name: str
 def check_numerics(tensor: Any, message: str, name: str | None = None) -> Tensor:
     """``tensor``; a run fails where it has an element that is not a finite number."""
     return one("CheckNumerics", tensor, message=message, name=name)
+
+
+def add_check_numerics_ops() -> Operation:
+    """An operation that looks at all tensors of floats of the graph, in the order in which they were made; it fails at
+    the first one with an element that is not a finite number.
+
+    Raises:
+      ValueError: the graph has branches or loops.
+    """
+    checked: list[Operation] = []
+    for op in get_default_graph().get_operations():
+        if op.type in ("If", "StatelessIf", "StatelessWhile", "While"):
+            raise ValueError(
+                "`tf.add_check_numerics_ops() is not compatible with TensorFlow control flow operations such as "
+                "`tf.cond()` or `tf.while_loop()`."
+            )
+        for index, output in enumerate(op.outputs):
+            if output.dtype in (dtypes.float16, dtypes.float32, dtypes.float64):
+                with control_dependencies(checked[-1:]):
+                    checked.append(check_numerics(output, f"{op.name}:{index}").op)
+    return group(*checked)
 
 
 def verify_tensor_all_finite(

@@ -228,3 +228,16 @@ def unsorted_segment_join(
 def my_fact() -> Tensor:
     """A fact about factorials."""
     return one("Fact")
+
+
+def fingerprint(data: Any, method: str = "farmhash64", name: str | None = None) -> Tensor:
+    """Eight bytes for each element of the first dimension, the same everywhere; equal for equal contents.
+
+    Args:
+      data: of any type, with at least one dimension.
+      method: ``farmhash64``, the only one there is.
+
+    Raises:
+      ValueError: a scalar.
+    """
+    return one("Fingerprint", data, method, name=name)

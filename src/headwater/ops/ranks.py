@@ -21,6 +21,7 @@ _RANKS: Final[Mapping[str, Mapping[int, Range]]] = {
     "DepthToSpace": {0: _IMAGES},
     "ExtractImagePatches": {0: _IMAGES},
     "Fill": {0: _VECTOR, 1: _SCALAR},
+    "Fingerprint": {0: (1, None), 1: _SCALAR},
     "InvertPermutation": {0: _VECTOR},
     "LRN": {0: _IMAGES},
     "LinSpace": {0: _SCALAR, 1: _SCALAR, 2: _SCALAR},

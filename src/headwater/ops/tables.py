@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from headwater.dtypes import DType, int64, resource, string
+from headwater.dtypes import DType, int64, resource, string, uint8
 from headwater.errors import InvalidArgumentError
 from headwater.io import files
 from headwater.ops.define import fixed, host, no_outputs
@@ -226,6 +226,28 @@ def to_hash_bucket(context: Any, string_tensor: Any, *, num_buckets: int) -> Any
     del context
     flat = [old_hash(text) % num_buckets for text in string_tensor.ravel()]
     return np.array(flat, np.int64).reshape(string_tensor.shape)
+
+
+def _fingerprints(inference: Inference) -> Sequence[Spec]:
+    dims = inference.inputs[0].dims
+    return [Spec(uint8, (None if dims is None else dims[0], 8))]
+
+
+@host("Fingerprint", inputs="data:T, method:string", infer=_fingerprints)
+def fingerprint(context: HostContext, data: HostArray, method: HostArray) -> HostArray:
+    """FarmHash's fingerprint of each row's bytes; of several texts that of their fingerprints."""
+    del context
+    if method.item() != b"farmhash64":
+        raise InvalidArgumentError(None, None, f"Unsupported data fingerprinting method {method.item()!r}")
+    rows: list[int] = []
+    for row in data.reshape(len(data), -1):
+        if data.dtype == object:
+            numbers = [fingerprint64(text) for text in row]
+            several = data.ndim > 1
+            rows.append(fingerprint64(np.array(numbers, "<u8").tobytes()) if several else numbers[0])
+        else:
+            rows.append(fingerprint64(row.tobytes()))
+    return np.array(rows, "<u8").view(np.uint8).reshape(len(data), 8)
 
 
 @host("StringToHashBucketFast", inputs="input:string", infer=_buckets)

@@ -187,7 +187,8 @@ AREAS: Final[Mapping[str, Area]] = {
         names={
             "headwater.dtypes": """
                 DType as_dtype bfloat16 bool=bool_ complex128 complex64 double float16 float32 float64 half int16 int32
-                int64 int8 qint16 qint32 qint8 quint16 quint8 resource string uint16 uint32 uint64 uint8 variant""",
+                int64 int8 qint16 qint32 qint8 quint16 quint8 resource string uint16 uint32
+                uint64 uint8 variant QUANTIZED_DTYPES""",
             "headwater.functional.math": "cast complex saturate_cast",
             "headwater.functional.strings": "as_string",
         },
@@ -217,6 +218,7 @@ AREAS: Final[Mapping[str, Area]] = {
                 DNNClassifier DNNLinearCombinedClassifier DNNLinearCombinedRegressor DNNRegressor LinearClassifier
                 LinearRegressor""",
             "headwater.training.estimator.train_and_evaluate": "train_and_evaluate",
+            "headwater.training.estimator.example_specs": "classifier_parse_example_spec regressor_parse_example_spec",
             "headwater.training.estimator.export": "BestExporter Exporter FinalExporter LatestExporter",
             "headwater.training.basic_session_run_hooks": """
                 CheckpointSaverHook CheckpointSaverListener FeedFnHook FinalOpsHook GlobalStepWaiterHook
@@ -225,8 +227,17 @@ AREAS: Final[Mapping[str, Area]] = {
             "headwater.training.session_run_hook": "SessionRunArgs SessionRunContext SessionRunHook SessionRunValues",
         },
         modules={
+            "experimental": "headwater.compat.tf.estimator_experimental",
             "export": "headwater.compat.tf.estimator_export",
             "inputs": "headwater.compat.tf.estimator_inputs",
+        },
+    ),
+    "tf.estimator_experimental": Area(
+        "``tf.estimator.experimental``: hooks that end a training early.",
+        names={
+            "headwater.training.estimator.early_stopping": """
+                make_early_stopping_hook make_stop_at_checkpoint_step_hook stop_if_higher_hook stop_if_lower_hook
+                stop_if_no_decrease_hook stop_if_no_increase_hook""",
         },
     ),
     "tf.estimator_export": Area(

@@ -149,7 +149,7 @@ CORE: Final = Area(
             Assert assert_equal assert_greater assert_greater_equal assert_integer assert_less assert_less_equal
             assert_near assert_negative assert_non_negative assert_non_positive assert_none_equal assert_positive
             assert_proper_iterable assert_rank assert_rank_at_least assert_rank_in assert_same_float_dtype
-            assert_scalar assert_type check_numerics verify_tensor_all_finite""",
+            add_check_numerics_ops assert_scalar assert_type check_numerics verify_tensor_all_finite""",
         "headwater.functional.script": "Print numpy_function print=print_ py_func timestamp",
         "headwater.functional.sparse": """
             SparseTensor SparseTensorValue convert_to_tensor_or_sparse_tensor sparse_placeholder
@@ -165,7 +165,7 @@ CORE: Final = Area(
         "headwater.functional.tables": "string_to_hash_bucket string_to_hash_bucket_fast string_to_hash_bucket_strong",
         "headwater.functional.strings": """
             as_string decode_base64 decode_raw encode_base64 reduce_join regex_replace string_join string_split
-            string_strip string_to_number substr""",
+            string_strip string_to_number substr fingerprint""",
         "headwater.compat.old_summaries": """
             audio_summary histogram_summary image_summary merge_all_summaries merge_summary scalar_summary""",
         "headwater.compat.old": "arg_max arg_min batch_matmul concat inv listdiff pack reverse split unpack",

@@ -155,6 +155,7 @@ from headwater.functional.blocks import space_to_batch as space_to_batch
 from headwater.functional.blocks import space_to_batch_nd as space_to_batch_nd
 from headwater.functional.blocks import space_to_depth as space_to_depth
 from headwater.functional.checks import Assert as Assert
+from headwater.functional.checks import add_check_numerics_ops as add_check_numerics_ops
 from headwater.functional.checks import assert_equal as assert_equal
 from headwater.functional.checks import assert_greater as assert_greater
 from headwater.functional.checks import assert_greater_equal as assert_greater_equal
@@ -482,6 +483,7 @@ from headwater.functional.strings import as_string as as_string
 from headwater.functional.strings import decode_base64 as decode_base64
 from headwater.functional.strings import decode_raw as decode_raw
 from headwater.functional.strings import encode_base64 as encode_base64
+from headwater.functional.strings import fingerprint as fingerprint
 from headwater.functional.strings import reduce_join as reduce_join
 from headwater.functional.strings import regex_replace as regex_replace
 from headwater.functional.strings import string_join as string_join
@@ -699,6 +701,7 @@ __all__ = [
     "acos",
     "acosh",
     "add",
+    "add_check_numerics_ops",
     "add_n",
     "add_to_collection",
     "add_to_collections",
@@ -876,6 +879,7 @@ __all__ = [
     "fft2d",
     "fft3d",
     "fill",
+    "fingerprint",
     "fixed_size_partitioner",
     "flags",
     "float16",

@@ -2,6 +2,7 @@
 # The messages that TensorBoard carries have no types.
 # pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
 from headwater.dtypes import DType as DType
+from headwater.dtypes import QUANTIZED_DTYPES as QUANTIZED_DTYPES
 from headwater.dtypes import as_dtype as as_dtype
 from headwater.dtypes import bfloat16 as bfloat16
 from headwater.dtypes import bool_ as bool
@@ -35,6 +36,7 @@ from headwater.functional.strings import as_string as as_string
 
 __all__ = [
     "DType",
+    "QUANTIZED_DTYPES",
     "as_dtype",
     "as_string",
     "bfloat16",

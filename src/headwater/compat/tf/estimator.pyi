@@ -1,6 +1,7 @@
 # Written by tools/stubs.py from headwater.compat.tables: change those, then `make stubs`.
 # The messages that TensorBoard carries have no types.
 # pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
+from headwater.compat.tf import estimator_experimental as experimental
 from headwater.compat.tf import estimator_export as export
 from headwater.compat.tf import estimator_inputs as inputs
 from headwater.training.basic_session_run_hooks import CheckpointSaverHook as CheckpointSaverHook
@@ -23,6 +24,8 @@ from headwater.training.estimator.canned import DNNRegressor as DNNRegressor
 from headwater.training.estimator.canned import LinearClassifier as LinearClassifier
 from headwater.training.estimator.canned import LinearRegressor as LinearRegressor
 from headwater.training.estimator.estimator import Estimator as Estimator
+from headwater.training.estimator.example_specs import classifier_parse_example_spec as classifier_parse_example_spec
+from headwater.training.estimator.example_specs import regressor_parse_example_spec as regressor_parse_example_spec
 from headwater.training.estimator.export import BestExporter as BestExporter
 from headwater.training.estimator.export import Exporter as Exporter
 from headwater.training.estimator.export import FinalExporter as FinalExporter
@@ -76,7 +79,10 @@ __all__ = [
     "TrainSpec",
     "VocabInfo",
     "WarmStartSettings",
+    "classifier_parse_example_spec",
+    "experimental",
     "export",
     "inputs",
+    "regressor_parse_example_spec",
     "train_and_evaluate",
 ]

@@ -1,0 +1,18 @@
+# Written by tools/stubs.py from headwater.compat.tables: change those, then `make stubs`.
+# The messages that TensorBoard carries have no types.
+# pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
+from headwater.training.estimator.early_stopping import make_early_stopping_hook as make_early_stopping_hook
+from headwater.training.estimator.early_stopping import make_stop_at_checkpoint_step_hook as make_stop_at_checkpoint_step_hook
+from headwater.training.estimator.early_stopping import stop_if_higher_hook as stop_if_higher_hook
+from headwater.training.estimator.early_stopping import stop_if_lower_hook as stop_if_lower_hook
+from headwater.training.estimator.early_stopping import stop_if_no_decrease_hook as stop_if_no_decrease_hook
+from headwater.training.estimator.early_stopping import stop_if_no_increase_hook as stop_if_no_increase_hook
+
+__all__ = [
+    "make_early_stopping_hook",
+    "make_stop_at_checkpoint_step_hook",
+    "stop_if_higher_hook",
+    "stop_if_lower_hook",
+    "stop_if_no_decrease_hook",
+    "stop_if_no_increase_hook",
+]
