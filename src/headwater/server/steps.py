@@ -6,7 +6,6 @@ import contextlib
 import logging
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -76,7 +75,8 @@ class StepService:
         self._lock = threading.Lock()
         self._known: dict[tuple[str, int], ServedStep] = {}
         self._resumed: dict[str, set[int]] = {}
-        self._left: deque[tuple[float, ServedStep]] = deque()
+        #: Known steps that have lost their channel, in the order of that, and until when they stay known.
+        self._left: dict[tuple[str, int], float] = {}
         runtime.on_release.append(self._forget_session)
 
     def serve(
@@ -109,6 +109,8 @@ class StepService:
                 if kind in (RUN, RESUME):
                     if last is not None:  # its master has the answer, else it would not go on
                         self._known.pop((last.session, last.number), None)
+                        if self._left:
+                            self._left.pop((last.session, last.number), None)
                     last = self._run(channel, frame, trained, lost)
                 elif kind == TRANSFER:
                     self._take_push(channel, frame)
@@ -138,8 +140,12 @@ class StepService:
             return False
         with self._lock:
             long_ago = time.monotonic() + self._patience_s - return_s
-            gone = {step for until, step in self._left if until < long_ago}
-        return _wait_while(lambda: any(not step.delivered() for step in {*self._known.values()} - gone), return_s)
+            gone = {key for key, until in self._left.items() if until < long_ago}
+
+        def undelivered() -> bool:
+            return any(not step.delivered() for key, step in list(self._known.items()) if key not in gone)
+
+        return _wait_while(undelivered, return_s)
 
     def _take_push(self, channel: Channel, frame: Frame) -> None:
         match frame.header:
@@ -179,19 +185,22 @@ class StepService:
 
     def _keep(self, step: ServedStep) -> None:
         """The channel has ended after the answer, which may not have come: the master may ask for it again."""
-        now = time.monotonic()
+        now, key = time.monotonic(), (step.session, step.number)
         with self._lock:
-            self._left.append((now + self._patience_s, step))
-            while self._left[0][0] < now:
-                _, old = self._left.popleft()
-                self._known.pop((old.session, old.number), None)
+            if self._known.get(key) is not step:
+                return  # the session is over, and its master with it
+            self._left.pop(key, None)
+            self._left[key] = now + self._patience_s
+            for old in [old for old, until in self._left.items() if until < now]:
+                self._known.pop(old, None)
+                del self._left[old]
 
     def _forget_session(self, session: str) -> None:
         with self._lock:
             self._resumed.pop(session, None)
-            for key in [key for key in self._known if key[0] == session]:
-                del self._known[key]
-            self._left = deque((until, step) for until, step in self._left if step.session != session)
+            for known in (self._known, self._left):
+                for key in [key for key in known if key[0] == session]:
+                    del known[key]
 
     # One step ---------------------------------------------------------------------------------------------------------
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -199,7 +201,7 @@ def test_a_master_that_goes_away_ends_the_step(served: Served) -> None:
     del host_ops.gates["protocol"]
 
 
-def run_and_go(served: Served) -> None:
+def run_and_go(served: Served, meanwhile: Callable[[], None] = lambda: None) -> None:
     """The task enqueues for a master that loses the channel: it may not have the answer."""
     with tf.Graph().as_default():
         fed = tf.placeholder(tf.float32, [2])
@@ -207,6 +209,7 @@ def run_and_go(served: Served) -> None:
             served._add_plan(4, Request((), (fed,), (tf.FIFOQueue(2, tf.float32, [[2]]).enqueue(fed),)))
     served.send(RUN, (SESSION, 4, 1, None, False, True), ONES)
     assert served.recv() == (DONE, (1,), [])
+    meanwhile()
     served.channel.close()
     served.thread.join()
 
@@ -229,6 +232,18 @@ def test_a_task_that_ends_waits_for_masters_that_come_back_for_an_answer(served:
 def test_a_task_that_ends_does_not_wait_for_masters_that_went_long_ago(served: Served) -> None:
     run_and_go(served)
     assert served.service.answer_all(60, 0.0)
+
+
+def test_a_step_is_forgotten_whose_session_ends_before_its_channel(served: Served) -> None:
+    found: list[weakref.ref[Any]] = []
+
+    def session_ends() -> None:
+        found.extend(map(weakref.ref, served.service._known.values()))  # pyright: ignore[reportPrivateUsage]
+        served.runtime.release(SESSION, "its master has ended")
+
+    run_and_go(served, session_ends)
+    gc.collect()
+    assert [step() for step in found] == [None]
 
 
 def test_a_step_that_is_cancelled(served: Served) -> None:
