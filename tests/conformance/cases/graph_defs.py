@@ -23,7 +23,9 @@ def nodes(graph_def):
 
 
 def _attrs(node):
-    return {key: _attr(value) for key, value in node.attr.items() if key not in ("_class", "_shape")}
+    return {
+        key: _attr(value) for key, value in node.attr.items() if key not in ("_checked", "_class", "_classes", "_shape")
+    }
 
 
 def _attr(value):
