@@ -544,7 +544,7 @@ def _is_suspended(job: Mapping[str, Any]) -> bool:
 
 
 def _spare(handle: Mapping[str, str], homeless: Sequence[TaskName]) -> Sequence[TaskName]:
-    """The workers among ``homeless``, for which there is no room, where the job can do without so many."""
+    """The workers among ``homeless``, for which there is no room, where the job can do without them."""
     without = [task for task in homeless if task.job == "worker"]
     return without if len(without) <= int(handle.get("spare") or 0) else ()
 
