@@ -21,7 +21,7 @@ from headwater.tables import Admission, GeneralOptimizer, Initializer, Table, Ta
 from headwater.tables.hashing import distinct
 from headwater.tables.optimizers import AnyOptimizer
 from headwater.tables.policies import Eviction
-from headwater.tables.table import Keys
+from headwater.tables.table import Keys, TableStatistics
 
 _jax: Any = jax
 _keras: Any = keras
@@ -163,6 +163,10 @@ class DynamicEmbedding(_keras.layers.Layer):
         """From now on, the rows are those of the table ``name`` that ``client`` reaches."""
         client.open(name, self.table_config(optimizer), self.saves)
         self.client, self.table_name, self._slots = client, name, optimizer.slots
+
+    def statistics(self) -> dict[str, TableStatistics]:
+        """What each ``ps`` says of its rows, by its name; empty where the rows are in this process."""
+        return {} if self.client is None else self.client.statistics(self.table_name)
 
     def table_config(self, optimizer: AnyOptimizer) -> TableConfig:
         """What the table is, with an optimizer."""

@@ -8,14 +8,28 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import keras
 import numpy as np
 
+from headwater.cluster.names import TaskName
 from headwater.io import summary_protos
+from headwater.keras.embeddings.inference import dynamic_layers
+from headwater.tables.table import TableStatistics
 from headwater.tensorboard_protos import summary_pb2
 from headwater.training.file_writer import FileWriter
+
+_SUMS = {
+    "rows": "rows",
+    "memory_bytes": "nbytes",
+    "file_bytes": "file_bytes",
+    "made": "made",
+    "evicted": "evicted",
+    "refused": "refused",
+}
+"""What is drawn of a table, by what each ``ps`` calls its part of it."""
 
 _base: Any = keras.callbacks.Callback
 _proto: Any = summary_pb2
@@ -23,6 +37,10 @@ _proto: Any = summary_pb2
 
 class TensorBoard(_base):
     """Writes event files for TensorBoard.
+
+    Of each `headwater.keras.layers.DynamicEmbedding` whose rows are on ``ps`` tasks, each epoch has ``tables/LAYER/``
+    with ``rows``, ``memory_bytes``, ``file_bytes``, ``made``, ``evicted``, ``refused`` (lookups of keys that were not
+    admitted) and ``hit_rate``; ``rows/JOB_INDEX`` and ``lookups/JOB_INDEX`` of each ``ps`` show a hot one.
 
     Args:
       log_dir: the folder; it gets ``train`` and ``validation``.
@@ -111,6 +129,8 @@ class TensorBoard(_base):
         if self.write_steps_per_second and self._step > self._since[0]:
             seconds = max(time.monotonic() - self._since[1], 1e-9)
             train["epoch_steps_per_second"] = (self._step - self._since[0]) / seconds
+        for layer in dynamic_layers(self.model):
+            train |= {f"tables/{layer.name}/{name}": value for name, value in _of_table(layer.statistics()).items()}
         self._add("train", train, epoch)
         self._add("validation", validation, epoch)
         if self.histogram_freq and epoch % self.histogram_freq == 0:
@@ -142,6 +162,20 @@ class TensorBoard(_base):
         for writer in self._writers.values():
             writer.close()
         self._writers.clear()
+
+
+def _of_table(told: Mapping[str, TableStatistics]) -> dict[str, float]:
+    """What is drawn of a table, of which each ``ps`` has told."""
+    if not told:
+        return {}
+    found: dict[str, float] = {shown: sum(getattr(one, name) for one in told.values()) for shown, name in _SUMS.items()}
+    hits, lookups = sum(one.hits for one in told.values()), sum(one.hits + one.misses for one in told.values())
+    found["hit_rate"] = hits / lookups if lookups else 1.0
+    for task, one in told.items():
+        place = TaskName.parse(task)
+        found[f"rows/{place.job}_{place.index}"] = one.rows
+        found[f"lookups/{place.job}_{place.index}"] = one.hits + one.misses
+    return found
 
 
 def like(callback: Any) -> TensorBoard:

@@ -84,7 +84,7 @@ class DynamicTables:
                 for service in self._local.services:
                     service.make(name, layer.table_config(optimizer), layer.saves)
             layer.connect(self._client, name, optimizer)
-            told = self._client.statistics(name).values()
+            told = layer.statistics().values()
             if any(one.rows or one.step for one in told):
                 layer.forget()
         self.bring()
