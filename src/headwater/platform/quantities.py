@@ -64,15 +64,6 @@ def parse_size(value: Any) -> int:
     return size
 
 
-def format_size(size: int) -> str:
-    """``size`` bytes for people, e.g. ``1.5 GiB``."""
-    for unit in ("TiB", "GiB", "MiB", "KiB"):
-        scale = _BYTES[unit[:2]]
-        if size >= scale:
-            return f"{size / scale:.3g} {unit}"
-    return f"{size} B"
-
-
 Duration = Annotated[
     float,
     BeforeValidator(parse_duration),

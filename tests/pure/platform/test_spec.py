@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.platform.job_file import read_job_file
-from headwater.platform.quantities import format_size, parse_duration, parse_size
+from headwater.platform.quantities import parse_duration, parse_size
 from headwater.platform.spec import JobSpec, JobSpecError, job_from_data, job_schema, parse_job
+from headwater.telemetry.sizes import size_text
 
 MINIMAL = "name: linear\nprogram: train.py\n"
 
@@ -154,7 +155,7 @@ def test_what_is_no_size(value: object) -> None:
 
 
 def test_sizes_for_people() -> None:
-    assert [format_size(size) for size in (10, 1536, 3 << 30)] == ["10 B", "1.5 KiB", "3 GiB"]
+    assert [size_text(size) for size in (10, 1536, 3 << 30)] == ["10 B", "1.5 KiB", "3.0 GiB"]
 
 
 def test_a_role_is_told_as_it_is_written() -> None:

@@ -46,6 +46,7 @@ from headwater.platform.host.secrets import of_keeper
 from headwater.platform.host.signals import signal_socket
 from headwater.telemetry.printed import Told
 from headwater.telemetry.progress import MAX_DATAGRAM, STATUS_VARIABLE
+from headwater.telemetry.sizes import size_text
 
 #: The exit code of a task that could not be started at all, as shells have it.
 CANNOT_START = 127
@@ -214,7 +215,7 @@ class Keeper:
             # What is quick to count counts shared pages again and again.
             if resident_bytes(pids) > limit and (used := proportional_bytes(pids)) > limit:
                 self._look_at_memory_at = None
-                self._kill(f"used {_size(used)} of {_size(limit)} of memory")
+                self._kill(f"used {size_text(used)} of {size_text(limit)} of memory")
 
     def _kill(self, reason: str) -> None:
         assert self._process is not None
@@ -370,10 +371,6 @@ def _tell(ready: IO[bytes]) -> None:
     with contextlib.suppress(OSError):  # the process that asked is gone; the task is not
         ready.write(b"ready\n")
         ready.close()
-
-
-def _size(size: int) -> str:
-    return f"{size / (1 << 30):.1f} GiB" if size >= 1 << 30 else f"{size / (1 << 20):.1f} MiB"
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 import headwater
-from headwater.platform.quantities import format_size
+from headwater.telemetry.sizes import size_text
 
 _GROUPED = 1000
 CSRF_COOKIE = "headwater_csrf"
@@ -97,7 +97,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     shown: dict[str, Any] = {"duration": duration, "number": number, "moment": moment, "clock": clock}
-    shown |= {"size": format_size, "code": code, "ended": ended}
+    shown |= {"size": size_text, "code": code, "ended": ended}
     environment.filters.update(shown)
     return environment
 
