@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -25,7 +26,7 @@ def test_as_tensorflow(case: Case) -> None:
 def _rounded(value: Any) -> Any:
     """``value`` with its numbers to five digits, as far as float32 goes in both."""
     if isinstance(value, float):
-        return float(f"{value:.5g}")
+        return "nan" if math.isnan(value) else float(f"{value:.5g}")  # a NaN is no other's equal
     if isinstance(value, list):
         return [_rounded(item) for item in value]
     return value

@@ -15,7 +15,9 @@ from tests.support.processes import EXEC, Process, processes
 from tests.support.relay import Relay, relay
 
 PROGRAM = str(Path(__file__).with_name("programs") / "values.py")
-STEPS = 600
+STEPS = 1000
+#: Steps that a worker may make while it is disturbed once.
+_ENOUGH = 200
 QUICK = ("connections lost", "all connections lost", "ps stopped", "worker stopped")
 
 pytestmark = pytest.mark.slow
@@ -71,9 +73,11 @@ def test_values_are_what_acknowledged_steps_say(seed: int) -> None:
         for worker in workers:
             wait_for_step(worker, 20)
         for kind in kinds:
+            if max(map(newest_step, workers)) > STEPS - _ENOUGH:  # a slow machine: what is left would end in the middle
+                break
             _disturb(kind, choice, ps, workers, networks)
             for worker in workers:
-                wait_for_step(worker, newest_step(worker) + 20)
+                wait_for_step(worker, min(STEPS, newest_step(worker) + 20))
         for worker in workers:
             assert f"right {STEPS}" in worker.succeeds()
             assert "The session is made anew" not in worker.output
