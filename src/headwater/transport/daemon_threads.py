@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from functools import partial
-from queue import Empty, SimpleQueue
 from typing import ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -30,10 +30,11 @@ class DaemonThreads(Executor):
     def __init__(self, name: str, most: int | None = None) -> None:
         self._name = name
         self._most = most
-        self._work: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
-        self._idle = threading.Semaphore(0)
-        self._lock = threading.Lock()
+        self._changed = threading.Condition()
+        self._work: deque[Callable[[], object]] = deque()
         self._count = 0
+        self._idle = 0
+        self._over = False
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """As `Executor.submit`, at any moment of the process."""
@@ -54,31 +55,31 @@ class DaemonThreads(Executor):
 
     def start(self, fn: Callable[P, object], /, *args: P.args, **kwargs: P.kwargs) -> None:
         """Runs a call of which nothing is expected. An exception goes to `threading.excepthook`."""
-        self._work.put(partial(fn, *args, **kwargs))
-        if not self._idle.acquire(blocking=False):
-            self._grow()
-
-    def _grow(self) -> None:
-        with self._lock:
+        with self._changed:
+            self._work.append(partial(fn, *args, **kwargs))
+            if len(self._work) <= self._idle:
+                self._changed.notify()
+                return
             if self._count == self._most:
                 return
             self._count += 1
         try:
             threading.Thread(target=self._run, name=self._name, daemon=True).start()
         except RuntimeError:  # the process ends
-            with self._lock:
+            with self._changed:
                 self._count -= 1
 
+    def _next(self) -> Callable[[], object] | None:
+        """Waits for a call; None where there will be no other."""
+        with self._changed:
+            self._idle += 1
+            while not self._work and not self._over:
+                self._changed.wait()
+            self._idle -= 1
+            return self._work.popleft() if self._work else None
+
     def _run(self) -> None:
-        while True:
-            try:
-                run = self._work.get_nowait()
-            except Empty:
-                self._idle.release()
-                run = self._work.get()
-            if run is None:
-                self._work.put(None)
-                return
+        while (run := self._next()) is not None:
             try:
                 run()
             except BaseException:  # noqa: BLE001 - as threads do that end by it
@@ -86,4 +87,6 @@ class DaemonThreads(Executor):
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Ends the threads after the work that is there. Does not wait for them."""
-        self._work.put(None)
+        with self._changed:
+            self._over = True
+            self._changed.notify_all()
