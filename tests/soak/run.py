@@ -31,8 +31,8 @@ PROGRAM = Path(__file__).with_name("program.py")
 _MIB = 1 << 20
 #: Memory may be this much more at the end than after a quarter of the time, in MiB and as a part of it.
 _MORE_MIB, _MORE = 24.0, 0.05
-#: So may descriptors and threads.
-_MORE_OTHERS = 4
+#: So may descriptors and threads: a connection that was just made anew takes some of both.
+_MORE_OTHERS = 8
 
 
 @dataclass(kw_only=True)
