@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from headwater import dtypes
 from headwater.functional import bodies, math, nest, reductions
 from headwater.functional.checks import Assert
 from headwater.functional.default_graph import control_dependencies
+from headwater.functional.leaves import flow_of, like_leaf
 from headwater.functional.tensor_arrays import TensorArray
 from headwater.graph.composites import CompositeTensor, components_of
 from headwater.graph.constants import constant_value
@@ -63,11 +64,11 @@ def cond(
         for function in (true_fn, false_fn):
             first = graph.version
             structures.append(_branch(function))
-            outputs = [_flow(part) for leaf in nest.flatten(structures[-1]) for part in components_of(leaf)]
+            outputs = [flow_of(part) for leaf in nest.flatten(structures[-1]) for part in components_of(leaf)]
             branches.append(bodies.record(graph, first, outputs))
         _check(structures, branches)
         found = iter(_if(pred, branches, _may_differ(structures)).outputs)
-        leaves = [_made_of(leaf, found) for leaf in nest.flatten(structures[0])]
+        leaves = [like_leaf(leaf, found) for leaf in nest.flatten(structures[0])]
     result: Any = nest.pack(structures[0], leaves)
     unpack = not strict and type(structures[0]) in (list, tuple)
     return result[0] if unpack and len(result) == 1 else result
@@ -80,13 +81,6 @@ def _branch(function: Callable[[], Any]) -> Any:
         with control_dependencies([] if result is None else [result]):
             return _value(True)
     return nest.map_structure(_value, result)
-
-
-def _made_of(leaf: Any, found: Iterator[Tensor]) -> Any:
-    """What takes the place of ``leaf``, made of the next tensors of ``found``."""
-    if isinstance(leaf, CompositeTensor):
-        return leaf.with_components([next(found) for _ in leaf.components])
-    return leaf.with_flow(next(found)) if isinstance(leaf, TensorArray) else next(found)
 
 
 def _may_differ(structures: Sequence[Any]) -> bool:
@@ -105,10 +99,6 @@ def _value(leaf: Any) -> Any:
             return _value(True)
     tensor = convert_to_tensor(leaf)
     return tensor.graph.create_op("Identity", [tensor], name="Identity").outputs[0]
-
-
-def _flow(leaf: Any) -> Tensor:
-    return leaf.flow if isinstance(leaf, TensorArray) else leaf
 
 
 def _check(structures: Sequence[Any], branches: Sequence[bodies.Recorded]) -> None:

@@ -9,6 +9,7 @@ from headwater import dtypes
 from headwater.dtypes import DType
 from headwater.functional import arrays, bodies, math, nest
 from headwater.functional.apply import one
+from headwater.functional.leaves import flow_of, like_leaf
 from headwater.functional.tensor_arrays import TensorArray
 from headwater.graph.composites import CompositeTensor, components_of
 from headwater.graph.constants import constant_value
@@ -79,11 +80,7 @@ def while_loop(
 
 
 def _without_gradient(leaf: Any) -> Any:
-    if isinstance(leaf, TensorArray):
-        return leaf.with_flow(arrays.stop_gradient(leaf.flow))
-    if isinstance(leaf, CompositeTensor):
-        return leaf.with_components([arrays.stop_gradient(part) for part in leaf.components])
-    return arrays.stop_gradient(leaf)
+    return like_leaf(leaf, (arrays.stop_gradient(flow_of(part)) for part in components_of(leaf)))
 
 
 class _Loop:
@@ -99,7 +96,7 @@ class _Loop:
         self._leaves: list[Any] = [part for value in self._values for part in components_of(value)]
         self._maximum = None if maximum is None else convert_to_tensor(maximum, dtypes.int32, name="maximum_iterations")
         counter = [] if maximum is None else [convert_to_tensor(0, name="iteration_counter")]
-        self._start: list[Tensor] = [*counter, *map(_flow, self._leaves)]
+        self._start: list[Tensor] = [*counter, *map(flow_of, self._leaves)]
         self._counted = len(counter)
         shapes: list[Any] = [tensor.dims for tensor in self._start]
         self._loose = [False] * len(shapes)
@@ -141,12 +138,7 @@ class _Loop:
     def _packed(self, tensors: Sequence[Tensor]) -> list[Any]:
         """The values of the loop, made of ``tensors``."""
         found = iter(tensors)
-        return [
-            value.with_components([next(found) for _ in value.components])
-            if isinstance(value, CompositeTensor)
-            else _like(value, next(found))
-            for value in self._values
-        ]
+        return [like_leaf(value, found) for value in self._values]
 
     @property
     def _inner(self) -> list[Tensor]:
@@ -185,7 +177,7 @@ class _Loop:
             )
         found: list[Tensor] = []
         for leaf, param in zip(leaves, self._inner, strict=True):
-            tensor = _flow(leaf) if isinstance(leaf, TensorArray) else convert_to_tensor(leaf)
+            tensor = flow_of(leaf) if isinstance(leaf, TensorArray) else convert_to_tensor(leaf)
             if tensor.dtype.base_dtype != param.dtype:
                 raise ValueError(
                     f"body returned a tensor of type {tensor.dtype.name} for a loop variable of type {param.dtype.name}"
@@ -245,14 +237,6 @@ class _Loop:
             "Exit",
             control_inputs=list(dict.fromkeys(op for part in parts for op in part.before)),
         )
-
-
-def _flow(leaf: Any) -> Tensor:
-    return leaf.flow if isinstance(leaf, TensorArray) else leaf
-
-
-def _like(leaf: Any, tensor: Tensor) -> Any:
-    return leaf.with_flow(tensor) if isinstance(leaf, TensorArray) else tensor
 
 
 def _flat_shapes(invariants: Any) -> list[TensorShape]:
