@@ -123,6 +123,8 @@ def _permuted(inputs: Sequence[Any], attrs: _Attrs) -> Any:
     return _some(ordered != np.arange(len(ordered), dtype=ordered.dtype))
 
 
+_SEGMENTS: Final = tuple(f"UnsortedSegment{kind}" for kind in ("Max", "Min", "Prod", "Sum"))
+
 _FAULTS: Final[Mapping[str, Callable[[Sequence[Any], _Attrs], Any]]] = {
     **dict.fromkeys(("Div", "FloorDiv", "FloorMod", "Mod", "TruncateDiv", "TruncateMod"), _divided),
     "Gather": _gathered,
@@ -132,18 +134,13 @@ _FAULTS: Final[Mapping[str, Callable[[Sequence[Any], _Attrs], Any]]] = {
     **dict.fromkeys(("ScatterNdAdd", "ScatterNdSub", "ScatterNdUpdate"), _updated_elements),
     "InvertPermutation": _permuted,
     "ReverseSequence": _reversed,
-    **dict.fromkeys(
-        ("ScatterAdd", "ScatterDiv", "ScatterMax", "ScatterMin", "ScatterMul", "ScatterSub"), _updated_rows
-    ),
-    "ScatterUpdate": _updated_rows,
+    **{f"Scatter{kind}": _updated_rows for kind in ("Add", "Div", "Max", "Min", "Mul", "Sub", "Update")},
     "Slice": _sliced,
     "SparseSoftmaxCrossEntropyWithLogits": _labelled,
     "SparseToDense": _placed,
     **dict.fromkeys(("StridedSlice", "StridedSliceAssign"), _indexed),
     **dict.fromkeys(("TensorScatterAdd", "TensorScatterSub", "TensorScatterUpdate"), _updated_elements),
-    **dict.fromkeys(
-        ("UnsortedSegmentMax", "UnsortedSegmentMin", "UnsortedSegmentProd", "UnsortedSegmentSum"), _segmented
-    ),
+    **dict.fromkeys(_SEGMENTS, _segmented),
 }
 
 
@@ -152,10 +149,7 @@ _SAID: Final = {
     "ReverseSequence": "a length is negative or greater than the dimension",
     "SparseSoftmaxCrossEntropyWithLogits": "Received a label value which is outside the valid range of classes",
     "SparseToDense": "indices are out of bounds, repeated, or out of order",
-    **dict.fromkeys(
-        ("UnsortedSegmentMax", "UnsortedSegmentMin", "UnsortedSegmentProd", "UnsortedSegmentSum"),
-        "a segment id is out of range [0, num_segments)",
-    ),
+    **dict.fromkeys(_SEGMENTS, "a segment id is out of range [0, num_segments)"),
 }
 
 

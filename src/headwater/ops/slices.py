@@ -163,6 +163,16 @@ def _strided_static(attrs: Attrs, count: int) -> frozenset[int]:
     return frozenset({3}) if attrs.get(SIZES_KNOWN) else frozenset({1, 2, 3})
 
 
+def _masks(begin: int, end: int, ellipsis: int, new_axis: int, shrink_axis: int) -> Attrs:
+    return {
+        "begin_mask": begin,
+        "end_mask": end,
+        "ellipsis_mask": ellipsis,
+        "new_axis_mask": new_axis,
+        "shrink_axis_mask": shrink_axis,
+    }
+
+
 @pure(
     "StridedSlice",
     inputs="input:T, begin:Index|index, end:Index, strides:Index",
@@ -188,13 +198,7 @@ def strided_slice(
     ``ellipsis_mask`` makes them an ellipsis, ``new_axis_mask`` a new dimension, ``shrink_axis_mask`` an index that
     drops its dimension.
     """
-    masks = {
-        "begin_mask": begin_mask,
-        "end_mask": end_mask,
-        "ellipsis_mask": ellipsis_mask,
-        "new_axis_mask": new_axis_mask,
-        "shrink_axis_mask": shrink_axis_mask,
-    }
+    masks = _masks(begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask)
     entries = _entries(masks, strides.shape[0], input.ndim)
     if not isinstance(begin, np.ndarray):
         return _index(input, entries, begin)
@@ -271,13 +275,7 @@ def strided_slice_assign(
     Raises:
       UnimplementedError: ``value`` has another shape than the slice, which TensorFlow does not spread either.
     """
-    masks = {
-        "begin_mask": begin_mask,
-        "end_mask": end_mask,
-        "ellipsis_mask": ellipsis_mask,
-        "new_axis_mask": new_axis_mask,
-        "shrink_axis_mask": shrink_axis_mask,
-    }
+    masks = _masks(begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask)
     ref, value = jnp.asarray(ref), jnp.asarray(value)
     entries = _entries(masks, strides.shape[0], ref.ndim)
     if isinstance(begin, np.ndarray):
