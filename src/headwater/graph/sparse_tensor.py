@@ -93,8 +93,7 @@ class SparseTensor(CompositeTensor):
 
     def eval(self, feed_dict: Any = None, session: Any = None) -> Any:
         """The value in ``session``, or in the default one."""
-        parts = [self._indices, self._values, self._dense_shape]
-        return SparseTensorValue(*(part.eval(feed_dict, session) for part in parts))
+        return SparseTensorValue(*(part.eval(feed_dict, session) for part in self.components))
 
     def with_values(self, values: Tensor) -> SparseTensor:
         """Other elements at the same places."""

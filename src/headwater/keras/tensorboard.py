@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
 import keras
@@ -21,15 +22,16 @@ from headwater.tables.table import TableStatistics
 from headwater.tensorboard_protos import summary_pb2
 from headwater.training.file_writer import FileWriter
 
-_SUMS = {
+_DRAWN = {
     "rows": "rows",
     "memory_bytes": "nbytes",
     "file_bytes": "file_bytes",
     "made": "made",
     "evicted": "evicted",
     "refused": "refused",
+    "hit_rate": "hit_rate",
 }
-"""What is drawn of a table, by what each ``ps`` calls its part of it."""
+"""What is drawn of a table, and which of its statistics that is."""
 
 _base: Any = keras.callbacks.Callback
 _proto: Any = summary_pb2
@@ -168,9 +170,11 @@ def _of_table(told: Mapping[str, TableStatistics]) -> dict[str, float]:
     """What is drawn of a table, of which each ``ps`` has told."""
     if not told:
         return {}
-    found: dict[str, float] = {shown: sum(getattr(one, name) for one in told.values()) for shown, name in _SUMS.items()}
-    hits, lookups = sum(one.hits for one in told.values()), sum(one.hits + one.misses for one in told.values())
-    found["hit_rate"] = hits / lookups if lookups else 1.0
+    parts = told.values()
+    whole = TableStatistics(
+        **{each.name: sum(getattr(one, each.name) for one in parts) for each in fields(TableStatistics)}
+    )
+    found: dict[str, float] = {shown: getattr(whole, name) for shown, name in _DRAWN.items()}
     for task, one in told.items():
         place = TaskName.parse(task)
         found[f"rows/{place.job}_{place.index}"] = one.rows
