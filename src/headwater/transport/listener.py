@@ -269,8 +269,7 @@ class Listener:
                 self._accept_in_vain(listening)
             return False
         if sock.fileno() >= _descriptors():  # the system gives the lowest that is free
-            with sock:
-                self._turn_away(sock)
+            self._turn_away(sock)
             return False
         sock.setblocking(False)
         stranger = _Stranger(sock)
@@ -289,25 +288,17 @@ class Listener:
         if self._spare is not None:
             os.close(self._spare)
             with contextlib.suppress(OSError):  # another thread was faster, or the other end left
-                sock, _ = listening.accept()
-                with sock:
-                    self._turn_away(sock)
+                self._turn_away(listening.accept()[0])
         self._spare = _new_spare()
 
     def _turn_away(self, sock: socket.socket) -> None:
         """Tells the other end that there are no descriptors left."""
-        with self._lock:
-            self._refused += 1
-        _log.error(
-            "%s refused a connection from %s: it has as many open files as it may have. Raise the limit (ulimit -n)",
-            self._me.task,
-            _from(sock),
-        )
         with contextlib.suppress(OSError):
             sock.settimeout(_FAREWELL_S)
             with contextlib.suppress(TimeoutError):  # what is not read here would end the answer, too
                 sock.recv(len(PREAMBLE) + 1)
             sock.sendall(PREAMBLE + bytes([FULL]))
+        self._refuse(_Stranger(sock), "it has as many open files as it may have. Raise the limit (ulimit -n)")
 
     def _read(self, stranger: _Stranger) -> None:
         try:
