@@ -96,7 +96,6 @@ check-style: $(READY)
 	$(BIN)/ruff format --check
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python tools/check_docs.py
-	$(BIN)/python tools/compatibility.py --check
 	$(BIN)/python tools/stubs.py --check
 
 check-pyright: $(READY)
