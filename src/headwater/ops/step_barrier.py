@@ -33,8 +33,13 @@ def start(context: HostContext, step: HostArray, elsewhere: HostArray, *, shared
 
 
 @host("StepBarrierSet", infer=no_outputs, inputs="step:int64", announces=True)
-def set_step(context: HostContext, step: HostArray, *, shared_name: str, extra: int) -> None:
-    _barrier(context, shared_name).set(context.step.session, int(step), extra)
+def set_step(context: HostContext, step: HostArray, *, shared_name: str, extra: int, tokens: int) -> None:
+    _barrier(context, shared_name).set(context.step.session, int(step), extra, tokens)
+
+
+@host("StepBarrierGive", infer=no_outputs, inputs="step:int64")
+def give(context: HostContext, step: HostArray, *, shared_name: str, tokens: int) -> None:
+    _barrier(context, shared_name).give(context.step.session, int(step), tokens)
 
 
 @host("StepBarrierWait", infer=fixed(int64, ()), inputs="local_step:int64", blocking=True)

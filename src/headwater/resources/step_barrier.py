@@ -1,10 +1,15 @@
-"""The barrier of synchronous replicas: a replica that is done with a step waits until the next one begins."""
+"""The barrier of synchronous replicas: a replica that is done with a step waits until the next one begins.
+
+Where the chief gives tokens, as TensorFlow's queue of them holds, a replica waits for the first token instead: there
+may be one before the step is over, and one replica may take those that another has left.
+"""
 
 from __future__ import annotations
 
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 
 from headwater.errors import AbortedError, OutOfRangeError
@@ -35,6 +40,7 @@ class StepBarrier:
         self._chief_ended = ""
         self._over = ""
         self._extra = 0
+        self._tokens: deque[int] | None = None
         self._lives = Lives()
         self._waiting: dict[str, int] = {}
         self._condition = threading.Condition()
@@ -62,17 +68,35 @@ class StepBarrier:
             self._lives = replica_lives.started(self._lives, session, step, elsewhere, stranded=stranded)
             if self._lives.life > 1:
                 _log.warning("the chief starts the training anew at step %d; it was at step %d", step, self.step)
-            self.step, self._extra = step, extra
+            self.step, self._extra, self._tokens = step, extra, None
             self._chief, self._chief_ended, self._over = session, "", ""
             self._condition.notify_all()
 
-    def set(self, session: str, step: int, extra: int) -> None:
+    def give(self, session: str, step: int, tokens: int) -> None:
+        """From now on, until the training starts anew, replicas wait for tokens, and these are the first.
+
+        Args:
+          session: of the chief.
+          step: what the tokens say: the step that a replica is at which takes one.
+          tokens: how many.
+
+        Raises:
+          AbortedError: another chief has started the training since.
+        """
+        with self._condition:
+            self._check(session)
+            self._tokens = self._tokens or deque()
+            self._tokens.extend([step] * tokens)
+            self._condition.notify_all()
+
+    def set(self, session: str, step: int, extra: int, tokens: int) -> None:
         """Begins a step.
 
         Args:
           session: of the chief that has made the update.
           step: its number.
           extra: how many replicas may give a further gradient in it, where more are needed than there are replicas.
+          tokens: how many tokens the step brings, where replicas wait for these.
 
         Raises:
           AbortedError: another chief has started the training since.
@@ -80,10 +104,14 @@ class StepBarrier:
         with self._condition:
             self._check(session)
             self.step, self._extra = step, extra
+            if self._tokens is not None:
+                self._tokens.extend([step] * tokens)
             self._condition.notify_all()
 
     def wait(self, waiting: Waiting, session: str, done: int) -> int:
         """Waits until a step after ``done`` begins, or this one needs another gradient; the step there is then.
+
+        Where there are tokens: waits for one, takes it, and gives what it says.
 
         Raises:
           AbortedError: the training was started anew: the step that a replica waits for in ``session`` may not come.
@@ -92,7 +120,9 @@ class StepBarrier:
         began = self._said = self._clock()
 
         def goes_on() -> bool:
-            if self.step > done or self._extra > 0 or self._over or replica_lives.is_void(self._lives, session):
+            if self._over or replica_lives.is_void(self._lives, session):
+                return True
+            if self._tokens if self._tokens is not None else self.step > done or self._extra > 0:
                 return True
             self._say(began, done)
             return False
@@ -106,6 +136,8 @@ class StepBarrier:
             finally:
                 del self._waiting[session]
             self._check(session)
+            if self._tokens:
+                return self._tokens.popleft()
             if self._over and self.step <= done:
                 raise OutOfRangeError(
                     None, None, f"there is no step after {done}: {self._over}, and no other task makes updates"

@@ -8,6 +8,11 @@ Where fewer gradients are asked for than there are replicas, further ones that a
 of it, as in TensorFlow: ``replicas_to_aggregate`` is the least number.
 
 With as many gradients as replicas, n replicas give after k steps what one process gives with n times the batch.
+
+A chief that gives tokens (``num_tokens``) has TensorFlow's meaning of these: a replica waits for the first token in a
+queue, not for the next step, and each step brings as many as there are replicas. So a run may end before the update that
+its gradient is for, and one replica may do the work of another one; the gradients of replicas that took the first
+tokens are stale once, and are dropped. That is why there are none unless a program asks for them by number.
 """
 
 from __future__ import annotations
@@ -42,8 +47,9 @@ class SyncReplicasOptimizer(Optimizer):
         hook = opt.make_session_run_hook(is_chief)
         with tf.train.MonitoredTrainingSession(master, is_chief, hooks=[hook]) as sess: ...
 
-    TensorFlow's lets a replica take a step ahead with a token that another one left; here it waits for the next step,
-    so that with all replicas aggregated every gradient counts exactly once.
+    TensorFlow's lets a replica take a step ahead with a token that another one left. So it is here where the chief is
+    told how many tokens to begin with (``num_tokens``); else each replica waits for the next step, so that with all
+    replicas aggregated every gradient counts exactly once.
 
     Args:
       opt: the optimizer.
@@ -123,7 +129,8 @@ class SyncReplicasOptimizer(Optimizer):
         with graph.device(global_step.device), graph.name_scope(None):
             update = self._opt.apply_gradients(gathering.means, global_step)
             with graph.control_dependencies([update]):
-                sync = self._begin_step("StepBarrierSet", gathering.step)
+                tokens = max(self._total_num_replicas, self._replicas_to_aggregate)
+                sync = self._begin_step("StepBarrierSet", gathering.step, tokens=tokens)
             if self._variable_averages is not None:
                 with graph.control_dependencies([sync]):
                     sync = self._variable_averages.apply(self._variables_to_average)
@@ -146,9 +153,9 @@ class SyncReplicasOptimizer(Optimizer):
         step = self._global_step
         return as_int64(step.read_value() if isinstance(step, Variable) else step)
 
-    def _begin_step(self, how: str, *inputs: Tensor) -> Operation:
+    def _begin_step(self, how: str, *inputs: Tensor, **more: int) -> Operation:
         extra = max(0, self._replicas_to_aggregate - self._total_num_replicas)
-        attrs = {"shared_name": self._barrier, "extra": extra}
+        attrs = {"shared_name": self._barrier, "extra": extra, **more}
         return get_default_graph().create_op(how, inputs, attrs)
 
     # What the chief runs ----------------------------------------------------------------------------------------
@@ -164,10 +171,11 @@ class SyncReplicasOptimizer(Optimizer):
         return self._chief_queue_runner
 
     def get_init_tokens_op(self, num_tokens: int = -1) -> Operation:
-        """An operation for the chief to run once; the first step needs nothing, so it does nothing.
+        """An operation for the chief to run once, after `chief_init_op`.
 
         Args:
-          num_tokens: accepted, where it is enough for the first step.
+          num_tokens: how many tokens to give replicas that end their first runs. -1, where TensorFlow takes
+            ``replicas_to_aggregate``, and 0: none; the operation does nothing, and a run waits for the next step.
 
         Raises:
           ValueError: `apply_gradients` was not called, or too few tokens.
@@ -177,14 +185,18 @@ class SyncReplicasOptimizer(Optimizer):
         needed = self._replicas_to_aggregate - self._total_num_replicas
         if 0 <= num_tokens < needed:
             raise ValueError(f"Too few tokens to finish the first step: {num_tokens} (given) vs {needed} (needed)")
-        return no_op(name="no_init_tokens")
+        if num_tokens <= 0:
+            return no_op(name="no_init_tokens")
+        with get_default_graph().device(self._global_step.device), get_default_graph().name_scope(None):
+            attrs = {"shared_name": self._barrier, "tokens": num_tokens}
+            return get_default_graph().create_op("StepBarrierGive", [self._now()], attrs)
 
     def get_clean_up_op(self) -> Operation:
         """An operation for the chief to run at the end, from before TensorFlow 0.12; there is nothing to clean up."""
         return no_op(name="clean_up")
 
     def make_session_run_hook(self, is_chief: bool, num_tokens: int = -1) -> SessionRunHook:
-        """A hook that does all of this in a `MonitoredSession`."""
+        """A hook that does all of this in a `MonitoredSession`; ``num_tokens`` as for `get_init_tokens_op`."""
         return _SyncReplicasHook(self, is_chief, num_tokens)
 
     # Slots ------------------------------------------------------------------------------------------------------

@@ -229,6 +229,66 @@ def test_who_waits_for_updates_hears_that_there_will_be_none() -> None:
         coord.join()
 
 
+def until_step(model: Model, sess: Any, step: int) -> None:
+    """Reads the global step until it is ``step``: the chief's thread of updates tells no one of them."""
+    while sess.run(model.step) != step:
+        pass
+
+
+def test_one_thread_drives_two_replicas_with_tokens(start_cluster: StartCluster) -> None:
+    """Step by step what TensorFlow 1.15 does: the first tokens are of step 0, so the second gradients are stale."""
+    targets = start_cluster(ps=PARAMETER_SERVERS, worker=2).targets
+    models: list[Model] = []
+    sessions: list[Any] = []
+    for replica in range(2):
+        with tf.Graph().as_default():
+            models.append(Model(replica, sync(2, 2)))
+            hook = models[replica].opt.make_session_run_hook(replica == 0, num_tokens=2)
+            target = targets[f"worker:{replica}"]
+            sessions.append(tf.train.MonitoredTrainingSession(target, replica == 0, hooks=[hook]))
+    local = [model.step.graph.get_tensor_by_name("sync_rep_local_step:0") for model in models]
+
+    def run(replica: int, batch: int) -> None:
+        sessions[replica].run(models[replica].train, models[replica].feed(batches(replica)[batch]))
+
+    def local_steps() -> list[int]:
+        return [int(sess.run(step)) for sess, step in zip(sessions, local, strict=True)]
+
+    alone = Model()
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        expected = []
+        for batch in (of_all(2)[0], of_all(2)[2]):
+            sess.run(alone.train, alone.feed(batch))
+            expected.append(sess.run(alone.weight))
+    run(0, 0)
+    run(1, 0)
+    until_step(models[1], sessions[1], 1)
+    np.testing.assert_allclose(sessions[1].run(models[1].weight), expected[0], rtol=1e-5)
+    assert local_steps() == [0, 0]
+    run(0, 1)
+    run(1, 1)
+    assert local_steps() == [1, 1]
+    assert sessions[0].run(models[0].step) == 1
+    together(lambda: run(0, 2), lambda: run(1, 2))
+    assert local_steps() == [2, 2]
+    assert sessions[0].run(models[0].step) == 2
+    np.testing.assert_allclose(sessions[0].run(models[0].weight), expected[1], rtol=1e-5)
+    for session_of_one in reversed(sessions):
+        session_of_one.close()
+
+
+def test_a_replica_goes_on_with_the_tokens_of_one_that_never_comes(start_cluster: StartCluster) -> None:
+    targets = start_cluster(ps=PARAMETER_SERVERS, worker=1).targets
+    model = Model(0, sync(2, 2))
+    hook = model.opt.make_session_run_hook(True, num_tokens=2)
+    with tf.train.MonitoredTrainingSession(targets["worker:0"], hooks=[hook]) as sess:
+        for _ in range(20):
+            sess.run(model.train, model.feed(batches(0)[0]))
+        # Two gradients an update. The third is of step 0, too: stale, or of the same update; the last waits for another.
+        assert sess.run(model.step) == 9
+
+
 def test_moving_averages_follow(start_cluster: StartCluster) -> None:
     targets = start_cluster(ps=1, worker=1).targets
     average = tf.train.ExponentialMovingAverage(0.5)
