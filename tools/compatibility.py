@@ -58,8 +58,8 @@ DIFFERENCES = """\
   compiled, and is a LookupError else (`tf.while_loop` says which loops do).
 - The gradient of a partitioned `tf.nn.embedding_lookup` has, for each part, some rows more than were asked for: zeros
   with the index -1, which updates, accumulators and conversions to a tensor leave out. So few shapes are compiled.
-- `tf.train.SyncReplicasOptimizer` gives no tokens where their number is not said (`num_tokens`), so every gradient counts
-  exactly once; TensorFlow gives `replicas_to_aggregate`, and each replica's second gradient is stale.
+- `tf.train.SyncReplicasOptimizer` gives no tokens where their number is not said (`num_tokens`), so every gradient
+  counts exactly once; TensorFlow gives `replicas_to_aggregate`, and each replica's second gradient is stale.
 - A step is compiled as a whole; sums may differ in the last digits.
 - Inputs that say a shape (`shape` of `tf.reshape`, `axis` of `tf.reduce_sum` and the like) may be computed; each new
   value compiles the step anew.

@@ -8,8 +8,8 @@ from typing import Final
 PARTIAL: Final[Mapping[str, str]] = {
     "tf.ConfigProto": (
         "of its fields `allow_soft_placement`, `log_device_placement`, `device_count`, `device_filters`, "
-        "`gpu_options`, `intra_op_parallelism_threads` and `operation_timeout_in_ms` count; the others may be set, and "
-        "change nothing"
+        "`gpu_options`, `intra_op_parallelism_threads`, `isolate_session_state` and `operation_timeout_in_ms` count; "
+        "the others may be set, and change nothing"
     ),
     "tf.GPUOptions": (
         "`allow_growth`, `per_process_gpu_memory_fraction` and `visible_device_list` count, where nothing has used a "

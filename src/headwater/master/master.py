@@ -40,6 +40,8 @@ class SessionOptions:
       timeout_s: longest time of a step, in seconds; None is without end.
       resumes: a step outlives the connections to its tasks: when one is lost, the step waits for the task and goes on
         with it where it was, unless the task was started anew. Otherwise the step fails.
+      isolated: the session has variables, queues and the like of its own on every task, which end with it. A session
+        without a target always has.
     """
 
     soft_placement: bool = False
@@ -47,6 +49,7 @@ class SessionOptions:
     device_filters: tuple[str, ...] = ()
     timeout_s: float | None = None
     resumes: bool = False
+    isolated: bool = False
 
     def encode(self) -> bytes:
         """These options for a master elsewhere."""
@@ -63,6 +66,7 @@ class SessionOptions:
                 device_filters=tuple(canonical_device_name(name) for name in raw["device_filters"]),
                 timeout_s=None if raw["timeout_s"] is None else float(raw["timeout_s"]),
                 resumes=bool(raw["resumes"]),
+                isolated=bool(raw["isolated"]),
             )
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise InvalidArgumentError(None, None, f"not the options of a session: {error}") from error
@@ -266,7 +270,8 @@ class MasterSession:
         number = next(self._plans)
         local: CompiledPlan | None = None
         remote: dict[str, TaskPlan] = {}
-        for task, plan in plans.items():
+        for task, shared in plans.items():
+            plan = replace(shared, isolated=self.options.isolated)
             if task == self.runtime.task:
                 local = self.runtime.add_plan(self.handle, number, replace(plan, block=request.block))
             else:

@@ -20,6 +20,7 @@ def session_options(config: Any) -> SessionOptions:
         log_placement=config.log_device_placement,
         device_filters=tuple(canonical_device_name(name) for name in config.device_filters),
         timeout_s=config.operation_timeout_in_ms / 1e3 or None,
+        isolated=config.isolate_session_state,
     )
 
 

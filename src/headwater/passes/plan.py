@@ -128,6 +128,7 @@ class TaskPlan:
       feeds: tensors whose values come with the request to run, in order.
       fetches: tensors whose values go back with the answer, in order.
       block: maximum number of runs that one run may stand for, where that changes nothing (`headwater.passes.blocks`).
+      isolated: whether its session has state of its own on the task, which ends with it.
     """
 
     task: str
@@ -137,6 +138,7 @@ class TaskPlan:
     feeds: tuple[str, ...] = ()
     fetches: tuple[str, ...] = ()
     block: int = 1
+    isolated: bool = False
 
     def describe(self) -> str:
         """The plan for people, one line per instruction."""
@@ -196,6 +198,7 @@ def encode_plan(plan: TaskPlan) -> bytes:
             "feeds": plan.feeds,
             "fetches": plan.fetches,
             "block": plan.block,
+            "isolated": plan.isolated,
             "graph": graph.SerializeToString(deterministic=True),
         }
     )
@@ -225,6 +228,7 @@ def decode_plan(data: bytes) -> TaskPlan:
             feeds=_texts(raw["feeds"]),
             fetches=_texts(raw["fetches"]),
             block=_number(raw["block"]),
+            isolated=bool(raw["isolated"]),
         )
         check_plan(plan)
         return plan

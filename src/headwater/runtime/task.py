@@ -73,6 +73,7 @@ class TaskRuntime:
         self.resources: Resources = Resources()
         self.rendezvous: Rendezvous = Rendezvous()
         self._lock = threading.Lock()
+        self._isolated: dict[str, Resources] = {}
         self._plans: dict[str, dict[int, CompiledPlan]] = {}
         self._owners: dict[str, Claim] = {}
         self._places = Places()
@@ -116,7 +117,7 @@ class TaskRuntime:
         Raises:
           FailedPreconditionError: another claim prevails, or has prevailed.
         """
-        compiled = CompiledPlan(plan, self.resources, owner.task)
+        compiled = CompiledPlan(plan, self._resources_of(session, plan), owner.task)
         task = owner.task
         with self._lock:
             refused = task and self._places.claim(
@@ -135,6 +136,13 @@ class TaskRuntime:
         for old in stale:
             self.release(old, f"{task} was started anew")
         return compiled
+
+    def _resources_of(self, session: str, plan: TaskPlan) -> Resources:
+        """The state that ``plan`` is about: the task's, or that of its session alone."""
+        if not plan.isolated:
+            return self.resources
+        with self._lock:
+            return self._isolated.setdefault(session, Resources())
 
     def refusal(self, task: Claim, *, address: str, connected: Callable[[int], bool]) -> str:
         """Why a task does not speak for its place; empty where it does. See `add_plan` for the arguments."""
@@ -178,6 +186,7 @@ class TaskRuntime:
         with self._lock:
             self._plans.pop(session, None)
             self._owners.pop(session, None)
+            isolated = self._isolated.pop(session, None)
             steps = [step for step in self._steps if step.session == session]
         for step in steps:
             step.cancel(reason)
@@ -185,6 +194,8 @@ class TaskRuntime:
             forget(session)
         self.rendezvous.close_session(session)
         self.resources.end_session(session, reason)
+        if isolated is not None:
+            isolated.clear()
 
     def has_served(self, generation: int) -> bool:
         """Whether the master of a generation has, or had, plans here."""
@@ -197,7 +208,7 @@ class TaskRuntime:
         with self._lock:
             sessions = [session for session, its in self._owners.items() if its.generation == generation]
         for session in sessions:
-            self.resources.leave(session, reason)
+            self._isolated.get(session, self.resources).leave(session, reason)
         return len(sessions)
 
     def reset(self, containers: list[str]) -> None:

@@ -62,9 +62,10 @@ class BaseSession:
     Args:
       target: of the master: empty for this process, else a server's target such as ``grpc://localhost:2222``.
       graph: the graph; the default one when None.
-      config: a ``ConfigProto``; ``allow_soft_placement``, ``log_device_placement``, ``device_filters`` and
-        ``operation_timeout_in_ms`` count for the session, ``device_count`` where it has no target, and
-        ``intra_op_parallelism_threads`` and ``gpu_options`` for the process where they are the first to be asked for.
+      config: a ``ConfigProto``; ``allow_soft_placement``, ``log_device_placement``, ``device_filters``,
+        ``operation_timeout_in_ms`` and ``isolate_session_state`` count for the session, ``device_count`` where it has
+        no target, and ``intra_op_parallelism_threads`` and ``gpu_options`` for the process where they are the first to
+        be asked for.
 
     Raises:
       TypeError: an argument of the wrong type.

@@ -285,7 +285,7 @@ def test_a_replica_goes_on_with_the_tokens_of_one_that_never_comes(start_cluster
     with tf.train.MonitoredTrainingSession(targets["worker:0"], hooks=[hook]) as sess:
         for _ in range(20):
             sess.run(model.train, model.feed(batches(0)[0]))
-        # Two gradients an update. The third is of step 0, too: stale, or of the same update; the last waits for another.
+        # Two gradients an update. The third is of step 0, too: stale, or of the same update. The last is one alone.
         assert sess.run(model.step) == 9
 
 
