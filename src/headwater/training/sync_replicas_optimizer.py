@@ -10,8 +10,8 @@ of it, as in TensorFlow: ``replicas_to_aggregate`` is the least number.
 With as many gradients as replicas, n replicas give after k steps what one process gives with n times the batch.
 
 A chief that gives tokens (``num_tokens``) has TensorFlow's meaning of these: a replica waits for the first token in a
-queue, not for the next step, and each step brings as many as there are replicas. So a run may end before the update that
-its gradient is for, and one replica may do the work of another one; the gradients of replicas that took the first
+queue, not for the next step, and each step brings as many as there are replicas. So a run may end before the update
+that its gradient is for, and one replica may do the work of another one; the gradients of replicas that took the first
 tokens are stale once, and are dropped. That is why there are none unless a program asks for them by number.
 """
 
