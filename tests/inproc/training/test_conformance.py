@@ -9,6 +9,6 @@ from tests.conformance.run import outcome
 from tests.conformance.stored import Case, stored_cases
 
 
-@pytest.mark.parametrize("case", stored_cases("variables", "variable_scopes", "training"), ids=str)
+@pytest.mark.parametrize("case", stored_cases("variables", "variable_scopes", "training", "objects"), ids=str)
 def test_as_tensorflow(case: Case) -> None:
     assert outcome(case.run, tf) == case.expected

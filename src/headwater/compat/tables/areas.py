@@ -704,6 +704,7 @@ AREAS: Final[Mapping[str, Area]] = {
             "headwater.training.warm_start": "init_from_checkpoint warm_start",
             "headwater.training.vocabularies": "VocabInfo",
             "headwater.training.saver": "Saver import_meta_graph",
+            "headwater.training.object_checkpoints": "Checkpoint CheckpointManager",
             "headwater.training.meta_graph": "export_meta_graph",
             "headwater.training.checkpoint_reader": """
                 NewCheckpointReader=CheckpointReader list_variables load_checkpoint load_variable""",
@@ -745,7 +746,14 @@ AREAS: Final[Mapping[str, Area]] = {
                 BytesList Feature FeatureList FeatureLists Features FloatList Int64List""",
         },
         modules={
+            "experimental": "headwater.compat.tf.train_experimental",
             "queue_runner": "headwater.compat.tf.queue_runner",
+        },
+    ),
+    "tf.train_experimental": Area(
+        "``tf.train.experimental``.",
+        names={
+            "headwater.training.object_graph": "PythonState",
         },
     ),
     "tf.version": Area(

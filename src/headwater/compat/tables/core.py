@@ -46,6 +46,7 @@ CORE: Final = Area(
         "tensorboard.compat.proto.meta_graph_pb2": "MetaGraphDef TensorInfo",
         "tensorboard.compat.proto.node_def_pb2": "NodeDef",
         "tensorboard.compat.proto.summary_pb2": "HistogramProto Summary SummaryMetadata",
+        "headwater.variables.module": "Module",
         "headwater.variables.variables": "Variable VariableAggregation VariableSynchronization init_scope",
         "headwater.variables.variable_lists": """
             all_variables assert_variables_initialized global_variables global_variables_initializer

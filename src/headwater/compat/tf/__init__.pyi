@@ -560,6 +560,7 @@ from headwater.variables.initializers import TruncatedNormal as truncated_normal
 from headwater.variables.initializers import UniformUnitScaling as uniform_unit_scaling_initializer
 from headwater.variables.initializers import VarianceScaling as variance_scaling_initializer
 from headwater.variables.initializers import Zeros as zeros_initializer
+from headwater.variables.module import Module as Module
 from headwater.variables.old_partitions import create_partitioned_variables as create_partitioned_variables
 from headwater.variables.partitioned import fixed_size_partitioner as fixed_size_partitioner
 from headwater.variables.partitioned import min_max_variable_partitioner as min_max_variable_partitioner
@@ -654,6 +655,7 @@ __all__ = [
     "InteractiveSession",
     "LogMessage",
     "MetaGraphDef",
+    "Module",
     "NameAttrList",
     "NoGradient",
     "NodeDef",

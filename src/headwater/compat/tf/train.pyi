@@ -4,6 +4,7 @@
 from headwater.cluster.server_def import ServerDef as ServerDef
 from headwater.cluster.spec import ClusterSpec as ClusterSpec
 from headwater.compat.tf import queue_runner as queue_runner
+from headwater.compat.tf import train_experimental as experimental
 from headwater.io.event_file import summary_iterator as summary_iterator
 from headwater.io.protos.checkpoint_state_pb2 import CheckpointState as CheckpointState
 from headwater.io.protos.example_pb2 import Example as Example
@@ -79,6 +80,8 @@ from headwater.training.monitored_session import SessionCreator as SessionCreato
 from headwater.training.monitored_session import SingularMonitoredSession as SingularMonitoredSession
 from headwater.training.monitored_session import WorkerSessionCreator as WorkerSessionCreator
 from headwater.training.moving_averages import ExponentialMovingAverage as ExponentialMovingAverage
+from headwater.training.object_checkpoints import Checkpoint as Checkpoint
+from headwater.training.object_checkpoints import CheckpointManager as CheckpointManager
 from headwater.training.optimizer import Optimizer as Optimizer
 from headwater.training.optimizers.adadelta import AdadeltaOptimizer as AdadeltaOptimizer
 from headwater.training.optimizers.adagrad import AdagradDAOptimizer as AdagradDAOptimizer
@@ -126,6 +129,8 @@ __all__ = [
     "AdagradOptimizer",
     "AdamOptimizer",
     "BytesList",
+    "Checkpoint",
+    "CheckpointManager",
     "CheckpointSaverHook",
     "CheckpointSaverListener",
     "CheckpointState",
@@ -198,6 +203,7 @@ __all__ = [
     "cosine_decay",
     "cosine_decay_restarts",
     "create_global_step",
+    "experimental",
     "exponential_decay",
     "export_meta_graph",
     "generate_checkpoint_state_proto",
