@@ -233,7 +233,9 @@ def _workers(reports: Sequence[TaskReport]) -> Table:
 
 
 def _groups(reports: Sequence[TaskReport]) -> Table:
-    table = _table("training", "task", "updates", "staleness", "greatest", "dropped", "workers", "waiting", "examples")
+    table = _table(
+        "training", "task", "updates", "staleness", "greatest", "dropped", "workers", "waiting", "examples", "saved"
+    )
     for report in reports:
         for group in report.snapshot.groups if report.snapshot else ():
             how = ", ".join(filter(None, (group.consistency, group.optimizer)))
@@ -247,6 +249,7 @@ def _groups(reports: Sequence[TaskReport]) -> Table:
                 str(len(group.workers)) if group.workers else "",
                 Text(group.waiting, "yellow"),
                 Text(group.examples, "red" if "set aside" in group.examples else ""),
+                Text(group.saved, "red" if group.lost_updates else ""),
             )
     return table
 

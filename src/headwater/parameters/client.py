@@ -153,10 +153,10 @@ class ParameterClient:
         session.link.reach(SPEAK_S if self._follows and session.pieces else None)
         session.channel = session.link.take()
         choice = without_count(self._choice)
-        hello = (self._name, self._worker, self._layout.signature(), choice, _STARTED, self._life)
-        welcome = self.conversation.ask(session, Frame(kinds.HELLO, hello))
+        me = (self._name, self._worker, self._layout.signature(), choice, _STARTED, self._life)
+        welcome = self.conversation.ask(session, Frame(kinds.HELLO, (*me, session.read_life, session.read)))
         match welcome.header:
-            case (int(filled), int(version), int(trainings), int(epoch), int(seed)):
+            case (int(filled), int(version), int(trainings), int(epoch), int(seed), int(life)):
                 pass
             case _:
                 raise bad_header(welcome, session.task)
@@ -164,7 +164,7 @@ class ParameterClient:
             self.trainings, self.epoch, self.seed, self.joined_late = trainings, epoch, seed, True
         # What one has lost is not there, though the others still have theirs.
         self.joined_late = self.joined_late and bool(filled)
-        session.version, session.filled = version, filled
+        session.version, session.filled, session.life = version, filled, life
         # What has no values hears all the same that this worker has finished: the chief may have ended.
         if not filled and (self._chief or not self._finishes):
             frame = self._fill_frame(index) if self._chief else Frame(kinds.READY)
@@ -387,7 +387,9 @@ class ParameterClient:
                     ],
                 )
                 for index in range(len(self._sessions))
-            ]
+            ],
+            again=True,
+            always=True,
         )
         self.pull()
 
@@ -407,6 +409,7 @@ class ParameterClient:
         for session, answer, held in zip(self._sessions, found, self._layout.blocks, strict=True):
             version, _, _, _, names, _, ledger = values_header(answer, session.task)
             session.version = session.read = version
+            session.read_life = session.life
             if session is self._sessions[0]:
                 self._ledger = ledger
             count = len(held) - len(session.tables)
@@ -504,6 +507,7 @@ class ParameterClient:
                     self.conversation.lost(index, error)
             version, was_applied, its_ticket, share, _, handed, ledger = values_header(answer, session.task)
             session.version = session.read = version
+            session.read_life = session.life
             self._take_in(index, answer.tensors, extras[index])
             if index == 0:
                 ticket = its_ticket

@@ -46,8 +46,10 @@ class Session:
       channel: open, or None.
       filled: generation of its values; 0 before the first.
       version: of the values that it has, as far as it has told.
+      life: its present one.
       pieces: its blocks' values as they were read last, in the layout's order.
       read: the version of these.
+      read_life: the life that had them.
       optimized, added, tables: its blocks with their places in the layout's order: those that the optimizer updates,
         those that changes are added to, and those of which some rows are read and updated.
       waits_for: what this worker waits for there, and since when; None while it does not wait for long.
@@ -61,8 +63,10 @@ class Session:
     channel: Channel | None = None
     filled: int = 0
     version: int = 0
+    life: int = 0
     pieces: list[Array] = field(default_factory=list[Array])
     read: int = 0
+    read_life: int = 0
     waits_for: tuple[str, float] | None = None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -35,6 +35,14 @@ class EpochSums:
     def of(self, epoch: int) -> Sequence[Array]:
         """The sums of an epoch; none where no worker has brought any."""
         return (self._sums[epoch],) if epoch in self._sums else ()
+
+    def all(self) -> dict[int, list[float]]:
+        """All sums, by epoch."""
+        return {epoch: sums.tolist() for epoch, sums in self._sums.items()}
+
+    def restore(self, sums: Mapping[int, Sequence[float]]) -> None:
+        """Takes what `all` gave."""
+        self._sums = {epoch: np.array(numbers, np.float64) for epoch, numbers in sums.items()}
 
     def clear(self) -> None:
         """Another training begins."""

@@ -10,7 +10,8 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,10 +57,12 @@ from headwater.errors import (
 from headwater.parameters import protocol
 from headwater.parameters.accounts import Accounts
 from headwater.parameters.epoch_sums import EpochSums
-from headwater.parameters.layout import Layout, block_shape
+from headwater.parameters.host_state import Answered, HostState
+from headwater.parameters.layout import Block, Layout, block_shape
+from headwater.parameters.recovery import WayBack
 from headwater.parameters.rounds import Round
 from headwater.parameters.tickets import Tickets
-from headwater.parameters.updater import Array, Updater
+from headwater.parameters.updater import Array, HostedTable, Updater
 from headwater.parameters.waiting import LOOK_S, SPEAK_S
 from headwater.parameters.wishes import Returned, range_of, wish_of, work_of
 from headwater.runtime.memory import NO_MEMORY, no_memory
@@ -145,6 +148,7 @@ class HostedParameters:
       counts_steps: whether its version is the job's step, as that of the first ``ps`` is.
       steps: gradients of workers that it has answered.
       updates: how many it has made.
+      life: a random number that stands for this object.
     """
 
     def __init__(
@@ -165,6 +169,7 @@ class HostedParameters:
         self.counts_steps: bool = index == 0
         self.steps: int = 0
         self.updates: int = 0
+        self.life: int = new_generation()
         self._task = task
         self._layout = layout
         self._held = layout.blocks[index]
@@ -203,6 +208,9 @@ class HostedParameters:
         self._away: set[str] = set()
         # Workers that take part, and that no other waits for: they wait for examples which others hold.
         self._resting: set[str] = set()
+        self._way_back: WayBack | None = None
+        # Whether this task is about to end: what it has stays as it is.
+        self._ends = False
 
     @property
     def version(self) -> int:
@@ -218,9 +226,12 @@ class HostedParameters:
         found: list[VariableSize] = []
         for block in self._held:
             spec = self._layout.variables[block.variable]
-            rows = f"[{block.start}:{block.stop}]" if block.stop >= 0 else ""
-            found.append(_size(spec.name + rows, block_shape(spec, block), spec.dtype, self.updates))
+            found.append(_size(self._block_name(block), block_shape(spec, block), spec.dtype, self.updates))
         return found + [_size(*part, self.updates) for part in self._updater.state_sizes()]
+
+    def _block_name(self, block: Block) -> str:
+        rows = f"[{block.start}:{block.stop}]" if block.stop >= 0 else ""
+        return self._layout.variables[block.variable].name + rows
 
     def group(self) -> Group:
         """How training goes."""
@@ -252,6 +263,96 @@ class HostedParameters:
                 found.append((f"{talk.worker}: {what or waiting_text(self._state, self._clock())}", since))
         return found
 
+    # Its state as a whole ---------------------------------------------------------------------------------------------
+
+    @property
+    def tables(self) -> Sequence[HostedTable]:
+        """Of its blocks those that are tables."""
+        return self._updater.tables
+
+    @property
+    def signature(self) -> str:
+        """Of the layout."""
+        return self._layout.signature()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the chief's program has ended without an error."""
+        return self._over
+
+    @property
+    def way_back(self) -> WayBack | None:
+        """How it went back to its own state; None where it has not."""
+        return self._way_back
+
+    @contextmanager
+    def still(self) -> Generator[None]:
+        """While it is entered, nothing changes."""
+        with self._changed:
+            yield
+
+    def ends(self) -> None:
+        """From now on nothing changes any more: workers wait for the task's next life."""
+        with self._changed:
+            self._ends = True
+
+    def state(self) -> HostState | None:
+        """All that it has, but rows of tables; None while it has no values. No array is copied: an update that comes
+        while one is in use makes a new one."""
+        with self._changed:
+            if not self._filled:
+                return None
+            tickets = self._tickets
+            answered = {
+                worker: Answered(
+                    life=life,
+                    number=latest.number,
+                    applied=latest.applied,
+                    version=latest.version,
+                    ticket=latest.ticket,
+                )
+                if (latest := self._latest.get(worker)) is not None
+                else Answered(life=life)
+                for worker, life in self._lives.items()
+            }
+            return HostState(
+                version=self.version,
+                filled=self._filled,
+                life=self.life,
+                trainings=self._trainings,
+                seed=self._seed,
+                steps=(tickets.epoch, tickets.given, tickets.base, tickets.steps),
+                answered=answered,
+                sums=self._sums.all(),
+                ledger=self._accounts.to_bytes(),
+                values=self._updater.values(None),
+                state=self._updater.state(),
+            )
+
+    def resume(self, state: HostState, at: float) -> None:
+        """Goes on with its own state of an earlier life, saved ``at``, in seconds since 1970; before it serves.
+
+        Raises:
+          InvalidArgumentError: arrays are of other shapes.
+        """
+        with self._changed:
+            self._updater.fill(state.values, list(state.state.values()))
+            if state.ledger is not None:
+                self._accounts.restore(state.ledger, state.version)
+            self._filled, self._trainings, self._seed = state.filled, state.trainings, state.seed
+            tickets = self._tickets
+            tickets.epoch, tickets.given, tickets.base, tickets.steps = state.steps
+            for worker, one in state.answered.items():
+                self._lives[worker] = one.life
+                if one.number >= 0:
+                    self._latest[worker] = _Request(
+                        number=one.number, applied=one.applied, version=one.version, ticket=one.ticket
+                    )
+            self._sums.restore(state.sums)
+            self._perform(decide(self._state, Restarted(state.version), self._clock()))
+            names = [self._block_name(block) for block in self._held]
+            self._way_back = WayBack(life=state.life, version=state.version, at=at, names=names)
+
     # A worker's channel -----------------------------------------------------------------------------------------------
 
     def serve(self, channel: Channel, hello: Frame, watchdog: ProgressWatchdog) -> None:
@@ -261,7 +362,7 @@ class HostedParameters:
           UnavailableError, CancelledError: the channel has ended.
         """
         match hello.header:
-            case (str(), str(worker), str(signature), str(choice), float(started), int(life)):
+            case (str(), str(worker), str(signature), str(choice), float(started), int(life), int(its), int(read)):
                 claim = Claim(task=worker, generation=channel.peer_generation, started=started)
             case _:
                 raise bad_header(hello, channel.peer)
@@ -299,7 +400,9 @@ class HostedParameters:
                 before.channel.close()
             if anew:
                 self._accounts.begun_anew(worker)
-            welcome = (self._filled, self.version, self._trainings, self._tickets.epoch, self._seed)
+            if self._way_back is not None and self._way_back.told(its, read):
+                _log.warning("%s: %s; %s had read version %d", self._task, self._way_back, worker, read)
+            welcome = (self._filled, self.version, self._trainings, self._tickets.epoch, self._seed, self.life)
         channel.send(Frame(kinds.WELCOME, welcome))
         try:
             while True:
@@ -366,19 +469,23 @@ class HostedParameters:
                 return self._fill(version, tables, ledger, frame.tensors)
             case kinds.READ_ROWS, (int(table), int(start), int(stop), [*parts]) if 0 <= table < self._tables:
                 with self._changed:
-                    self._await(talk, lambda: bool(self._filled), "the chief to bring values")
+                    self._await_values(talk)
                     return Frame(kinds.DONE, (), self._updater.tables[table].read(start, stop, parts))
             case kinds.WRITE_ROWS, (int(table), int(start)) if 0 <= table < self._tables:
                 with self._changed:
+                    if self._ends:
+                        self._await_end(talk)
                     self._updater.tables[table].write(start, frame.tensors)
                 return Frame(kinds.DONE)
             case kinds.READY, ():
                 with self._changed:
-                    self._await(talk, lambda: bool(self._filled), "the chief to bring values")
+                    self._await_values(talk)
                     return Frame(kinds.DONE, (self._filled,))
             case kinds.ASSIGN, ():
                 with self._changed:
                     self._require_filled()
+                    if self._ends:
+                        self._await_end(talk)
                     count = self._blocks - self._tables
                     blocks = frame.tensors[:count]
                     if len(frame.tensors) > count:
@@ -431,7 +538,7 @@ class HostedParameters:
         self, talk: _Talk, everything: bool, extras: Any, wish: Any, work: Any, keeps: bool, number: int
     ) -> Frame:
         with self._changed:
-            self._await(talk, lambda: bool(self._filled), "the chief to bring values")
+            self._await_values(talk)
             if (wish is not None or talk.worker in self._resting) and talk.worker not in self._state.members:
                 self._event(Joined(talk.worker))
             request, again = self._request(talk, number)
@@ -519,6 +626,8 @@ class HostedParameters:
             raise InvalidArgumentError(None, None, f"{worker} pushed {len(tensors)} arrays instead of {expected}")
         with self._changed:
             self._require_filled()
+            if self._ends:
+                self._await_end(talk)
             request, again = self._request(talk, number)
             if not again:
                 self._take_back(worker, returned)
@@ -593,7 +702,8 @@ class HostedParameters:
                 if exhausted >= 0:
                     self._tickets.exhausted(epoch, exhausted)
                 self._await_epoch(talk, epoch)
-                self._trainings = max(self._trainings, training)
+                if training > self._trainings:
+                    self._reach_training(training)
                 if training < self._trainings:
                     ticket = protocol.TRAINING_OVER
                 elif len(wish) > 4:
@@ -617,6 +727,12 @@ class HostedParameters:
         ledger = self._accounts.to_bytes() if keeps else None
         header = (self.version, request.applied, ticket, share, names, request.handed, ledger)
         return Frame(kinds.VALUES, header, values)
+
+    def _reach_training(self, training: int) -> None:
+        """A worker is in a later training than is known here, as this task was started anew meanwhile."""
+        self._trainings = training
+        if self._way_back is not None:  # the steps that it knows of are those of an earlier one
+            self._tickets.begin_training()
 
     def _hand_out(self, worker: str, wish: Any, request: _Request) -> int:
         """A range of examples for a worker, noted in its request; the number of the batch, or why there is none."""
@@ -652,7 +768,7 @@ class HostedParameters:
         if len(numbers) != self._tables:
             raise InvalidArgumentError(None, None, f"asked for rows of {len(numbers)} tables; there are {self._tables}")
         with self._changed:
-            self._await(talk, lambda: bool(self._filled), "the chief to bring values")
+            self._await_values(talk)
             return Frame(kinds.DONE, (), self._updater.rows(numbers))
 
     def _share(self, worker: str) -> tuple[int, int] | None:
@@ -786,6 +902,14 @@ class HostedParameters:
             self._agreement.begin()
             self._sums.clear()
         self._changed.notify_all()
+
+    def _await_values(self, talk: _Talk) -> None:
+        if self._ends:
+            self._await_end(talk)
+        self._await(talk, lambda: bool(self._filled), "the chief to bring values")
+
+    def _await_end(self, talk: _Talk) -> None:
+        self._await(talk, lambda: False, "this task to come back: it saves its state, and ends")
 
     def _require_filled(self) -> None:
         if not self._filled:

@@ -12,8 +12,11 @@ from headwater.parameters.client import ParameterClient
 from headwater.parameters.conversation import ServerLink
 from headwater.parameters.host import HostedParameters
 from headwater.parameters.layout import Layout
+from headwater.parameters.recovery import Saves
 from headwater.parameters.service import ParameterService
+from headwater.parameters.state_saver import StateSaver
 from headwater.parameters.updater import Updater
+from headwater.telemetry.snapshot import Group, Snapshot
 from headwater.telemetry.watchdog import ProgressWatchdog
 from headwater.transport.channel import Channel, memory_pair
 
@@ -30,6 +33,11 @@ class LocalServers:
       make_updater: makes the updater of each.
       choice: how closely workers keep together.
       staleness_aware, log_dir: see `HostedParameters`.
+      saves: where each goes on with its own state when it is started anew. Nothing is saved by itself, see `savers`.
+
+    Attributes:
+      hosts: what each has.
+      savers: what saves the state of each.
     """
 
     def __init__(
@@ -41,6 +49,7 @@ class LocalServers:
         *,
         staleness_aware: bool = False,
         log_dir: str | None = None,
+        saves: Saves | None = None,
     ) -> None:
         self.name = name
         self._layout = layout
@@ -48,6 +57,8 @@ class LocalServers:
         self._choice = choice
         self._staleness_aware = staleness_aware
         self._log_dir = log_dir
+        self._saves = saves
+        self.savers: dict[int, StateSaver] = {}
         self._channels: list[list[Channel]] = [[] for _ in layout.blocks]
         self._threads: list[threading.Thread] = []
         self._services: list[ParameterService] = []
@@ -67,7 +78,9 @@ class LocalServers:
             staleness_aware=self._staleness_aware,
             log_dir=self._log_dir,
         )
-        self._services[index].host(self.name, host)
+        if self._saves is not None:
+            self.savers[index] = StateSaver(host, self._saves, index=index, tasks=len(self._layout.blocks))
+        self._services[index].host(self.name, host, self.savers.get(index))
         return host
 
     def restart(self, index: int) -> None:
@@ -76,6 +89,11 @@ class LocalServers:
             channel.close()
         self._services[index] = _service(index)
         self.hosts[index] = self._host(index)
+
+    def group(self, index: int) -> Group:
+        """How training goes at one of them."""
+        (found,) = self._services[index].add_to(Snapshot(at=0.0)).groups
+        return found
 
     def client(self, initial: Sequence[Any], worker: int = 0) -> ParameterClient:
         """A worker's access, connected when it is number 0: the chief."""

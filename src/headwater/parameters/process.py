@@ -21,7 +21,9 @@ from headwater.parameters.client import ParameterClient
 from headwater.parameters.host import HostedParameters
 from headwater.parameters.layout import Layout
 from headwater.parameters.local_servers import MakeUpdater
+from headwater.parameters.recovery import Saves
 from headwater.parameters.service import ParameterService
+from headwater.parameters.state_saver import StateSaver
 from headwater.task.agreement import Said
 from headwater.task.kinds import OPEN_TABLES
 from headwater.task.members import Members
@@ -78,8 +80,10 @@ class ParameterTask:
         *,
         staleness_aware: bool = False,
         log_dir: str | None = None,
+        saves: Saves | None = None,
     ) -> HostedParameters:
-        """On a ``ps``: serves its part of the set ``name`` from now on; see `HostedParameters`."""
+        """On a ``ps``: serves its part of the set ``name`` from now on; see `HostedParameters`. With ``saves`` it goes
+        on with its own state, see `StateSaver`."""
         index = self.members.number
         parameters = HostedParameters(
             name,
@@ -92,7 +96,12 @@ class ParameterTask:
             staleness_aware=staleness_aware,
             log_dir=log_dir,
         )
-        self._service.host(name, parameters)
+        saver = None
+        if saves is not None:
+            saver = StateSaver(parameters, saves, index=index, tasks=len(self.members.servers))
+        self._service.host(name, parameters, saver)
+        if saver is not None:
+            saver.start()
         return parameters
 
     def client(self, name: str, layout: Layout, choice: Consistency, initial: Sequence[Any]) -> ParameterClient:

@@ -3,9 +3,10 @@
 A worker keeps one channel to each ``ps``. It sends one frame and gets one answer, in turns; while an answer is long in
 coming, WAIT frames say why. The tensors of each are its arrays::
 
-    HELLO   (set, worker, signature, consistency, when it was started, in seconds since 1970, life)   answered by
+    HELLO   (set, worker, signature, consistency, when it was started, in seconds since 1970, life, life
+            of the ``ps`` whose values it has read or 0, the version of these)   answered by
                                             WELCOME (generation of the values or 0, version, trainings that are over,
-                                            epoch, seed)
+                                            epoch, seed, life)
     FILL    (version, tables, ledger)       all values but those of tables: blocks, then the optimizer's state; the rows
                                             of ``tables`` have been written, others begin; answered by DONE (generation
                                             of the values)
@@ -56,7 +57,8 @@ a gradient of which it has handed out a range to another worker meanwhile. With 
 
 A worker numbers what it asks for in PULL and PUSH. Where it has lost the channel before the answer came, it asks again
 with the same number; a ``ps`` that has done it answers again and does nothing again. ``life`` is a random number that
-stands for this start of the worker's program.
+stands for this start of the worker's program, or of the ``ps``. A ``ps`` that comes back with its own state has values
+of the same generation as before, so it is asked again, and says what of it was done; it is another life.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import logging
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, nullcontext
@@ -34,6 +35,7 @@ from headwater.parameters.global_norms import SumsError, find_sums, norms_from, 
 from headwater.parameters.layout import DEFAULT_PARTITIONER, Layout, Partitioner, VariableSpec, make_layout
 from headwater.parameters.local_servers import LocalServers
 from headwater.parameters.process import ParameterTask, process_task
+from headwater.parameters.recovery import Recovery, saves_of
 from headwater.parameters.updater import Array, HostedTable
 from headwater.parameters.wishes import Wish
 from headwater.runtime.memory import MemoryChecked
@@ -184,6 +186,12 @@ class ParameterServer:
         the chief has read last, and the optimizer's state begins anew.
       log_dir: a folder where the first ``ps`` writes which examples of `batches` each update held, for `headwater
         audit`; what ``HEADWATER_LOG_DIR`` names by default. Without either, nothing is written.
+      recovery: what becomes of a ``ps`` that is lost and started anew. ``"copy"``: the chief brings what it read last,
+        see ``snapshot_steps``. ``"own"``, the default where ``saves`` names a folder: it goes on with the state that
+        it has saved itself; for asynchronous and bounded consistency.
+      saves: the folder for that, in which each ``ps`` makes one of its own. It must find that again, on whatever
+        machine it is started. States are removed when the job is over. Without a cluster nothing is saved.
+      save_every_s: seconds between two saves of a ``ps``.
 
     Attributes:
       worker: number of this worker.
@@ -209,6 +217,9 @@ class ParameterServer:
         nonfinite: Literal["raise", "push"] = "raise",
         staleness_aware: bool = False,
         log_dir: str | None = None,
+        recovery: Recovery | None = None,
+        saves: str | os.PathLike[str] | None = None,
+        save_every_s: float = 5.0,
     ) -> None:
         if nonfinite not in ("raise", "push"):
             raise ValueError(f"nonfinite must be 'raise' or 'push', not {nonfinite!r}")
@@ -237,6 +248,7 @@ class ParameterServer:
         # A program that no launcher started reports to no one.
         self._reporter = reporter if reporter is not None and reporter.listening else None
         choice = from_text(consistency, self.workers)
+        own = saves_of(recovery, saves, save_every_s, choice)
         norms = servers > 1 and find_sums(optimizer, shapes) > 0
         if norms and isinstance(choice, Synchronous | KOfN):
             raise SumsError(
@@ -258,7 +270,16 @@ class ParameterServer:
         else:
             task = self._task = process_task(members)
             if members.is_server:
-                task.host(name, layout, make_updater, choice, program, staleness_aware=staleness_aware, log_dir=log_dir)
+                task.host(
+                    name,
+                    layout,
+                    make_updater,
+                    choice,
+                    program,
+                    staleness_aware=staleness_aware,
+                    log_dir=log_dir,
+                    saves=own,
+                )
                 task.serve()
             self._client = task.client(name, layout, choice, leaves)
         self._examples = Examples(self._client)

@@ -12,11 +12,12 @@ from typing import ClassVar
 from headwater.cluster.claims import Claim
 from headwater.parameters.client import ParameterClient
 from headwater.parameters.host import HostedParameters
+from headwater.parameters.state_saver import StateSaver
 from headwater.parameters.waiting import LOOK_S, SPEAK_S
 from headwater.task import kinds
 from headwater.task.answers import bad_header
 from headwater.task.service import Service
-from headwater.telemetry.snapshot import MAX_VARIABLES, Snapshot, Wait
+from headwater.telemetry.snapshot import MAX_VARIABLES, Group, Snapshot, Wait
 from headwater.telemetry.watchdog import ProgressWatchdog
 from headwater.transport.channel import Channel
 from headwater.transport.frames import Frame
@@ -36,14 +37,19 @@ class ParameterService(Service):
         self._task = task
         self._watchdog = watchdog
         self._hosted: dict[str, HostedParameters] = {}
+        self._savers: dict[str, StateSaver] = {}
         self._used: list[ParameterClient] = []
         self._served: set[int] = set()
         self._changed = threading.Condition()
 
-    def host(self, name: str, parameters: HostedParameters) -> None:
-        """Answers from now on for the set ``name``."""
+    def host(self, name: str, parameters: HostedParameters, saver: StateSaver | None = None) -> None:
+        """Answers from now on for the set ``name``, after ``saver`` has brought it where it was before."""
+        if saver is not None:
+            saver.restore()
         with self._changed:
             self._hosted[name] = parameters
+            if saver is not None:
+                self._savers[name] = saver
             self._changed.notify_all()
 
     def use(self, client: ParameterClient) -> ParameterClient:
@@ -85,6 +91,18 @@ class ParameterService(Service):
         for parameters in hosted:
             parameters.job_over()
 
+    def close(self) -> None:
+        for saver in self._savers.values():
+            saver.close()
+
+    def _group(self, name: str, parameters: HostedParameters) -> Group:
+        found, saver = parameters.group(), self._savers.get(name)
+        if saver is None:
+            return found
+        back = parameters.way_back
+        lost = back.lost if back is not None else 0
+        return replace(found, saved=str(saver), saved_bytes=saver.written_bytes, lost_updates=lost)
+
     def add_to(self, snapshot: Snapshot) -> Snapshot:
         hosted = list(self._hosted.values())
         used = list(self._used)
@@ -102,5 +120,5 @@ class ParameterService(Service):
             variables_count=snapshot.variables_count + len(sizes),
             variables_bytes=snapshot.variables_bytes + sum(size.nbytes for size in sizes),
             waits=(*snapshot.waits, *(Wait(what=what, seconds=round(snapshot.at - since, 3)) for what, since in waits)),
-            groups=(*snapshot.groups, *(parameters.group() for parameters in hosted)),
+            groups=(*snapshot.groups, *(self._group(name, one) for name, one in list(self._hosted.items()))),
         )

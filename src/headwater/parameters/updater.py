@@ -30,6 +30,30 @@ class HostedTable(Protocol):
         """
         ...
 
+    def watch(self) -> None:
+        """From now on keeps account of the rows that change, for `begin_saving`."""
+        ...
+
+    def begin_saving(self, *, whole: bool) -> int:
+        """See `headwater.parameters.row_changes.RowChanges.begin`."""
+        ...
+
+    def take_saved(self, count: int) -> tuple[Array, list[Array]] | None:
+        """See `headwater.parameters.row_changes.RowChanges.take`."""
+        ...
+
+    def saving_failed(self) -> None:
+        """See `headwater.parameters.row_changes.RowChanges.failed`."""
+        ...
+
+    def restore(self, numbers: Array, arrays: Sequence[Array]) -> None:
+        """Takes rows that `take_saved` gave.
+
+        Raises:
+          InvalidArgumentError: there are no such rows, or a shape is another.
+        """
+        ...
+
 
 class Updater(Protocol):
     """The values of a task's blocks, and the optimizer that updates them. The host calls one method at a time.

@@ -47,6 +47,8 @@ _OF_GROUPS: tuple[tuple[str, str, Callable[[Group], float]], ...] = (
     ("staleness_max", "Greatest staleness of a gradient, in updates", lambda group: group.staleness_max),
     ("dropped_gradients", "Gradients that came too late", lambda group: group.dropped),
     ("workers", "Workers that take part", lambda group: len(group.workers)),
+    ("saved_bytes", "Written to save this task's state of them", lambda group: group.saved_bytes),
+    ("lost_updates", "Lost when this task went back to the state that it had saved", lambda group: group.lost_updates),
 )
 _OF_TABLES: tuple[tuple[Any, str, str, Callable[[TableLoad], float]], ...] = (
     (GaugeMetricFamily, "table_rows", "Rows of an embedding table", lambda one: one.rows),

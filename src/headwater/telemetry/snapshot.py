@@ -80,6 +80,9 @@ class Group:
       waiting: which task waits for which, in words; empty without waits.
       consistency, optimizer: which, where that is known.
       examples: how far epochs are whose examples are accounted for, in words; empty without any.
+      saved: which state this task has saved of them, and what it has lost, in words; empty where it saves none.
+      saved_bytes: written for that so far.
+      lost_updates: how many are lost since the state that the task went back to when it was started anew.
     """
 
     name: str
@@ -92,6 +95,9 @@ class Group:
     consistency: str = ""
     optimizer: str = ""
     examples: str = ""
+    saved: str = ""
+    saved_bytes: int = 0
+    lost_updates: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

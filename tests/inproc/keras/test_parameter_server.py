@@ -234,7 +234,7 @@ def test_a_worker_that_was_left_behind_does_not_take_the_place_of_one_that_lives
     def greeted(generation: int, started: float) -> Channel:
         ours, theirs = memory_pair(generations=(1, generation))
         known = ("params", "/job:worker/task:0", layout.signature(), without_count(host._choice))
-        hello = Frame(HELLO, (*known, started, generation))
+        hello = Frame(HELLO, (*known, started, generation, 0, 0))
 
         def serve() -> None:
             with contextlib.suppress(UnavailableError, CancelledError):

@@ -17,6 +17,7 @@ from headwater.keras.parameter_server.model import ServedModel, serve_model, ser
 from headwater.keras.parameter_server.strategy import ParameterServerStrategy
 from headwater.parameters.layout import FixedShardsPartitioner, Partitioner
 from headwater.parameters.local_servers import LocalServers
+from headwater.parameters.recovery import Saves
 
 import keras  # isort: skip - the package before it chooses the backend
 
@@ -34,6 +35,7 @@ class Place:
 
     task = None
     staleness_aware = False
+    saves = None
 
     def __init__(
         self,
@@ -68,6 +70,7 @@ class Cluster:
         partitioner: Partitioner | None = None,
         table_bytes: int = 1 << 30,
         exact_tables: bool = False,
+        saves: Saves | None = None,
     ) -> None:
         choice = from_text(consistency, workers)
         self.models = [make() for _ in range(workers)]
@@ -82,7 +85,8 @@ class Cluster:
         first = self.served[0]
         first.model.optimizer.build(first.model.trainable_variables)
         layout = first.layout()
-        self.local = LocalServers(first.model.name, layout, functools.partial(first._updater, layout), choice)
+        make_updater = functools.partial(first._updater, layout)
+        self.local = LocalServers(first.model.name, layout, make_updater, choice, saves=saves)
         for worker, served in enumerate(self.served):
             initial = [np.asarray(variable.value) for variable in served.variables]
             served.use(self.local.client(initial, worker))
@@ -493,6 +497,33 @@ def test_the_rows_of_tables_and_their_state_are_there_when_a_ps_is_started_anew(
     undisturbed.fit(NUMBERS, Y, **settings)
     # The values that were read at the end of an epoch are those that it was started anew with.
     assert_same(cluster.models[0], undisturbed.models[0])
+    cluster.stop()
+    undisturbed.stop()
+
+
+@pytest.mark.parametrize("exact", [False, True], ids=["lazy", "exact"])
+def test_a_ps_goes_on_with_its_own_rows_and_their_state(exact: bool, tmp_path: Path) -> None:
+    def make() -> Any:
+        return embedding(lambda: keras.optimizers.Adam(0.05))
+
+    class Saving(keras.callbacks.Callback):
+        """Saves while training goes on, then loses a ``ps``."""
+
+        def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+            for saver in cluster.local.savers.values():
+                assert saver.save()
+            if batch == 4:
+                cluster.local.restart(1)
+
+    settings: dict[str, Any] = {"batch_size": 16, "epochs": 3, "shuffle": False}
+    saves = Saves(folder=str(tmp_path))
+    cluster = Cluster(make, table_bytes=0, exact_tables=exact, saves=saves)
+    undisturbed = Cluster(make, table_bytes=0, exact_tables=exact)
+    cluster.fit(NUMBERS, Y, callbacks=lambda: [Saving()], **settings)
+    undisturbed.fit(NUMBERS, Y, **settings)
+    # Nothing came after the state that it went back to.
+    assert_same(cluster.models[0], undisturbed.models[0])
+    assert [host.version for host in cluster.local.hosts] == [18, 18]
     cluster.stop()
     undisturbed.stop()
 

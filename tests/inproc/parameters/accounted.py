@@ -21,6 +21,7 @@ from headwater.parameters.batches import Examples
 from headwater.parameters.layout import FixedShardsPartitioner, make_layout
 from headwater.parameters.local_servers import LocalServers
 from headwater.parameters.pytrees import OptaxUpdater, leaf_specs
+from headwater.parameters.recovery import Saves
 from headwater.parameters.rounds import Round
 from headwater.parameters.updater import Array, Updater
 
@@ -43,7 +44,9 @@ class CountingRound(Round):
         self.total = sum(given, self.total if len(self.total) else np.zeros_like(given[0]))
 
 
-def servers(folder: Path, consistency: str = "async", *, tasks: int = 2, workers: int = 1) -> LocalServers:
+def servers(
+    folder: Path, consistency: str = "async", *, tasks: int = 2, workers: int = 1, saves: Saves | None = None
+) -> LocalServers:
     layout, structure = (
         make_layout(leaf_specs(PARAMS), tasks, FixedShardsPartitioner(tasks)),
         _tree.structure(PARAMS),
@@ -54,6 +57,7 @@ def servers(folder: Path, consistency: str = "async", *, tasks: int = 2, workers
         lambda index: OptaxUpdater(layout, index, structure, optax.sgd(1.0)),
         from_text(consistency, workers),
         log_dir=str(folder),
+        saves=saves,
     )
     for host in local.hosts:
         host._round = CountingRound()  # pyright: ignore[reportPrivateUsage]

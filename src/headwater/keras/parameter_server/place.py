@@ -7,6 +7,7 @@ from typing import Protocol
 from headwater.consistency import Consistency
 from headwater.parameters.layout import Partitioner
 from headwater.parameters.process import ParameterTask
+from headwater.parameters.recovery import Saves
 
 
 class Place(Protocol):
@@ -29,6 +30,9 @@ class Place(Protocol):
 
     @property
     def staleness_aware(self) -> bool: ...
+
+    @property
+    def saves(self) -> Saves | None: ...
 
     @property
     def worker(self) -> int: ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -12,6 +13,7 @@ from headwater.keras.strategy import Strategy, active_strategy
 from headwater.parameters.conversation import Traffic
 from headwater.parameters.layout import Partitioner
 from headwater.parameters.process import ParameterTask, process_task
+from headwater.parameters.recovery import Recovery, Saves, saves_of
 from headwater.task.members import find_members
 
 
@@ -34,6 +36,12 @@ class ParameterServerStrategy(Strategy):
         `headwater.keras.parameter_server.table_updates`.
       staleness_aware: whether the step of a gradient that is τ updates old is divided by τ, see
         `headwater.parameters.host.HostedParameters`.
+      recovery: what becomes of a ``ps`` that is lost and started anew. ``"copy"``: the chief brings what it read last,
+        at the end of an epoch or with a checkpoint. ``"own"``, the default where ``saves`` names a folder: it goes on
+        with the state that it has saved itself; for asynchronous and bounded consistency.
+      saves: the folder for that, in which each ``ps`` makes one of its own. It must find that again, on whatever
+        machine it is started. States are removed when the job is over. Without a cluster nothing is saved.
+      save_every_s: seconds between two saves of a ``ps``.
 
     Raises:
       ValueError: the cluster has no ``ps`` or no worker, or the consistency cannot be right.
@@ -49,6 +57,9 @@ class ParameterServerStrategy(Strategy):
         table_bytes: int = 1 << 20,
         table_updates: str = "lazy",
         staleness_aware: bool = False,
+        recovery: Recovery | None = None,
+        saves: str | os.PathLike[str] | None = None,
+        save_every_s: float = 5.0,
     ) -> None:
         if table_updates not in ("lazy", "exact"):
             raise ValueError(f"table_updates must be 'lazy' or 'exact', not {table_updates!r}")
@@ -64,6 +75,7 @@ class ParameterServerStrategy(Strategy):
         self.worker: int = members.number if members and not members.is_server else 0
         self.partitioner = variable_partitioner
         self.choice: Consistency = from_text(consistency, self.workers)
+        self.saves: Saves | None = saves_of(recovery, saves, save_every_s, self.choice)
         self.task: ParameterTask | None = process_task(members) if members else None
         if members:
             self._expect_models()

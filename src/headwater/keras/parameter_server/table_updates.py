@@ -18,6 +18,7 @@ import jax
 import numpy as np
 
 from headwater.errors import InvalidArgumentError
+from headwater.parameters.row_changes import RowChanges
 from headwater.parameters.updater import Array
 
 _jax: Any = jax
@@ -86,6 +87,7 @@ class TableUpdates:
             first[:0] if by_row else first for first, by_row in zip(self._first, self._by_row, strict=True)
         ]
         self._compiled: dict[int, Any] = {}
+        self._changes: RowChanges | None = None
 
     def _make_room(self) -> None:
         if len(self.values) < self._shape[0]:
@@ -105,6 +107,7 @@ class TableUpdates:
     def begin(self) -> None:
         fresh = not len(self.values)
         self._make_room()
+        self._will_change(np.arange(self._shape[0]))
         if not fresh:
             self._begin_rows(slice(None))
         rows = self._initial()
@@ -134,10 +137,44 @@ class TableUpdates:
                 None, None, f"rows of shapes {[array.shape for array in arrays]} for a table of shape {self._shape}"
             )
         self._check(start, start + count)
+        self._will_change(np.arange(start, start + count))
         for part, array in zip(every, arrays, strict=False):
             part[start : start + count] = array
         if len(arrays) == 1:
             self._begin_rows(slice(start, start + count))
+
+    def watch(self) -> None:
+        self._changes = RowChanges(self._shape[0])
+
+    def _will_change(self, numbers: Array) -> None:
+        if self._changes is not None:
+            self._changes.will_change(numbers, self._parts())
+
+    def begin_saving(self, *, whole: bool) -> int:
+        return self._watched().begin(whole=whole)
+
+    def take_saved(self, count: int) -> tuple[Array, list[Array]] | None:
+        return self._watched().take(self._parts(), count)
+
+    def saving_failed(self) -> None:
+        self._watched().failed()
+
+    def _watched(self) -> RowChanges:
+        assert self._changes is not None
+        return self._changes
+
+    def restore(self, numbers: Array, arrays: Sequence[Array]) -> None:
+        self._make_room()
+        every = self._parts()
+        if [array.shape for array in arrays] != [(len(numbers), *part.shape[1:]) for part in every]:
+            raise InvalidArgumentError(
+                None, None, f"saved rows of shapes {[array.shape for array in arrays]} for a table of {self._shape}"
+            )
+        if len(numbers) and not 0 <= int(numbers.min()) <= int(numbers.max()) < self._shape[0]:
+            raise InvalidArgumentError(None, None, f"saved rows up to {numbers.max()} of a table of {self._shape[0]}")
+        self._will_change(numbers)
+        for part, array in zip(every, arrays, strict=True):
+            part[numbers] = array
 
     def _check(self, start: int, stop: int) -> None:
         if not 0 <= start <= stop <= self._shape[0]:
@@ -194,6 +231,7 @@ class TableUpdates:
             _padded(array[numbers], size) if by_row else array
             for array, by_row in zip(self._state, self._by_row, strict=True)
         ]
+        self._will_change(numbers)
         new_rows, state = self._step(size)(_padded(self.values[numbers], size), parts, _padded(gradients, size))
         self.values[numbers] = np.asarray(new_rows)[: len(numbers)]
         for at, by_row in enumerate(self._by_row):

@@ -196,6 +196,7 @@ class ModelValues:
             self.place.choice,
             said(optimizer_topics(self.optimizer)),
             staleness_aware=self.place.staleness_aware,
+            saves=self.place.saves,
         )
         for kept in self._kept_of_tables().values():
             for variable in kept:

@@ -1,0 +1,87 @@
+"""Parameter servers that save their own states, as real processes: one is lost, and the other keeps its updates."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.processes import Process, Processes, processes
+
+PROGRAM = Path(__file__).with_name("goes_back.py")
+HEADWATER = (sys.executable, "-u", "-m", "headwater")
+READ = re.compile(r"^read (\d+) and (\d+)$", re.MULTILINE)
+
+pytestmark = [pytest.mark.slow, pytest.mark.long]
+
+
+def start(cluster: Processes, job: str, index: int, folder: Path, *options: str) -> Process:
+    config = json.dumps({"cluster": cluster.hosts, "task": {"type": job, "index": index}})
+    return cluster.start(job, index, PROGRAM, *options, str(folder), TF_CONFIG=config)
+
+
+def counts(worker: Process, of: int) -> list[int]:
+    """How often a ``ps`` was updated, each time that a worker looked."""
+    return [int(found[of]) for found in map(list, READ.findall(worker.output))]
+
+
+def falls(counts: list[int]) -> list[tuple[int, int]]:
+    """Where counts go down: before and after."""
+    return [(before, after) for before, after in itertools.pairwise(counts) if after < before]
+
+
+@pytest.mark.parametrize("lost", [0, 1])
+def test_the_other_ps_keeps_its_updates_and_what_is_lost_is_said(lost: int, tmp_path: Path) -> None:
+    with processes(ps=2, worker=2) as cluster:
+        ps = [start(cluster, "ps", index, tmp_path) for index in range(2)]
+        workers = [start(cluster, "worker", index, tmp_path) for index in range(2)]
+        folder = tmp_path / "states" / "params" / f"ps-{lost:05d}-of-00002"
+        for worker in workers:
+            worker.wait_for(r"^read \d{3}")
+        # What it saves from now on is not found again: some updates are lost for certain.
+        aside = folder.rename(tmp_path / "aside")
+        for worker in workers:
+            last = worker.line_count() + 10
+            worker.wait_for("^read ", after=last)
+        ps[lost].kill()
+        shutil.rmtree(folder, ignore_errors=True)
+        aside.rename(folder)
+        ps[lost] = start(cluster, "ps", lost, tmp_path)
+        saved = int(ps[lost].wait_for(r"goes on with its own state of version (\d+), saved")[1])
+        told = ps[lost].wait_for(r"updates? (\d+).* (?:is|are) lost, made since .*: \['(first|second)'\]; ")
+        assert told[2] == ("first", "second")[lost]
+        for worker in workers:
+            worker.wait_for("^read ", after=worker.line_count())
+        shown = cluster.run(*HEADWATER, "status", cluster.hosts["ps"][lost], COLUMNS="400").succeeds()
+        assert "lost, made since" in shown, shown
+        (tmp_path / "stop").touch()
+        for one in (*workers, *ps):
+            one.succeeds()
+    for worker in workers:
+        assert falls(counts(worker, 1 - lost)) == []
+        assert len(falls(counts(worker, lost))) <= 1
+    # The first that is answered reads what was saved, and its own gradient that had got no answer.
+    assert saved + 1 in [after for worker in workers for _, after in falls(counts(worker, lost))]
+    assert not any(folder.iterdir())  # the job is over
+
+
+def test_a_ps_that_gets_sigterm_loses_nothing(tmp_path: Path) -> None:
+    with processes(ps=2, worker=1) as cluster:
+        ps = [start(cluster, "ps", index, tmp_path, "--save_every_s=3600") for index in range(2)]
+        worker = start(cluster, "worker", 0, tmp_path)
+        worker.wait_for(r"^read \d{2}")
+        assert ps[1].terminate() == 0
+        ps[1] = start(cluster, "ps", 1, tmp_path)
+        ps[1].wait_for("goes on with its own state")
+        worker.wait_for("^read ", after=worker.line_count())
+        (tmp_path / "stop").touch()
+        for one in (worker, *ps):
+            one.succeeds()
+    assert falls(counts(worker, 1)) == []
+    first, second = (counts(worker, at)[-1] for at in range(2))
+    assert first == second == len(counts(worker, 0))
