@@ -1,5 +1,7 @@
 """Measures what grows with a cluster: steps a second by workers, the time until the first step by variables, memory.
 
+It also tells how long the longest step of a worker takes while others join its job, in medians of its steps.
+
     python benchmarks/growth.py --peer PATH_TO_PYTHON_WITH_TENSORFLOW_1_15 --picture docs/growth.png
 
 Each measurement is made under Headwater and under the peer in turn. Medians are saved as ``build/bench/growth.json``.
@@ -17,8 +19,10 @@ from typing import Any
 
 from run import OURS, PEER, Case, Measured, measure
 
-WORKERS = (1, 2, 4, 8, 16)
+WORKERS = (1, 2, 4, 8, 16, 24)
 VARIABLES = (10, 100, 1000)
+#: What programs tell of themselves that is kept: the first three until the first step is done.
+TOLD = ("build_s", "ready_s", "first_step_s", "longest_medians", "late_share")
 COLOURS = {OURS: "#2a6f97", PEER: "#f4a259"}
 
 
@@ -35,6 +39,11 @@ def by_variables(python: list[str], variables: int) -> Measured:
     """The first step of a model of so many variables, and some more."""
     case = Case(name="growth", program="variables.py", workers=1, wanted=0, arguments=(f"--variables={variables}",))
     return measure(case, python, 1.0)
+
+
+def by_joins(python: list[str], seconds: float) -> Measured:
+    """Steps of a model of 200 variables, while another worker joins again and again."""
+    return measure(Case(name="growth", program="joins.py", workers=2, wanted=0), python, seconds)
 
 
 def main() -> None:
@@ -55,6 +64,8 @@ def main() -> None:
         for count in VARIABLES:
             for name, python in contenders.items():
                 runs.setdefault((name, "variables", count), []).append(by_variables(python, count))
+        for name, python in contenders.items():
+            runs.setdefault((name, "joins", 2), []).append(by_joins(python, 5 * args.seconds))
     for (name, what, count), measured in runs.items():
         row = {key: statistics.median(figures(one)[key] for one in measured) for key in figures(measured[0])}
         found[name].setdefault(what, {})[count] = row
@@ -66,7 +77,7 @@ def main() -> None:
 
 def figures(measured: Measured) -> dict[str, float]:
     """What is kept of a run."""
-    told = {key: measured.told[key] for key in ("build_s", "ready_s", "first_step_s") if key in measured.told}
+    told = {key: measured.told[key] for key in TOLD if key in measured.told}
     memory = {f"{job}_mb": peak / 1e6 for job, peak in measured.memory.items()}
     return {"rate": measured.rate, "processor_us": measured.processor_us, **told, **memory}
 
@@ -86,7 +97,7 @@ def draw(found: dict[str, Any], path: Path) -> None:
             megabytes = [row.get(f"{job}_mb", 0.0) for row in workers.values()]
             memory.plot(list(workers), megabytes, line, color=COLOURS[name], label=f"{name}: {job}")
         variables = its["variables"]
-        until = [sum(row[key] for key in ("build_s", "ready_s", "first_step_s")) for row in variables.values()]
+        until = [sum(row[key] for key in TOLD[:3]) for row in variables.values()]
         first.plot(list(variables), until, "o-", color=COLOURS[name], label=name)
     steps.set(xscale="log", xlabel="workers", ylabel="steps of all workers / s", title="1 ps, a linear model")
     steps.set_ylim(bottom=0)

@@ -32,6 +32,7 @@ from headwater.errors import (
 from headwater.task import lifetime
 from headwater.task.answers import bad_header
 from headwater.task.ending import Ending
+from headwater.task.garbage import keep_survivors
 from headwater.task.kinds import LEAVES
 from headwater.task.links import WaitingLink
 from headwater.task.metrics import MetricsServer, metrics_address
@@ -204,6 +205,8 @@ class TaskShell:
         In the main thread SIGTERM ends the wait rather than the process, so that the program of a task that only serves
         ends orderly.
         """
+        if threading.current_thread() is threading.main_thread():
+            keep_survivors()
         self._ending.wait()
         self.stop()
 

@@ -1,0 +1,72 @@
+"""A worker trains 200 variables while another one joins the job again and again, each time by a graph of its own.
+
+The first worker tells how many medians its longest step took, and the share of steps above five. The second one has
+the lowest priority, so that it delays the first at the ps rather than on the cores that they share.
+"""
+
+import itertools
+import os
+import time
+
+from common import begin, report, start_server, task_arguments, tf
+
+args = task_arguments(variables=200)
+server, _ = start_server(args)
+cluster = tf.train.ClusterSpec({"ps": args.ps_hosts.split(","), "worker": args.worker_hosts.split(",")})
+
+
+def model():
+    worker = "/job:worker/task:%d" % args.task_index
+    with tf.device(tf.train.replica_device_setter(worker_device=worker, cluster=cluster)):
+        variables = [tf.Variable(tf.fill([64], 1.0), name="v%d" % i) for i in range(args.variables)]
+        loss = tf.add_n([tf.reduce_sum(tf.square(v)) for v in variables])
+        return tf.train.GradientDescentOptimizer(1e-6).minimize(loss)
+
+
+def steps(session, train_op, seconds):
+    """Seconds of each step."""
+    times, deadline = [], time.perf_counter() + seconds
+    while time.perf_counter() < deadline:
+        start = time.perf_counter()
+        session.run(train_op)
+        times.append(time.perf_counter() - start)
+    return times
+
+
+def join(turn):
+    """What a worker that joins does: a graph that no task has seen, with a variable of its own."""
+    with tf.Graph().as_default():
+        with tf.device("/job:ps/task:0"):
+            joined = tf.Variable(0.0, name="joined_%d" % turn)
+        train_op = model()
+        with tf.Session(server.target, config=config) as session:
+            session.run(joined.initializer)
+            session.run(train_op)
+
+
+config = tf.ConfigProto(device_filters=["/job:ps", "/job:worker/task:%d" % args.task_index])
+if args.task_index == 0:
+    train_op = model()
+    with tf.Session(server.target, config=config) as session:
+        session.run(tf.global_variables_initializer())
+        steps(session, train_op, 1)
+        begin()
+        times = steps(session, train_op, args.seconds)
+    median = sorted(times)[len(times) // 2]
+    late = sum(each > 5 * median for each in times)
+    report(times, longest_medians=max(times) / median, late_share=late / len(times))
+else:
+    model()
+    supervisor = tf.train.Supervisor(is_chief=False, recovery_wait_secs=1)
+    supervisor.prepare_or_wait_for_session(server.target, config=config).close()
+    os.nice(19)
+    join(0)
+    begin()
+    times, deadline = [], time.perf_counter() + args.seconds
+    for turn in itertools.count(1):
+        start = time.perf_counter()
+        join(turn)
+        times.append(time.perf_counter() - start)
+        if time.perf_counter() > deadline:
+            break
+    report(times)
