@@ -86,6 +86,14 @@ class Traffic:
     round_trips: int = 0
     rows: int = 0
 
+    def __add__(self, other: Traffic) -> Traffic:
+        return Traffic(
+            sent_bytes=self.sent_bytes + other.sent_bytes,
+            received_bytes=self.received_bytes + other.received_bytes,
+            round_trips=self.round_trips + other.round_trips,
+            rows=self.rows + other.rows,
+        )
+
 
 class Conversation:
     """With every ``ps``, in turns. Used by one thread at a time.

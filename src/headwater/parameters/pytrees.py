@@ -373,8 +373,9 @@ class ParameterServer:
         return self._client.snapshot()
 
     def traffic(self) -> Traffic:
-        """What has travelled between this worker and all ``ps`` so far."""
-        return self._client.conversation.traffic()
+        """What has travelled between this worker and all ``ps`` so far, rows of tables that grow included."""
+        found = self._client.conversation.traffic()
+        return found if self._table_client is None else found + self._table_client.traffic()
 
     # Examples ---------------------------------------------------------------------------------------------------------
 

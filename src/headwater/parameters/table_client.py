@@ -24,10 +24,11 @@ from headwater.errors import (
 )
 from headwater.io import files
 from headwater.parameters.client import ServerLink
+from headwater.parameters.conversation import Traffic
 from headwater.parameters.table_protocol import Array, pack, small
 from headwater.tables import TableConfig, TableStatistics
 from headwater.tables.hashing import add_up, distinct, owners, string_keys
-from headwater.tables.snapshots import Part, Save, commit_parts, next_number
+from headwater.tables.snapshots import Part, Save, commit_parts, delete_older, next_number
 from headwater.task import kinds
 from headwater.task.answers import bad_header, raise_error
 from headwater.transport.channel import Channel
@@ -55,7 +56,11 @@ class _Opened:
     config: TableConfig
     folder: str | None
     rate: float | None = None
-    last_save: int | None = None
+    #: Of the last save by this worker: its folder and its number.
+    last_save: tuple[str, int] | None = None
+    #: Bytes of the last whole save, and of the deltas since.
+    whole_bytes: int = 0
+    delta_bytes: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -98,6 +103,7 @@ class TableClient:
         self._number = secrets.randbits(62)
         self._tables: dict[str, _Opened] = {}
         self._updates = 0
+        self._traffic = Traffic()
 
     def open(self, name: str, config: TableConfig, folder: str | None = None) -> None:
         """Makes a table on every ``ps``, unless it is there.
@@ -165,7 +171,12 @@ class TableClient:
                 raise
         if failed is not None:
             raise failed
+        self._traffic += Traffic(sent_bytes=_nbytes(frames), received_bytes=_nbytes(answers), round_trips=1)
         return answers
+
+    def traffic(self) -> Traffic:
+        """What has travelled so far."""
+        return self._traffic
 
     def _send(self, session: _Session, frame: Frame | None) -> bool:
         if frame is None or session.channel is None:
@@ -264,6 +275,7 @@ class TableClient:
                 raise bad_header(answer, session.task)
             for name, found in zip(names, answer.tensors, strict=True):
                 rows[name][divided[name].places[task]] = found
+        self._traffic += Traffic(rows=sum(map(len, rows.values())))
         return rows
 
     def update(self, ids: Mapping[str, Any], gradients: Mapping[str, Any]) -> None:
@@ -364,7 +376,7 @@ class TableClient:
         path = os.path.abspath(files.as_path(folder)) if "://" not in files.as_path(folder) else files.as_path(folder)
         files.makedirs(path)
         number = next_number(path, name)
-        if delta and opened.last_save != number - 1:
+        if delta and opened.last_save != (path, number - 1):
             raise FailedPreconditionError(
                 None, None, f"table {name!r}, {self._worker}: save all of it into {path} before the first delta"
             )
@@ -382,7 +394,30 @@ class TableClient:
                     raise bad_header(answer, session.task)
         base = number - 1 if delta else None
         made = commit_parts(path, name, opened.config, number, parts, steps=steps, base=base)
-        opened.last_save = number
+        opened.last_save = path, number
+        nbytes = sum(part.nbytes for part in parts)
+        if delta:
+            opened.delta_bytes += nbytes
+        else:
+            opened.whole_bytes, opened.delta_bytes = nbytes, 0
+        return made
+
+    def save_again(self, name: str, folder: files.Path) -> Save:
+        """Saves what changed since the last time, or all of a table where that is due: at first, after another save,
+        once deltas have half the size of the whole, and where a ``ps`` was started anew. A whole save deletes what is
+        older than the whole one before it.
+
+        Args:
+          folder: as of `save`.
+        """
+        opened = self._opened(name)
+        if opened.last_save is not None and 2 * opened.delta_bytes < opened.whole_bytes:
+            try:
+                return self.save(name, folder, delta=True)
+            except FailedPreconditionError as error:
+                _log.info("%s: all rows are saved: %s", self._worker, error.message)
+        made = self.save(name, folder)
+        delete_older(folder, name)
         return made
 
     def statistics(self, name: str) -> dict[str, TableStatistics]:
@@ -400,6 +435,11 @@ class TableClient:
         for session, answer in zip(self._sessions, answers, strict=True):
             assert answer is not None
             yield session.task, cast(Any, tuple(answer.header))
+
+
+def _nbytes(frames: Sequence[Frame | None]) -> int:
+    """Bytes of the tensors of some frames."""
+    return sum(tensor.nbytes for frame in frames if frame is not None for tensor in frame.tensors)
 
 
 def _answer(channel: Channel, task: str) -> Frame:

@@ -231,14 +231,17 @@ def commit_parts(
         parts=tuple(parts),
     )
     packed = json.dumps(asdict(made), indent=1).encode()
-    path = os.path.join(files.as_path(folder), f"{_file_name(table)}.{number:06d}.json")
-    with files.atomic_write(path) as file:
+    with files.atomic_write(_save_path(folder, table, number)) as file:
         file.write(json.dumps({"crc32c": crc32c.masked(packed)}).encode() + b"\n" + packed)
     return made
 
 
 def _file_name(table: str) -> str:
     return re.sub(r"[^A-Za-z0-9_-]", lambda found: f"%{ord(found[0]):02x}", table)
+
+
+def _save_path(folder: files.Path, table: str, number: int) -> str:
+    return os.path.join(files.as_path(folder), f"{_file_name(table)}.{number:06d}.json")
 
 
 def saves(folder: files.Path, table: str | None = None) -> list[Save]:
@@ -302,6 +305,19 @@ def chain(folder: files.Path, table: str, number: int | None = None) -> list[Sav
 
 
 # Reading --------------------------------------------------------------------------------------------------------------
+
+
+def delete_older(folder: files.Path, table: str) -> None:
+    """Deletes the saves of a table that are older than the last whole one but one, names before parts."""
+    found = saves(folder, table)
+    whole = [one.number for one in found if one.base is None]
+    if len(whole) < 2:
+        return
+    older = [one for one in found if one.number < whole[-2]]
+    for one in older:
+        files.remove(_save_path(folder, table, one.number))
+    for part in [part for one in older for part in one.parts]:
+        files.remove(os.path.join(files.as_path(folder), part.file))
 
 
 def restore(table: Table, folder: files.Path, *, number: int | None = None, task: int = 0, tasks: int = 1) -> Save:

@@ -36,6 +36,7 @@ from headwater.tables import (
     TableConfig,
 )
 from headwater.tables.hashing import owners
+from headwater.tables.snapshots import saves
 
 USERS = TableConfig(dim=4, optimizer=Adagrad(0.5), seed=3)
 ITEMS = TableConfig(dim=2, optimizer=SGD(1.0), strings=True)
@@ -153,6 +154,52 @@ def test_a_server_that_is_started_anew_takes_its_rows_of_the_last_save(servers: 
     servers.restart(0)
     servers.restart(1)
     assert np.array_equal(client.look_up({"users": ids})["users"], saved)
+
+
+def test_a_delta_changes_the_last_save_of_its_folder(servers: LocalTables, tmp_path: Path) -> None:
+    client = servers.client()
+    client.open("users", USERS)
+    ids = {"users": np.arange(10)}
+    for folder in ("first", "second"):
+        client.update(ids, {"users": np.ones((10, 4))})
+        client.save("users", tmp_path / folder)
+    with pytest.raises(FailedPreconditionError, match=r"save all of it into .*first"):
+        client.save("users", tmp_path / "first", delta=True)
+
+
+def test_saves_that_follow_each_other_are_deltas_while_these_are_small(servers: LocalTables, tmp_path: Path) -> None:
+    client = servers.client()
+    client.open("users", USERS, str(tmp_path))
+    ids = np.arange(1000)
+    some = ids[:250]
+    client.update({"users": ids}, {"users": np.ones((1000, 4))})
+    rows: list[int] = []
+    for _ in range(9):
+        client.update({"users": some}, {"users": np.ones((250, 4))})
+        rows.append(sum(part.rows for part in client.save_again("users", tmp_path).parts))
+    assert rows == [1000, 250, 250] * 3
+    kept = saves(tmp_path, "users")
+    assert [one.number for one in kept] == [4, 5, 6, 7, 8, 9]  # two whole ones, each with its deltas
+    named = {part.file for one in kept for part in one.parts}
+    assert {path.name for path in tmp_path.iterdir() if path.suffix == ".rows"} == named
+    saved = client.look_up({"users": ids})["users"]
+    servers.restart(0)
+    servers.restart(1)
+    assert np.array_equal(client.look_up({"users": ids})["users"], saved)
+    servers.restart(1)
+    assert client.save_again("users", tmp_path).base is None  # a server has no save that a delta could change
+
+
+def test_what_travels_is_counted(servers: LocalTables) -> None:
+    client = servers.client()
+    client.open("users", USERS)
+    before = client.traffic()
+    client.look_up({"users": [1, 2, 2, 3]})
+    after = client.traffic()
+    assert after.round_trips == before.round_trips + 1
+    assert after.rows == before.rows + 3
+    assert after.received_bytes == before.received_bytes + 3 * 4 * 4
+    assert 3 <= after.sent_bytes - before.sent_bytes <= 3 * 8
 
 
 def test_deltas_and_another_number_of_servers(servers: LocalTables, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from headwater.keras.embeddings.inference import dynamic_layers
 from headwater.keras.embeddings.optimizers import row_optimizer
 from headwater.keras.parameter_server.place import Place
 from headwater.keras.parameter_server.steps import inner_optimizer, keeps_train_step
+from headwater.parameters.conversation import Traffic
 from headwater.parameters.table_client import Divided, TableClient
 from headwater.parameters.table_cluster import LocalTables, connect_tables, service_of
 from headwater.parameters.updater import Array
@@ -107,7 +108,7 @@ class DynamicTables:
         assert self._client is not None or not self.layers
         for layer in self.layers:
             if layer.saves is not None and self._client is not None:
-                self._client.save(layer.table_name, layer.saves)
+                self._client.save_again(layer.table_name, layer.saves)
 
     def push(self, keys: Sequence[Divided], gradients: Sequence[Array], *, part: float, version: int) -> None:
         """Brings gradients of rows.
@@ -139,6 +140,10 @@ class DynamicTables:
         if isinstance(rate, _keras.optimizers.schedules.LearningRateSchedule):
             return float(np.asarray(rate(version)))
         return float(rate.value) if self._place.is_chief and isinstance(rate, _keras.Variable) else None
+
+    def traffic(self) -> Traffic:
+        """What has travelled so far."""
+        return self._client.traffic() if self._client is not None else Traffic()
 
     def close(self) -> None:
         """Ends all conversations."""

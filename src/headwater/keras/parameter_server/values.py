@@ -293,7 +293,8 @@ class ModelValues:
 
     def traffic(self) -> Traffic:
         """What has travelled so far."""
-        return self._client.conversation.traffic() if self._client is not None else Traffic()
+        found = self._client.conversation.traffic() if self._client is not None else Traffic()
+        return found if self._dynamic is None else found + self._dynamic.traffic()
 
     def connect(self) -> ParameterClient:
         """A worker's access to the values, made at the first call."""
