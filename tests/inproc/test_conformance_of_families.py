@@ -19,7 +19,9 @@ def _is_long(case: Case) -> bool:
     "case",
     [
         pytest.param(case, id=str(case), marks=[pytest.mark.long] if _is_long(case) else [])
-        for case in stored_cases("distributions", "linear_operators", "more_names", "settings", "signals", "stopping")
+        for case in stored_cases(
+            "distributions", "linear_operators", "more_names", "ragged", "settings", "signals", "stopping"
+        )
     ],
 )
 def test_as_tensorflow(case: Case) -> None:

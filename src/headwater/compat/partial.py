@@ -17,6 +17,10 @@ PARTIAL: Final[Mapping[str, str]] = {
     ),
     "tf.GraphOptions": "may be set, and changes nothing: XLA compiles each part of a step",
     "tf.OptimizerOptions": "may be set, and changes nothing",
+    "tf.RaggedTensor": (
+        "operators and the functions of `tf.ragged` and the characters of `tf.strings` take it; other functions take "
+        "its `flat_values`, as in `tf.ragged.map_flat_values`, or what `to_tensor` gives"
+    ),
     "tf.RunMetadata": (
         "a step fills in `step_stats` only; operations that XLA fused have one entry, by the name of the last of them"
     ),

@@ -8,10 +8,12 @@ from typing import Any
 from headwater.data.dataset import Dataset
 from headwater.data.spec import TensorSpec
 from headwater.dtypes import DType, as_dtype, float32, int64
+from headwater.functional.ragged_tensor import RaggedTensor
 from headwater.functional.sparse import SparseTensor
 from headwater.functional.tensor_arrays import TensorArray
 from headwater.graph.constants import constant_value
 from headwater.graph.indexed_slices import IndexedSlices
+from headwater.graph.operation import Tensor
 from headwater.shapes import TensorShape, as_shape
 
 
@@ -222,6 +224,48 @@ class TensorArraySpec(TypeSpec):
         return super().most_specific_compatible_type(other)
 
 
+class RaggedTensorSpec(TypeSpec):
+    """What is known of a `RaggedTensor`.
+
+    Args:
+      shape: its shape; None for an unknown one.
+      dtype: type of its values.
+      ragged_rank: how many dimensions are ragged: all but the first when None, for which ``shape`` must be known.
+      row_splits_dtype: type of its splits.
+
+    Raises:
+      ValueError: neither ``ragged_rank`` nor the number of dimensions, or more ragged ones than there are.
+    """
+
+    def __init__(
+        self, shape: Any = None, dtype: Any = float32, ragged_rank: int | None = None, row_splits_dtype: Any = int64
+    ) -> None:
+        self._shape = as_shape(shape)
+        self._dtype = as_dtype(dtype)
+        self._row_splits_dtype = as_dtype(row_splits_dtype)
+        rank = self._shape.ndims
+        if ragged_rank is None:
+            if rank is None:
+                raise ValueError("Must specify ragged_rank or a shape with a known rank.")
+            ragged_rank = rank - 1
+        self._ragged_rank = ragged_rank
+        if not isinstance(ragged_rank, int):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError("ragged_rank must be an int")
+        if rank is not None and ragged_rank >= rank:
+            raise ValueError("ragged_rank must be less than rank.")
+
+    @property
+    def value_type(self) -> type:
+        return RaggedTensor if self._ragged_rank else Tensor
+
+    def _parts(self) -> tuple[Any, ...]:
+        return self._shape, self._dtype, self._ragged_rank, self._row_splits_dtype
+
+    @classmethod
+    def from_value(cls, value: RaggedTensor) -> RaggedTensorSpec:
+        return cls(value.shape, value.dtype, value.ragged_rank, value.row_splits.dtype)
+
+
 class DatasetSpec(TypeSpec):
     """What is known of a dataset.
 
@@ -254,6 +298,11 @@ def tensor_structure(dtype: Any, shape: Any) -> TensorSpec:
 def sparse_tensor_structure(dtype: Any, shape: Any) -> SparseTensorSpec:
     """What is known of a sparse tensor."""
     return SparseTensorSpec(shape, dtype)
+
+
+def ragged_tensor_structure(dtype: Any, shape: Any, ragged_rank: int) -> RaggedTensorSpec:
+    """What is known of a ragged tensor."""
+    return RaggedTensorSpec(shape, dtype, ragged_rank)
 
 
 def tensor_array_structure(dtype: Any, element_shape: Any, dynamic_size: bool, infer_shape: bool) -> TensorArraySpec:

@@ -55,6 +55,8 @@ _FAMILIES = (
     "tables",
     "sparse",
     "sets",
+    "ragged",
+    "unicode",
     "ctc",
     "images",
     "boxes",

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from headwater.dtypes import string, to_string_array
+from headwater.functional.ragged_tensor import RaggedTensor, ragged_value
 from headwater.functional.sparse import SparseTensor, SparseTensorValue
 from headwater.graph.graph import Graph
 from headwater.graph.indexed_slices import IndexedSlices
@@ -69,6 +70,11 @@ def _feed_sparse(sparse: Any, value: Any) -> list[tuple[Any, Any]]:
 
 register_session_run_conversion_functions(IndexedSlices, _fetch_slices, _feed_slices)
 register_session_run_conversion_functions(SparseTensor, _fetch_sparse, _feed_sparse)
+register_session_run_conversion_functions(
+    RaggedTensor,
+    lambda ragged: (ragged.components, ragged_value),
+    lambda ragged, value: list(zip(ragged.components, (value.flat_values, *value.nested_row_splits), strict=True)),
+)
 
 
 def cache_key(structure: Any) -> Any:

@@ -105,7 +105,7 @@ AREAS: Final[Mapping[str, Area]] = {
                 prefetch_to_device sample_from_datasets scan
                 shuffle_and_repeat take_while unbatch""",
             "headwater.input.specs": """
-                DatasetStructure=DatasetSpec SparseTensorStructure=sparse_tensor_structure Structure=TypeSpec
+                DatasetStructure=DatasetSpec RaggedTensorStructure=ragged_tensor_structure SparseTensorStructure=sparse_tensor_structure Structure=TypeSpec
                 TensorArrayStructure=tensor_array_structure TensorStructure=tensor_structure get_structure""",
             "headwater.data.options": """
                 AutoShardPolicy DistributeOptions ExternalStatePolicy OptimizationOptions ThreadingOptions""",
@@ -513,6 +513,15 @@ AREAS: Final[Mapping[str, Area]] = {
             "experimental": "headwater.functional.compilation",
         },
     ),
+    "tf.ragged": Area(
+        "``tf.ragged``: tensors whose rows have different lengths.",
+        names={
+            "headwater.functional.ragged": """
+                boolean_mask constant constant_value placeholder range=ragged_range row_splits_to_segment_ids
+                segment_ids_to_row_splits stack stack_dynamic_partitions""",
+            "headwater.functional.ragged_tensor": "RaggedTensorValue map_flat_values",
+        },
+    ),
     "tf.random": Area(
         "``tf.random``: random numbers.",
         names={
@@ -650,6 +659,9 @@ AREAS: Final[Mapping[str, Area]] = {
                 as_string format join=string_join length=string_length lower=string_lower reduce_join regex_full_match
                 regex_replace split=string_split_v2 strip=string_strip substr to_number=string_to_number
                 unsorted_segment_join upper=string_upper""",
+            "headwater.functional.unicode": """
+                bytes_split=string_bytes_split ngrams unicode_decode unicode_decode_with_offsets unicode_encode
+                unicode_split unicode_split_with_offsets unicode_transcode""",
             "headwater.functional.tables": """
                 to_hash_bucket=string_to_hash_bucket to_hash_bucket_fast=string_to_hash_bucket_fast
                 to_hash_bucket_strong=string_to_hash_bucket_strong""",

@@ -77,7 +77,7 @@ CORE: Final = Area(
             FixedLengthRecordReader IdentityReader ReaderBase TFRecordReader TextLineReader WholeFileReader
             matching_files read_file write_file""",
         "headwater.data.spec": "TensorSpec",
-        "headwater.input.specs": "IndexedSlicesSpec SparseTensorSpec TensorArraySpec TypeSpec",
+        "headwater.input.specs": "IndexedSlicesSpec RaggedTensorSpec SparseTensorSpec TensorArraySpec TypeSpec",
         "headwater.functional.fake_quantization": """
             fake_quant_with_min_max_args fake_quant_with_min_max_args_gradient fake_quant_with_min_max_vars
             fake_quant_with_min_max_vars_gradient fake_quant_with_min_max_vars_per_channel
@@ -116,6 +116,7 @@ CORE: Final = Area(
         "headwater.functional.grids": "invert_permutation lin_space linspace=lin_space meshgrid repeat",
         "headwater.functional.searching": """
             argsort searchsorted setdiff1d sort unique unique_with_counts unravel_index""",
+        "headwater.functional.ragged_tensor": "RaggedTensor",
         "headwater.functional.indexing": """
             batch_gather boolean_mask dynamic_partition dynamic_stitch gather gather_nd newaxis one_hot
             reverse_sequence scatter_nd select sequence_mask slice sparse_to_dense strided_slice tensor_scatter_add
@@ -207,6 +208,7 @@ CORE: Final = Area(
         "python_io": "headwater.compat.tf.python_io",
         "quantization": "headwater.compat.tf.quantization",
         "queue": "headwater.compat.tf.queue",
+        "ragged": "headwater.compat.tf.ragged",
         "random": "headwater.compat.tf.random",
         "saved_model": "headwater.compat.tf.saved_model",
         "sets": "headwater.compat.tf.sets",

@@ -65,6 +65,7 @@ from headwater.compat.tf import nn as nn
 from headwater.compat.tf import python_io as python_io
 from headwater.compat.tf import quantization as quantization
 from headwater.compat.tf import queue as queue
+from headwater.compat.tf import ragged as ragged
 from headwater.compat.tf import random as random
 from headwater.compat.tf import saved_model as saved_model
 from headwater.compat.tf import sets as sets
@@ -390,6 +391,7 @@ from headwater.functional.math import to_int64 as to_int64
 from headwater.functional.math import truediv as truediv
 from headwater.functional.math import truncatediv as truncatediv
 from headwater.functional.math import truncatemod as truncatemod
+from headwater.functional.ragged_tensor import RaggedTensor as RaggedTensor
 from headwater.functional.random import get_seed as get_seed
 from headwater.functional.random import multinomial as multinomial
 from headwater.functional.random import random_crop as random_crop
@@ -537,6 +539,7 @@ from headwater.input.sequences import parse_single_sequence_example as parse_sin
 from headwater.input.sequences import serialize_many_sparse as serialize_many_sparse
 from headwater.input.sequences import serialize_sparse as serialize_sparse
 from headwater.input.specs import IndexedSlicesSpec as IndexedSlicesSpec
+from headwater.input.specs import RaggedTensorSpec as RaggedTensorSpec
 from headwater.input.specs import SparseTensorSpec as SparseTensorSpec
 from headwater.input.specs import TensorArraySpec as TensorArraySpec
 from headwater.input.specs import TypeSpec as TypeSpec
@@ -668,6 +671,8 @@ __all__ = [
     "PriorityQueue",
     "QUANTIZED_DTYPES",
     "QueueBase",
+    "RaggedTensor",
+    "RaggedTensorSpec",
     "RandomShuffleQueue",
     "ReaderBase",
     "RegisterGradient",
@@ -1049,6 +1054,7 @@ __all__ = [
     "queue",
     "quint16",
     "quint8",
+    "ragged",
     "random",
     "random_crop",
     "random_gamma",

@@ -18,13 +18,23 @@ from headwater.functional.strings import unsorted_segment_join as unsorted_segme
 from headwater.functional.tables import string_to_hash_bucket as to_hash_bucket
 from headwater.functional.tables import string_to_hash_bucket_fast as to_hash_bucket_fast
 from headwater.functional.tables import string_to_hash_bucket_strong as to_hash_bucket_strong
+from headwater.functional.unicode import ngrams as ngrams
+from headwater.functional.unicode import string_bytes_split as bytes_split
+from headwater.functional.unicode import unicode_decode as unicode_decode
+from headwater.functional.unicode import unicode_decode_with_offsets as unicode_decode_with_offsets
+from headwater.functional.unicode import unicode_encode as unicode_encode
+from headwater.functional.unicode import unicode_split as unicode_split
+from headwater.functional.unicode import unicode_split_with_offsets as unicode_split_with_offsets
+from headwater.functional.unicode import unicode_transcode as unicode_transcode
 
 __all__ = [
     "as_string",
+    "bytes_split",
     "format",
     "join",
     "length",
     "lower",
+    "ngrams",
     "reduce_join",
     "regex_full_match",
     "regex_replace",
@@ -35,6 +45,12 @@ __all__ = [
     "to_hash_bucket_fast",
     "to_hash_bucket_strong",
     "to_number",
+    "unicode_decode",
+    "unicode_decode_with_offsets",
+    "unicode_encode",
+    "unicode_split",
+    "unicode_split_with_offsets",
+    "unicode_transcode",
     "unsorted_segment_join",
     "upper",
 ]

@@ -30,6 +30,7 @@ from headwater.input.dataset_groups import group_by_window as group_by_window
 from headwater.input.specs import DatasetSpec as DatasetStructure
 from headwater.input.specs import TypeSpec as Structure
 from headwater.input.specs import get_structure as get_structure
+from headwater.input.specs import ragged_tensor_structure as RaggedTensorStructure
 from headwater.input.specs import sparse_tensor_structure as SparseTensorStructure
 from headwater.input.specs import tensor_array_structure as TensorArrayStructure
 from headwater.input.specs import tensor_structure as TensorStructure
@@ -43,6 +44,7 @@ __all__ = [
     "ExternalStatePolicy",
     "INFINITE_CARDINALITY",
     "OptimizationOptions",
+    "RaggedTensorStructure",
     "SparseTensorStructure",
     "Structure",
     "TensorArrayStructure",
