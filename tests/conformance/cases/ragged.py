@@ -320,4 +320,4 @@ def case_what_is_known_of_them(tf):
             found.append([repr(value), value == spec([3, None], tf.int32), value.is_compatible_with(r)])
         except Exception as error:  # noqa: BLE001 - the class of any error is an outcome
             found.append(type(error).__name__)
-    return found + [spec.from_value(r) == spec([3, None], tf.int32)]
+    return [*found, spec.from_value(r) == spec([3, None], tf.int32)]

@@ -105,7 +105,8 @@ AREAS: Final[Mapping[str, Area]] = {
                 prefetch_to_device sample_from_datasets scan
                 shuffle_and_repeat take_while unbatch""",
             "headwater.input.specs": """
-                DatasetStructure=DatasetSpec RaggedTensorStructure=ragged_tensor_structure SparseTensorStructure=sparse_tensor_structure Structure=TypeSpec
+                DatasetStructure=DatasetSpec RaggedTensorStructure=ragged_tensor_structure
+                SparseTensorStructure=sparse_tensor_structure Structure=TypeSpec
                 TensorArrayStructure=tensor_array_structure TensorStructure=tensor_structure get_structure""",
             "headwater.data.options": """
                 AutoShardPolicy DistributeOptions ExternalStatePolicy OptimizationOptions ThreadingOptions""",
