@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from headwater import dtypes
 from headwater.data.dataset import Dataset
 from headwater.data.functions import IgnoreErrors
 from headwater.data.node import INFINITE, UNKNOWN
+from headwater.data.queries import Unique
 
 INFINITE_CARDINALITY: Final = INFINITE
 UNKNOWN_CARDINALITY: Final = UNKNOWN
@@ -68,6 +70,25 @@ def take_while(predicate: Callable[..., Any]) -> Transformation:
 def ignore_errors() -> Transformation:
     """The elements but those that the function of a `Dataset.map` fails for."""
     return lambda dataset: dataset.changed(IgnoreErrors(input=dataset.node))
+
+
+def unique() -> Transformation:
+    """Each element once, where it comes first.
+
+    Raises:
+      TypeError: elements of several components, or of other types than int32, int64 and string.
+    """
+
+    def apply(dataset: Dataset) -> Any:
+        specs = dataset.node.specs
+        if len(specs) != 1 or specs[0].dtype not in (dtypes.int32, dtypes.int64, dtypes.string):
+            raise TypeError(
+                "`tf.data.experimental.unique()` only supports inputs with a single `tf.int32`, `tf.int64`, or "
+                "`tf.string` component."
+            )
+        return dataset.changed(Unique(input=dataset.node))
+
+    return apply
 
 
 def prefetch_to_device(device: str, buffer_size: Any = None) -> Transformation:

@@ -87,6 +87,12 @@ class DistributeOptions(_Settings):
         return AutoShardPolicy(self.auto_shard_policy) if self.auto_shard else AutoShardPolicy.OFF
 
 
+class MapVectorizationOptions(_Settings):
+    """Whether functions of elements become functions of batches. They may be set, and change nothing."""
+
+    _defaults = dict.fromkeys(("enabled", "use_choose_fastest"))
+
+
 class OptimizationOptions(_Settings):
     """Which rewritings a pipeline may get. They may be set, and change nothing: blocks serve all of them."""
 

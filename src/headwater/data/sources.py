@@ -149,7 +149,7 @@ def _names(filenames: Any) -> list[bytes]:
 
 
 @dataclass(eq=False, kw_only=True)
-class _Files(Node):
+class FilesNode(Node):
     """What is in files, one file after the other, as text.
 
     Attributes:
@@ -176,55 +176,59 @@ class _Files(Node):
 
 
 @dataclass(eq=False, kw_only=True)
-class Records(_Files):
+class Records(FilesNode):
     """The records of TFRecord files."""
 
     def blocks(self, context: Context, rows: int) -> Iterator[Block]:
-        options = TFRecordOptions.of(_text(self.compression_type))
+        options = TFRecordOptions.of(decoded_text(self.compression_type))
         for name in _names(self.filenames):
             with TFRecordReader(name, options) as reader:
                 while values := reader.read_block(rows):
-                    yield (_strings(values),)
+                    yield (bytes_column(values),)
 
 
-def _text(value: Any) -> str:
+def decoded_text(value: Any) -> str:
+    """The text that a scalar holds."""
     found = value.item()
     return found.decode() if isinstance(found, bytes) else str(found)
 
 
-def _strings(values: list[bytes]) -> np.ndarray[Any, Any]:
+def bytes_column(values: list[bytes]) -> np.ndarray[Any, Any]:
+    """Texts as an array."""
     column = np.empty(len(values), object)
     column[:] = values
     return column
 
 
 @dataclass(eq=False, kw_only=True)
-class Lines(_Files):
+class Lines(FilesNode):
     """The lines of text files, without their ends."""
 
     def blocks(self, context: Context, rows: int) -> Iterator[Block]:
-        bits = TFRecordOptions.of(_text(self.compression_type)).zlib_window_bits
-        for name in _names(self.filenames):
-            with translated(name) as path, open_file(path, "rb") as file:
-                if bits is None:
-                    lines = iter(file.readline, b"")
-                else:
-                    lines = _split(Inflater(file, path, bits))
-                while found := list(itertools.islice(lines, rows)):
-                    yield (_strings([line.rstrip(b"\n").removesuffix(b"\r") for line in found]),)
+        for lines in opened_files(self.filenames, self.compression_type):
+            while found := list(itertools.islice(lines, rows)):
+                yield (bytes_column([line.rstrip(b"\n").removesuffix(b"\r") for line in found]),)
+
+
+def opened_files(filenames: Any, compression_type: Any) -> Iterator[Iterator[bytes]]:
+    """The lines of each file, with their ends."""
+    bits = TFRecordOptions.of(decoded_text(compression_type)).zlib_window_bits
+    for name in _names(filenames):
+        with translated(name) as path, open_file(path, "rb") as file:
+            yield iter(file.readline, b"") if bits is None else _split(Inflater(file, path, bits))
 
 
 def _split(source: Inflater, size: int = 1 << 16) -> Iterator[bytes]:
     rest = b""
     while part := source.read(size):
         *whole, rest = (rest + part).split(b"\n")
-        yield from whole
+        yield from (line + b"\n" for line in whole)
     if rest:
         yield rest
 
 
 @dataclass(eq=False, kw_only=True)
-class FixedLengthRecords(_Files):
+class FixedLengthRecords(FilesNode):
     """Records of equal length.
 
     Attributes:
@@ -249,7 +253,7 @@ class FixedLengthRecords(_Files):
         header, length, footer = int(self.header_bytes), int(self.record_bytes), int(self.footer_bytes)
         if length < 1:
             raise InvalidArgumentError(None, None, f"record_bytes must be positive, not {length}")
-        bits = TFRecordOptions.of(_text(self.compression_type)).zlib_window_bits
+        bits = TFRecordOptions.of(decoded_text(self.compression_type)).zlib_window_bits
         for name in _names(self.filenames):
             with translated(name) as path, open_file(path, "rb") as file:
                 source: Any = file if bits is None else Inflater(file, path, bits)
@@ -268,7 +272,7 @@ class FixedLengthRecords(_Files):
                     count = (len(held) - footer) // length
                     if count < 1:
                         break
-                    yield (_strings([held[i * length : (i + 1) * length] for i in range(count)]),)
+                    yield (bytes_column([held[i * length : (i + 1) * length] for i in range(count)]),)
                     held = held[count * length :]
 
 

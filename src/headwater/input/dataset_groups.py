@@ -11,10 +11,11 @@ from headwater import dtypes
 from headwater.data import structure as nest
 from headwater.data.dataset import Dataset, Nested
 from headwater.data.grouping import Grouped
-from headwater.functional import indexing, math, reductions
+from headwater.functional import indexing, math, random, reductions
 from headwater.functional.checks import assert_less
 from headwater.functional.default_graph import control_dependencies
 from headwater.graph.convert import convert_to_tensor
+from headwater.input import dataset as input_dataset
 
 Transformation = Callable[[Dataset], Any]
 
@@ -56,6 +57,87 @@ def group_by_window(
             return reduce_func(key, window if isinstance(window, Dataset) else dataset.zip(window))
 
         return grouped.flat_map(reduced)
+
+    return apply
+
+
+class Reducer:
+    """How elements become one: a first state, a further one for each element, and what the last one gives.
+
+    Args:
+      init_func: of a key; gives the first state.
+      reduce_func: of a state and an element; gives the next state.
+      finalize_func: of the last state; gives the result.
+    """
+
+    def __init__(
+        self, init_func: Callable[[Any], Any], reduce_func: Callable[..., Any], finalize_func: Callable[..., Any]
+    ) -> None:
+        self.init_func = init_func
+        self.reduce_func = reduce_func
+        self.finalize_func = finalize_func
+
+
+def group_by_reducer(key_func: Callable[..., Any], reducer: Reducer) -> Transformation:
+    """What a `Reducer` makes of the elements of each key, by ascending keys.
+
+    Args:
+      key_func: of an element; gives its key, an int64 scalar.
+      reducer: for each key.
+    """
+
+    def of_window(key: Any, window: Any) -> Any:
+        state = window.reduce(reducer.init_func(key), reducer.reduce_func)
+        found = reducer.finalize_func(*state) if type(state) is tuple else reducer.finalize_func(state)
+        return input_dataset.Dataset.from_tensors(found)
+
+    return group_by_window(key_func, of_window, window_size=np.int64(np.iinfo(np.int64).max))
+
+
+def rejection_resample(
+    class_func: Callable[..., Any], target_dist: Any, initial_dist: Any = None, seed: int | None = None
+) -> Transformation:
+    """Leaves out elements at random, so that their classes have a certain distribution; pairs of class and element.
+
+    Args:
+      class_func: of an element; gives its class, an int32 scalar.
+      target_dist: how frequent each class is to be.
+      initial_dist: how frequent each class is; counted as elements come when None.
+      seed: of the random choice.
+    """
+    target = np.asarray(target_dist, np.float32)
+
+    def apply(dataset: Dataset) -> Any:
+        several = type(dataset._structure) is tuple  # pyright: ignore[reportPrivateUsage]
+
+        def with_class(*element: Any) -> Any:
+            return class_func(*element), element if several else element[0]
+
+        def with_frequencies(*both: Any) -> Any:
+            return np.asarray(initial_dist, np.float32), both
+
+        def without(frequencies: Any, both: Any) -> Any:
+            del frequencies
+            return both
+
+        def counted(counts: Any, both: Any) -> Any:
+            counts = counts + indexing.one_hot(both[0], len(target), dtype=dtypes.float32)
+            return counts, (counts / reductions.reduce_sum(counts), both)
+
+        pairs = dataset.map(with_class)
+        if initial_dist is None:
+            first = np.zeros(len(target), np.float32)
+            known = pairs.scan(first, counted)
+        else:
+            known = pairs.map(with_frequencies)
+
+        def accepted(frequencies: Any, both: Any) -> Any:
+            ratio = target / math.maximum(frequencies, np.float32(np.finfo(np.float32).tiny))
+            # Classes that are too rare are all kept, and of the others as many as go with them.
+            chance = indexing.gather(ratio, both[0]) / reductions.reduce_max(ratio)
+            return random.random_uniform([], seed=seed) < chance
+
+        return known.filter(accepted).map(without)
 
     return apply
 

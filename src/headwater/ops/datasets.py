@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from headwater.data import batches, functions, grouping, parts, prefetch, sources, stored, transforms
+from headwater.data import batches, functions, grouping, parts, prefetch, queries, sources, stored, transforms
 from headwater.data.node import Context, Element, Node, closing
 from headwater.data.spec import TensorSpec
-from headwater.dtypes import DType, int64, resource, string, variant
-from headwater.errors import InvalidArgumentError
+from headwater.dtypes import DType, bool_, int64, resource, string, variant
+from headwater.errors import InvalidArgumentError, OutOfRangeError
+from headwater.io.tfrecord import TFRecordOptions, TFRecordWriter
 from headwater.ops.bodies import decode_body, interpret
 from headwater.ops.dataset_functions import BodyFunction
 from headwater.ops.define import fixed, host, no_outputs
@@ -35,6 +36,7 @@ NODES: dict[str, type[Node]] = {
     "CacheDataset": transforms.Cache,
     "CacheFileDataset": stored.StoredCache,
     "ConcatenateDataset": transforms.Concatenated,
+    "CSVRecordsDataset": queries.CsvRecords,
     "DirectedInterleaveDataset": transforms.Picked,
     "FilterDataset": functions.Filter,
     "FixedLengthRecordDatasetV2": sources.FixedLengthRecords,
@@ -46,12 +48,14 @@ NODES: dict[str, type[Node]] = {
     "PaddedBatchDatasetV2": batches.PaddedBatch,
     "PrefetchDataset": prefetch.Prefetch,
     "RandomDataset": transforms.Draws,
+    "RandomNumbersDataset": queries.RandomNumbers,
     "RangeDataset": sources.Range,
     "RepeatDataset": transforms.Repeat,
     "ScanDataset": functions.Scan,
     "ShardDataset": transforms.Shard,
     "ShuffleDataset": transforms.Shuffle,
     "SkipDataset": transforms.Skip,
+    "SqlDataset": queries.SqlRows,
     "TFRecordDataset": sources.Records,
     "TakeDataset": transforms.Take,
     "TakeWhileDataset": functions.TakeWhile,
@@ -59,6 +63,7 @@ NODES: dict[str, type[Node]] = {
     "TensorSliceDataset": sources.Slices,
     "TextLineDataset": sources.Lines,
     "UnbatchDataset": batches.Unbatch,
+    "UniqueDataset": queries.Unique,
     "WindowDataset": functions.Windows,
     "ZipDataset": transforms.Zipped,
 }
@@ -232,6 +237,72 @@ def dataset_to_single_element(
         if next(elements, None) is not None:
             raise InvalidArgumentError(None, None, "Dataset had more than one element.")
     return _checked(first, output_types, output_shapes)
+
+
+@host("DatasetToTFRecord", infer=no_outputs, inputs="input_dataset:variant, filename:string, compression_type:string")
+def dataset_to_records(
+    context: HostContext, input_dataset: HostArray, filename: HostArray, compression_type: HostArray
+) -> None:
+    options = TFRecordOptions.of(sources.decoded_text(compression_type))
+    with TFRecordWriter(sources.decoded_text(filename), options) as writer:
+        inner = Context(context)
+        with closing(input_dataset.item().elements(inner)) as elements:
+            for (record,) in elements:
+                context.step.check()
+                writer.write(bytes(record.item()))
+
+
+# Values that may be missing ------------------------------------------------------------------------------------------
+
+
+class MaybeValue:
+    """A value, or none.
+
+    Attributes:
+      element: its components; None for none.
+    """
+
+    def __init__(self, element: Element | None) -> None:
+        self.element = element
+
+
+@host("OptionalFromValue", infer=fixed(variant, ()))
+def optional_from_value(context: HostContext, *components: HostArray) -> HostArray:
+    del context
+    return as_handle(MaybeValue(components))
+
+
+@host("OptionalNone", infer=fixed(variant, ()), inputs="")
+def optional_none(context: HostContext) -> HostArray:
+    del context
+    return as_handle(MaybeValue(None))
+
+
+@host("OptionalHasValue", infer=fixed(bool_, ()))
+def optional_has_value(context: HostContext, optional: HostArray) -> Any:
+    del context
+    return np.bool_(optional.item().element is not None)
+
+
+@host("OptionalGetValue", infer=_elements)
+def optional_get_value(
+    context: HostContext, optional: HostArray, *, output_types: Any, output_shapes: Any
+) -> Sequence[HostArray]:
+    del context
+    if optional.item().element is None:
+        raise InvalidArgumentError(None, None, "The given optional does not have a value.")
+    return _checked(optional.item().element, output_types, output_shapes)
+
+
+@host("IteratorGetNextAsOptional", infer=fixed(variant, ()), blocking=True)
+def iterator_get_next_as_optional(
+    context: HostContext, iterator: HostArray, *, output_types: Any = (), output_shapes: Any = ()
+) -> HostArray:
+    try:
+        element = iterator.item().next(context)
+    except OutOfRangeError:
+        return as_handle(MaybeValue(None))
+    return as_handle(MaybeValue(_checked(element, output_types, output_shapes)))
 
 
 @host("DatasetCardinality", infer=fixed(int64, ()))

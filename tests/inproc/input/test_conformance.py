@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from headwater.compat import tf
+from tests.conformance.compare import same
 from tests.conformance.run import outcome
 from tests.conformance.stored import Case, stored_cases
 
 
-@pytest.mark.parametrize("case", stored_cases("input"), ids=str)
+@pytest.mark.parametrize("case", stored_cases("input", "pipelines"), ids=str)
 def test_as_tensorflow(case: Case) -> None:
-    assert outcome(case.run, tf) == case.expected
+    same(outcome(case.run, tf), case.expected)

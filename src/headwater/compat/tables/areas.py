@@ -98,18 +98,25 @@ AREAS: Final[Mapping[str, Area]] = {
         "``tf.data.experimental``.",
         names={
             "headwater.input.dataset": "Counter=counter cardinality get_single_element",
-            "headwater.input.dataset_groups": "bucket_by_sequence_length group_by_window",
+            "headwater.input.dataset_groups": """
+                Reducer bucket_by_sequence_length group_by_reducer group_by_window rejection_resample""",
+            "headwater.input.file_datasets": """
+                CsvDataset RandomDataset SqlDataset TFRecordWriter make_batched_features_dataset make_csv_dataset
+                parse_example_dataset""",
+            "headwater.input.optionals": """
+                Optional OptionalStructure=OptionalSpec from_variant get_next_as_optional to_variant""",
             "headwater.data.experimental": """
                 INFINITE_CARDINALITY UNKNOWN_CARDINALITY choose_from_datasets copy_to_device enumerate_dataset
                 ignore_errors map_and_batch map_and_batch_with_legacy_function=map_and_batch parallel_interleave
                 prefetch_to_device sample_from_datasets scan
-                shuffle_and_repeat take_while unbatch""",
+                shuffle_and_repeat take_while unbatch unique""",
             "headwater.input.specs": """
                 DatasetStructure=DatasetSpec RaggedTensorStructure=ragged_tensor_structure
                 SparseTensorStructure=sparse_tensor_structure Structure=TypeSpec
                 TensorArrayStructure=tensor_array_structure TensorStructure=tensor_structure get_structure""",
             "headwater.data.options": """
-                AutoShardPolicy DistributeOptions ExternalStatePolicy OptimizationOptions ThreadingOptions""",
+                AutoShardPolicy DistributeOptions ExternalStatePolicy MapVectorizationOptions OptimizationOptions
+                 ThreadingOptions""",
             "headwater.data.prefetch": "AUTOTUNE",
         },
     ),

@@ -77,6 +77,7 @@ CORE: Final = Area(
             FixedLengthRecordReader IdentityReader ReaderBase TFRecordReader TextLineReader WholeFileReader
             matching_files read_file write_file""",
         "headwater.data.spec": "TensorSpec",
+        "headwater.input.optionals": "OptionalSpec",
         "headwater.input.specs": "IndexedSlicesSpec RaggedTensorSpec SparseTensorSpec TensorArraySpec TypeSpec",
         "headwater.functional.fake_quantization": """
             fake_quant_with_min_max_args fake_quant_with_min_max_args_gradient fake_quant_with_min_max_vars

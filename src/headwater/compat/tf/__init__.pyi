@@ -510,6 +510,7 @@ from headwater.graph.importer import import_graph_def as import_graph_def
 from headwater.graph.indexed_slices import IndexedSlices as IndexedSlices
 from headwater.graph.operation import Operation as Operation
 from headwater.graph.operation import Tensor as Tensor
+from headwater.input.optionals import OptionalSpec as OptionalSpec
 from headwater.input.parsing import FixedLenFeature as FixedLenFeature
 from headwater.input.parsing import FixedLenSequenceFeature as FixedLenSequenceFeature
 from headwater.input.parsing import SparseFeature as SparseFeature
@@ -666,6 +667,7 @@ __all__ = [
     "OpError",
     "Operation",
     "OptimizerOptions",
+    "OptionalSpec",
     "PaddingFIFOQueue",
     "Print",
     "PriorityQueue",

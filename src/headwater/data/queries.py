@@ -1,0 +1,152 @@
+"""Records of separated values, rows of a database, elements that were not there before, random numbers."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing as closing_soon
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from headwater.data.node import INFINITE, Block, Context, Element, Node, closing, rows_of
+from headwater.data.sources import FilesNode, bytes_column, decoded_text, opened_files
+from headwater.data.spec import TensorSpec
+from headwater.data.transforms import Wrapper
+from headwater.dtypes import DType, int64, string
+from headwater.errors import InvalidArgumentError, UnknownError
+
+
+@dataclass(eq=False, kw_only=True)
+class CsvRecords(FilesNode):
+    """The records of files of separated values; a quoted field may go over several lines.
+
+    Attributes:
+      header: whether the first line of each file is left out.
+      quoted: whether quotes mean anything.
+    """
+
+    header: bool
+    quoted: bool
+
+    def blocks(self, context: Context, rows: int) -> Iterator[Block]:
+        for lines in opened_files(self.filenames, self.compression_type):
+            if self.header:
+                next(lines, None)
+            found: list[bytes] = []
+            for record in _records(lines, self.quoted):
+                found.append(record)
+                if len(found) == rows:
+                    yield (bytes_column(found),)
+                    found = []
+            if found:
+                yield (bytes_column(found),)
+
+
+def _records(lines: Iterator[bytes], quoted: bool) -> Iterator[bytes]:
+    held = b""
+    for line in lines:
+        held += line
+        if quoted and held.count(b'"') % 2:
+            continue  # within a quoted field
+        yield held.rstrip(b"\n").removesuffix(b"\r")
+        held = b""
+    if held:
+        raise InvalidArgumentError(None, None, "Quoted field has to end with quote followed by delim, CRLF, or EOF")
+
+
+@dataclass(eq=False, kw_only=True)
+class SqlRows(Node):
+    """The rows that a query of a database gives.
+
+    Attributes:
+      driver_name: ``sqlite``.
+      data_source_name: path of the database.
+      query: in SQL.
+      of: what is known of a row's columns.
+    """
+
+    values: ClassVar[dict[str, DType | None]] = {"driver_name": string, "data_source_name": string, "query": string}
+    driver_name: Any
+    data_source_name: Any
+    query: Any
+    of: tuple[TensorSpec, ...]
+
+    @property
+    def specs(self) -> tuple[TensorSpec, ...]:
+        return self.of
+
+    def elements(self, context: Context) -> Iterator[Element]:
+        driver = decoded_text(self.driver_name)
+        if driver != "sqlite":
+            raise InvalidArgumentError(
+                None,
+                None,
+                f"The database type, {driver}, is not supported by SqlDataset. The set of supported "
+                "databases is: {'sqlite'}.",
+            )
+        with closing_soon(sqlite3.connect(decoded_text(self.data_source_name))) as connection:
+            connection.text_factory = bytes
+            try:
+                cursor = connection.execute(decoded_text(self.query))
+            except sqlite3.Error as error:
+                raise UnknownError(None, None, f"Failed to run the query of a SqlDataset: {error}") from None
+            for row in cursor:
+                if len(row) != len(self.of):
+                    raise InvalidArgumentError(
+                        None,
+                        None,
+                        f"The number of columns in query ({len(row)}) must match the number of elements in "
+                        f"output_types ({len(self.of)}).",
+                    )
+                yield tuple(_cell(value, spec) for value, spec in zip(row, self.of, strict=True))
+
+
+def _cell(value: Any, spec: TensorSpec) -> Any:
+    if spec.dtype == string:
+        text = value if isinstance(value, bytes) else b"" if value is None else str(value).encode()
+        return bytes_column([text]).reshape(())
+    return np.asarray(value or 0).astype(spec.dtype.numpy_dtype)
+
+
+@dataclass(eq=False, kw_only=True)
+class Unique(Wrapper):
+    """Each element once, where it comes first."""
+
+    @property
+    def columnar(self) -> bool:
+        return False
+
+    def elements(self, context: Context) -> Iterator[Element]:
+        seen: set[Any] = set()
+        with closing(self.input.elements(context)) as source:
+            for element in source:
+                (part,) = element
+                key = part.item()
+                if key not in seen:
+                    seen.add(key)
+                    yield element
+
+
+@dataclass(eq=False, kw_only=True)
+class RandomNumbers(Node):
+    """For ever: random numbers, int64 from 0 to below 2^32."""
+
+    values: ClassVar[dict[str, DType | None]] = {"seed": int64, "seed2": int64}
+    seed: Any
+    seed2: Any
+
+    @property
+    def specs(self) -> tuple[TensorSpec, ...]:
+        return (TensorSpec((), int64),)
+
+    @property
+    def cardinality(self) -> int:
+        return INFINITE
+
+    def elements(self, context: Context) -> Iterator[Element]:
+        seeds = [int(self.seed) & 0xFFFFFFFF, int(self.seed2) & 0xFFFFFFFF]
+        draw = np.random.default_rng(seeds if any(seeds) else None)
+        while True:
+            yield from rows_of(iter([(draw.integers(0, 1 << 32, 256),)]))
