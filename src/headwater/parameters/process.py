@@ -48,6 +48,9 @@ class ParameterTask:
     Attributes:
       members: the same.
       shell: the task.
+      saves: where this task, a ``ps``, saves its state by itself; None where it does not.
+      table_service: what keeps embedding tables that grow, see `headwater.parameters.table_cluster.service_of`; None
+        without any.
 
     Raises:
       AlreadyExistsError: another process holds the port; the message names it.
@@ -56,6 +59,8 @@ class ParameterTask:
 
     def __init__(self, members: Members) -> None:
         self.members = members
+        self.saves: Saves | None = None
+        self.table_service: Any = None
         if members.is_server:
             _jax.config.update("jax_platforms", "cpu")
         self.shell: TaskShell = TaskShell(
@@ -98,6 +103,7 @@ class ParameterTask:
         )
         saver = None
         if saves is not None:
+            self.saves = saves
             saver = StateSaver(parameters, saves, index=index, tasks=len(self.members.servers))
         self._service.host(name, parameters, saver)
         if saver is not None:
@@ -142,11 +148,19 @@ class _Tables(Service):
     def __init__(self, task: ParameterTask) -> None:
         self._task = task
         self._service: Any = None
+        self._over = False
 
     def serve(self, channel: Channel, first: Frame) -> None:
         modules: Any = importlib.import_module(_TABLES)
         self._service = modules.service_of(self._task)
         self._service.serve(channel, first)
+
+    def job_over(self, reason: str) -> None:
+        self._over = True
+
+    def close(self) -> None:
+        if self._task.table_service is not None:
+            self._task.table_service.close(over=self._over)
 
     def add_to(self, snapshot: Snapshot) -> Snapshot:
         return snapshot if self._service is None else replace(snapshot, tables=self._service.loads())

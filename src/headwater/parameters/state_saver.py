@@ -25,6 +25,7 @@ from headwater.io import crc32c, files
 from headwater.parameters import state_files
 from headwater.parameters.host import HostedParameters
 from headwater.parameters.host_state import HostState
+from headwater.parameters.periodic import Periodic
 from headwater.parameters.recovery import Saves
 from headwater.parameters.state_files import Bytes, Chain, Header, Rows, Spec, StateWriter, bytes_of
 from headwater.parameters.updater import Array
@@ -88,8 +89,7 @@ class StateSaver:
         #: Numbers of the last whole state, and of the one before.
         self._fulls = (0, 0)
         self._saving = threading.Lock()
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=f"saves {host.name}", daemon=True)
+        self._periodic = Periodic(f"saving {host.name!r} of {self._task}", saves.every_s, self.save)
         for table in host.tables:
             table.watch()
 
@@ -146,14 +146,12 @@ class StateSaver:
 
     def start(self) -> None:
         """Saves from now on, in a thread of its own."""
-        self._thread.start()
+        self._periodic.start()
 
     def close(self) -> None:
         """The task ends. Where the job is over, its states have no use any more, and are removed; else the last one is
         saved, and nothing changes after it."""
-        self._stop.set()
-        if self._thread.is_alive():
-            self._thread.join()
+        self._periodic.stop()
         if not self._host.is_over:
             self._host.ends()
             self.save()
@@ -162,13 +160,6 @@ class StateSaver:
             state_files.remove(self.folder)
         except OpError as error:
             _log.error("%s cannot remove its states, though the job is over: %s", self._task, error.message)
-
-    def _run(self) -> None:
-        while not self._stop.wait(self._every_s):
-            try:
-                self.save()
-            except Exception:  # noqa: BLE001 - whatever it is, the next save is tried
-                _log.exception("%s cannot save its state", self._task)
 
     # Saving -----------------------------------------------------------------------------------------------------------
 

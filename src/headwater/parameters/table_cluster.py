@@ -7,8 +7,10 @@ import threading
 from headwater.errors import CancelledError, UnavailableError
 from headwater.parameters.conversation import ServerLink
 from headwater.parameters.process import ParameterTask
+from headwater.parameters.recovery import Saves
 from headwater.parameters.table_client import RowTable, TableClient
 from headwater.parameters.table_host import TableService
+from headwater.parameters.table_saver import TableSaver
 from headwater.tables import SGD, Admission, Initializer, TableConfig
 from headwater.transport.channel import Channel, memory_pair
 
@@ -32,7 +34,12 @@ def service_of(task: ParameterTask) -> TableService:
     with _lock:
         if task not in _services:
             members = task.members
-            _services[task] = TableService(str(members.me), members.number, len(members.servers))
+            index, tasks = members.number, len(members.servers)
+            made = _services[task] = task.table_service = TableService(str(members.me), index, tasks)
+            if task.saves is not None:
+                saver = TableSaver(made, task.saves, index=index, tasks=tasks)
+                made.saver = saver
+                saver.start()
         return _services[task]
 
 
@@ -47,14 +54,26 @@ class LocalTables:
 
     Args:
       servers: how many.
+      saves: where each goes on with its own rows when it is started anew. Nothing is saved by itself, see `savers`.
+
+    Attributes:
+      services: what each has.
+      savers: what saves the tables of each.
     """
 
-    def __init__(self, servers: int = 1) -> None:
-        self.services: list[TableService] = [
-            TableService(f"/job:ps/task:{index}", index, servers) for index in range(servers)
-        ]
+    def __init__(self, servers: int = 1, *, saves: Saves | None = None) -> None:
+        self._saves = saves
+        self._count = servers
+        self.savers: dict[int, TableSaver] = {}
+        self.services: list[TableService] = [self._service(index) for index in range(servers)]
         self._channels: list[list[Channel]] = [[] for _ in range(servers)]
         self._threads: list[threading.Thread] = []
+
+    def _service(self, index: int) -> TableService:
+        made = TableService(f"/job:ps/task:{index}", index, self._count)
+        if self._saves is not None:
+            made.saver = self.savers[index] = TableSaver(made, self._saves, index=index, tasks=self._count)
+        return made
 
     def client(self, worker: int = 0) -> TableClient:
         """A worker's access."""
@@ -87,7 +106,7 @@ class LocalTables:
 
     def restart(self, index: int) -> None:
         """Ends one of them, with all it has, and starts it anew."""
-        self.services[index] = TableService(f"/job:ps/task:{index}", index, len(self.services))
+        self.services[index] = self._service(index)
         self.disconnect(index)
 
     def stop(self) -> None:

@@ -6,9 +6,10 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,10 +44,20 @@ _HOT_S = 30.0
 
 @dataclass(slots=True)
 class _Client:
-    """What is known of a worker's program: the number of its last update, and a lock that guards it."""
+    """What is known of a worker's program: the number of its last update, and a lock that guards it; whether that is
+    what a save says."""
 
-    last: int = -1
+    last: int = 0
+    restored: bool = False
     lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+class Saver(Protocol):
+    """See `headwater.parameters.table_saver.TableSaver`."""
+
+    def restore(self, table: Table) -> bool: ...
+
+    def close(self, *, over: bool) -> None: ...
 
 
 class TableService:
@@ -58,6 +69,11 @@ class TableService:
       task: this task's name, for people.
       index: its number among the ``ps``.
       tasks: how many ``ps`` there are.
+
+    Attributes:
+      saving: held while tables are being saved: one save at a time.
+      saver: saves them by itself; None where that was not asked for.
+      lost_updates: how many are lost that workers had made before this task was started anew.
     """
 
     def __init__(self, task: str, index: int, tasks: int) -> None:
@@ -69,6 +85,12 @@ class TableService:
         self._clients: dict[int, _Client] = {}
         #: By table when its most used keys were looked for, and what they were.
         self._hot: dict[str, tuple[float, tuple[tuple[int, int], ...]]] = {}
+        self.saving: threading.Lock = threading.Lock()
+        self.saver: Saver | None = None
+        self.lost_updates: int = 0
+        self._went_back = False
+        self._ends = False
+        self._ended = threading.Event()
 
     def make(self, name: str, config: TableConfig, folder: str | None = None) -> Table:
         """Makes a table for the program of this task, unless a worker has asked for it before.
@@ -80,7 +102,8 @@ class TableService:
             known = self._tables.get(name)
             if known is None:
                 known = Table(name, config, task=self._task)
-                if folder is not None:
+                own = self.saver is not None and self.saver.restore(known)
+                if folder is not None and not own:
                     self._restore(known, folder)
                 self._tables[name] = known
                 self._lock.notify_all()
@@ -89,6 +112,30 @@ class TableService:
                     None, None, f"table {name!r} on {self._task} is another one: {known.config}, not {config}"
                 )
             return known
+
+    def go_on(self, clients: Mapping[int, int]) -> None:
+        """Tables will be those of a save, which holds so many updates of each worker's program."""
+        self._went_back = True
+        self._clients = {number: _Client(last=last, restored=True) for number, last in clients.items()}
+
+    @contextmanager
+    def still(self) -> Generator[dict[int, int]]:
+        """While it is entered, no update is made; how many each worker's program has made."""
+        with ExitStack() as stack:
+            stack.enter_context(self._lock)  # none comes that is not known
+            for client in self._clients.values():
+                stack.enter_context(client.lock)
+            yield {number: client.last for number, client in self._clients.items()}
+
+    def ends(self) -> None:
+        """From now on nothing changes any more: workers wait for the task's next life."""
+        with self.still():
+            self._ends = True
+
+    def close(self, *, over: bool) -> None:
+        """The task ends, perhaps because the job is over."""
+        if self.saver is not None:
+            self.saver.close(over=over)
 
     def tables(self) -> list[Table]:
         """All tables, by name."""
@@ -119,6 +166,8 @@ class TableService:
                     evicted=told.evicted,
                     updates=told.step,
                     hot=hot,
+                    saved=str(self.saver) if self.saver is not None else "",
+                    lost_updates=self.lost_updates,
                 )
             )
         return tuple(found)
@@ -135,11 +184,11 @@ class TableService:
             case _:
                 raise bad_header(hello, channel.peer)
         with self._lock:
-            client = self._clients.setdefault(number, _Client())
+            client = self._clients.setdefault(number, _Client(restored=self._went_back))
         frame = hello
         while True:
             try:
-                answer = self._open(tables, channel) if frame is hello else self._handle(client, frame, channel.peer)
+                answer = self._open(tables, channel) if frame is hello else self._handle(client, frame, channel)
             except (OpError, MemoryError) as error:
                 answer = error_frame(0, error, self._task)
             channel.send(answer)
@@ -186,15 +235,20 @@ class TableService:
             raise NotFoundError(None, None, f"{self._task} has no table {name!r}")
         return table
 
-    def _handle(self, client: _Client, frame: Frame, peer: str) -> Frame:
+    def _handle(self, client: _Client, frame: Frame, channel: Channel) -> Frame:
         match frame.kind, frame.header:
             case kinds.LOOK_UP, (bool(training), names):
                 return self._look_up(training, names, frame.tensors)
             case kinds.UPDATE, (int(number), names, rates):
                 with client.lock:
-                    if number > client.last:
+                    ends = self._ends
+                    if not ends and number > client.last:
+                        if client.restored:
+                            self._tell_lost(client, number, names, channel.peer)
                         self._update(names, rates, frame.tensors)
                         client.last = number
+                if ends:
+                    self._await_end(channel)
                 return Frame(kinds.DONE)
             case kinds.SAVE_TABLE, (str(name), str(folder), int(number), bool(delta)):
                 return self._save(self._table(name), folder, number, delta)
@@ -207,10 +261,33 @@ class TableService:
                     raise InvalidArgumentError(None, None, f"table {name!r} on {self._task} has no shard {shard}")
                 return Frame(kinds.DONE, (table.step, table.config.shards), table.shard_records(shard))
             case kinds.WRITE_TABLE, (str(name), None | int() as step):
+                if self._ends:
+                    self._await_end(channel)
                 self._write(self._table(name), step, frame)
                 return Frame(kinds.DONE)
             case _:
-                raise bad_header(frame, peer)
+                raise bad_header(frame, channel.peer)
+
+    def _tell_lost(self, client: _Client, number: int, names: Sequence[str], peer: str) -> None:
+        """A worker that has made updates before goes on with this task, which has those that were saved."""
+        client.restored = False
+        lost = number - 1 - client.last
+        if lost > 0:
+            self.lost_updates += lost
+            _log.warning(
+                "%s has lost updates %d to %d of %s, which were made since its tables were saved: %s",
+                self._task,
+                client.last + 1,
+                number - 1,
+                peer,
+                ", ".join(map(repr, names)),
+            )
+
+    def _await_end(self, channel: Channel) -> None:
+        """The task saves its tables and ends: a worker asks its next life."""
+        while not channel.closed and not channel.peer_gone():
+            self._ended.wait(LOOK_S)
+        raise UnavailableError(None, None, f"{self._task} ends")
 
     def _look_up(self, training: bool, names: Sequence[str], tensors: Sequence[Array]) -> Frame:
         rows: list[Array] = []
@@ -243,6 +320,18 @@ class TableService:
         table.store_records(frame.tensors[0], frame.tensors[1])
 
     def _save(self, table: Table, folder: str, number: int, delta: bool) -> Frame:
+        with self.saving:
+            return self._save_alone(table, folder, number, delta)
+
+    def _save_alone(self, table: Table, folder: str, number: int, delta: bool) -> Frame:
+        if delta and table.saved_in and table.saved_in != folder:
+            raise FailedPreconditionError(
+                None,
+                None,
+                f"table {table.name!r} on {self._task} was saved in {table.saved_in} after it was saved in {folder}: a "
+                "delta would lack what changed before; save all of it"
+                + (". With recovery='own' the ps saves its tables itself" if self.saver is not None else ""),
+            )
         snapshot = Snapshot(table, delta=delta)
         part = snapshot.write(part_path(folder, table.name, number, self._index, self._tasks))
         return Frame(kinds.DONE, (part.file, part.rows, part.gone, part.nbytes, snapshot.step))

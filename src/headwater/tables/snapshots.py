@@ -152,7 +152,7 @@ class Snapshot:
             self.abandon()
             raise
         table.delta_may_follow = True
-        name = os.path.basename(files.as_path(path))
+        table.saved_in, name = os.path.split(files.as_path(path))
         return Part(file=name, rows=total, gone=len(self._gone) if self.delta else 0, nbytes=size)
 
     def abandon(self) -> None:
@@ -234,6 +234,15 @@ def commit_parts(
     with files.atomic_write(_save_path(folder, table, number)) as file:
         file.write(json.dumps({"crc32c": crc32c.masked(packed)}).encode() + b"\n" + packed)
     return made
+
+
+def remove_saves(folder: files.Path, table: str, *, before: int) -> None:
+    """Removes the saves of a table with smaller numbers than ``before``."""
+    for save in saves(folder, table):
+        if save.number < before:
+            name = os.path.join(files.as_path(folder), f"{_file_name(table)}.{save.number:06d}.json")
+            for path in (name, *(os.path.join(files.as_path(folder), part.file) for part in save.parts)):
+                files.remove(path)
 
 
 def _file_name(table: str) -> str:

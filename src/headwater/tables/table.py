@@ -209,6 +209,8 @@ class Table:
         self._closed = False
         #: Whether a delta may follow what was saved last.
         self.delta_may_follow: bool = False
+        #: The folder of what was saved last.
+        self.saved_in: str = ""
 
     def close(self) -> None:
         """Gives the memory back; no call may follow."""

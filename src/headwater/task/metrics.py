@@ -61,6 +61,7 @@ _OF_TABLES: tuple[tuple[Any, str, str, Callable[[TableLoad], float]], ...] = (
     (CounterMetricFamily, "table_dropped_gradients", "Gradients of keys not admitted", lambda one: one.dropped),
     (CounterMetricFamily, "table_evictions", "Rows that went", lambda one: one.evicted),
     (CounterMetricFamily, "table_updates", "Updates of an embedding table", lambda one: one.updates),
+    (GaugeMetricFamily, "table_lost_updates", "Lost when the task went back to its save", lambda one: one.lost_updates),
 )
 _OF_WORKERS: tuple[tuple[str, str, Callable[[WorkerProgress], float]], ...] = (
     ("worker_steps", "Steps of a worker that have ended here", lambda one: one.steps),

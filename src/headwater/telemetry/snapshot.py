@@ -117,6 +117,8 @@ class TableLoad:
       updates: how many it has seen.
       hot: the most used keys with how often, most used first; of strings, their first words. They may be of a moment
         ago: all rows are looked at to find them.
+      saved: what its task has saved of its tables by itself, in words; empty where it does not.
+      lost_updates: of any of its task's tables, when that went back to what it had saved.
     """
 
     name: str
@@ -131,6 +133,8 @@ class TableLoad:
     evicted: int = 0
     updates: int = 0
     hot: tuple[tuple[int, int], ...] = ()
+    saved: str = ""
+    lost_updates: int = 0
 
     @property
     def hit_rate(self) -> float:

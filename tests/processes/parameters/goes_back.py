@@ -1,7 +1,8 @@
 """Counts updates on parameter servers that save their own states, until a file named ``stop`` is in the folder.
 
 Each push adds 1 to every number of two variables, of which each is on a ``ps`` of its own. A worker prints what it
-reads: how often each ``ps`` was updated.
+reads: how often each ``ps`` was updated. With ``--table`` it does the same to rows of a table that grows, of which each
+``ps`` has some, and prints their numbers at the end.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ import numpy as np
 import optax
 
 from headwater import ParameterServer
+from headwater.tables import SGD, Initializer
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--save_every_s", type=float, default=0.2)
+parser.add_argument("--table", action="store_true")
 parser.add_argument("folder", type=Path)
 arguments, _ = parser.parse_known_args()
 
@@ -31,12 +34,19 @@ ps = ParameterServer(
 )
 gradient = {name: np.full(1000, -1, np.float32) for name in params}
 pause = threading.Event()
+zeros = Initializer(kind="constant", a=0.0)
+table = ps.table("rows", dim=1, optimizer=SGD(1.0), initializer=zeros) if arguments.table else None
+ids, ones = np.arange(20), np.full((20, 1), -1, np.float32)
 while not (arguments.folder / "stop").exists():
     ps.push(gradient)
+    if table is not None:
+        table.push(ids, ones)
     counts = [{int(one) for one in np.asarray(ps.params[name])} for name in params]
     assert all(len(each) == 1 for each in counts), counts
     first, second = (each.pop() for each in counts)
     print(f"read {first} and {second}", flush=True)
     pause.wait(0.005)  # less output
+if table is not None:
+    print("rows", sorted({int(one) for one in table.lookup(ids).ravel()}), flush=True)
 ps.finish()
 print("ended", flush=True)

@@ -73,11 +73,12 @@ def test_the_other_ps_keeps_its_updates_and_what_is_lost_is_said(lost: int, tmp_
 def test_a_ps_that_gets_sigterm_loses_nothing(tmp_path: Path) -> None:
     with processes(ps=2, worker=1) as cluster:
         ps = [start(cluster, "ps", index, tmp_path, "--save_every_s=3600") for index in range(2)]
-        worker = start(cluster, "worker", 0, tmp_path)
+        worker = start(cluster, "worker", 0, tmp_path, "--table")
         worker.wait_for(r"^read \d{2}")
         assert ps[1].terminate() == 0
         ps[1] = start(cluster, "ps", 1, tmp_path)
         ps[1].wait_for("goes on with its own state")
+        ps[1].wait_for("goes on with its own rows of table 'rows'")
         worker.wait_for("^read ", after=worker.line_count())
         (tmp_path / "stop").touch()
         for one in (worker, *ps):
@@ -85,3 +86,4 @@ def test_a_ps_that_gets_sigterm_loses_nothing(tmp_path: Path) -> None:
     assert falls(counts(worker, 1)) == []
     first, second = (counts(worker, at)[-1] for at in range(2))
     assert first == second == len(counts(worker, 0))
+    assert f"rows [{first}]" in worker.output.splitlines()

@@ -187,8 +187,6 @@ class ModelValues:
         assert task is not None
         self._build_optimizer()
         layout = self.layout()
-        if self._dynamic is not None:
-            self._dynamic.host()
         task.host(
             self.model.name,
             layout,
@@ -198,6 +196,8 @@ class ModelValues:
             staleness_aware=self.place.staleness_aware,
             saves=self.place.saves,
         )
+        if self._dynamic is not None:
+            self._dynamic.host()
         for kept in self._kept_of_tables().values():
             for variable in kept:
                 variable.forget()
