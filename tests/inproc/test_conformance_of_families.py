@@ -20,7 +20,14 @@ def _is_long(case: Case) -> bool:
     [
         pytest.param(case, id=str(case), marks=[pytest.mark.long] if _is_long(case) else [])
         for case in stored_cases(
-            "distributions", "linear_operators", "more_names", "ragged", "settings", "signals", "stopping"
+            "distributions",
+            "linear_operators",
+            "more_names",
+            "ragged",
+            "settings",
+            "signals",
+            "small_functions",
+            "stopping",
         )
     ],
 )

@@ -83,6 +83,18 @@ LEFT_OUT: Final[Mapping[str, str]] = {
         "tf.load_library tf.load_op_library tf.load_file_system_library tf.sysconfig."
     ),
     "files of LMDB, which needs its library": "tf.LMDBReader",
+    "Keras 2's own: Keras 3, which `tf.keras` is, has them no more": (
+        "tf.keras.experimental. tf.keras.layers.DenseFeatures tf.keras.models.model_from_yaml "
+        "tf.keras.utils.GeneratorEnqueuer tf.keras.utils.convert_all_kernels_in_model tf.keras.utils.multi_gpu_model "
+        "tf.keras.wrappers."
+    ),
+    "eager execution: programs of this dialect build graphs, and sessions run them": (
+        "tf.GradientTape tf.enable_eager_execution tf.enable_tensor_equality tf.enable_v2_behavior "
+        "tf.enable_v2_tensorshape tf.config.experimental_run_functions_eagerly tf.experimental.function_executor_type"
+    ),
+    "asks Google's cloud which machines there are; `TF_CONFIG` tells it here": (
+        "tf.distribute.cluster_resolver.GCEClusterResolver"
+    ),
     "messages of C++ about its own status": "tf.errors.raise_exception_on_not_ok_status",
 }
 """Why names are left out on purpose: each reason with names, or beginnings of names, as programs write them."""

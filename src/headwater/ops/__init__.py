@@ -56,6 +56,7 @@ _FAMILIES = (
     "sparse",
     "sets",
     "ragged",
+    "windows",
     "unicode",
     "ctc",
     "images",

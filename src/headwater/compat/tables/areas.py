@@ -278,6 +278,7 @@ AREAS: Final[Mapping[str, Area]] = {
     "tf.image": Area(
         "``tf.image``: images and their formats.",
         names={
+            "headwater.functional.small_functions": "adjust_jpeg_quality extract_glimpse random_jpeg_quality",
             "headwater.functional.images": """
                 adjust_brightness adjust_contrast adjust_hue adjust_saturation central_crop convert_image_dtype
                 crop_to_bounding_box flip_left_right flip_up_down grayscale_to_rgb hsv_to_rgb pad_to_bounding_box
@@ -318,6 +319,7 @@ AREAS: Final[Mapping[str, Area]] = {
     "tf.io": Area(
         "``tf.io``: files, records, and what is in them.",
         names={
+            "headwater.functional.small_functions": "decode_json_example",
             "headwater.input.readers": "matching_files read_file write_file",
             "headwater.input.sequences": """
                 deserialize_many_sparse parse_sequence_example parse_single_sequence_example serialize_many_sparse
@@ -445,6 +447,9 @@ AREAS: Final[Mapping[str, Area]] = {
     "tf.nn": Area(
         "``tf.nn``: neural networks.",
         names={
+            "headwater.functional.small_functions": """
+                compute_average_loss ctc_unique_labels fractional_avg_pool fractional_max_pool
+                scale_regularization_loss with_space_to_batch""",
             "headwater.functional.nn": """
                 batch_norm_with_global_normalization batch_normalization bias_add crelu dropout elu fused_batch_norm
                 in_top_k l2_loss l2_normalize leaky_relu
@@ -632,6 +637,7 @@ AREAS: Final[Mapping[str, Area]] = {
     "tf.sparse": Area(
         "``tf.sparse``: sparse tensors.",
         names={
+            "headwater.functional.small_functions": "cross=sparse_cross cross_hashed=sparse_cross_hashed",
             "headwater.functional.sparse": """
                 SparseTensor matmul=sparse_tensor_dense_matmul placeholder=sparse_placeholder
                 sparse_dense_matmul=sparse_tensor_dense_matmul to_dense=sparse_tensor_to_dense""",
@@ -773,6 +779,8 @@ AREAS: Final[Mapping[str, Area]] = {
     "tf.train_experimental": Area(
         "``tf.train.experimental``.",
         names={
+            "headwater.training.loss_scale": """
+                DynamicLossScale FixedLossScale LossScale MixedPrecisionLossScaleOptimizer""",
             "headwater.training.object_graph": "PythonState",
         },
     ),

@@ -445,6 +445,9 @@ from headwater.functional.searching import unique as unique
 from headwater.functional.searching import unique_with_counts as unique_with_counts
 from headwater.functional.searching import unravel_index as unravel_index
 from headwater.functional.sets import edit_distance as edit_distance
+from headwater.functional.small_functions import decode_json_example as decode_json_example
+from headwater.functional.small_functions import extract_volume_patches as extract_volume_patches
+from headwater.functional.small_functions import vectorized_map as vectorized_map
 from headwater.functional.sparse import SparseTensor as SparseTensor
 from headwater.functional.sparse import SparseTensorValue as SparseTensorValue
 from headwater.functional.sparse import convert_to_tensor_or_sparse_tensor as convert_to_tensor_or_sparse_tensor
@@ -835,6 +838,7 @@ __all__ = [
     "decode_base64",
     "decode_compressed",
     "decode_csv",
+    "decode_json_example",
     "decode_raw",
     "depth_to_space",
     "deserialize_many_sparse",
@@ -876,6 +880,7 @@ __all__ = [
     "expand_dims",
     "expm1",
     "extract_image_patches",
+    "extract_volume_patches",
     "eye",
     "fake_quant_with_min_max_args",
     "fake_quant_with_min_max_args_gradient",
@@ -1250,6 +1255,7 @@ __all__ = [
     "variables_initializer",
     "variance_scaling_initializer",
     "variant",
+    "vectorized_map",
     "verify_tensor_all_finite",
     "version",
     "where",

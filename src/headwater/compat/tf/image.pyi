@@ -67,6 +67,9 @@ from headwater.functional.resizing import resize_bilinear as resize_bilinear
 from headwater.functional.resizing import resize_images as resize
 from headwater.functional.resizing import resize_images as resize_images
 from headwater.functional.resizing import resize_nearest_neighbor as resize_nearest_neighbor
+from headwater.functional.small_functions import adjust_jpeg_quality as adjust_jpeg_quality
+from headwater.functional.small_functions import extract_glimpse as extract_glimpse
+from headwater.functional.small_functions import random_jpeg_quality as random_jpeg_quality
 
 __all__ = [
     "ResizeMethod",
@@ -74,6 +77,7 @@ __all__ = [
     "adjust_contrast",
     "adjust_gamma",
     "adjust_hue",
+    "adjust_jpeg_quality",
     "adjust_saturation",
     "central_crop",
     "convert_image_dtype",
@@ -88,6 +92,7 @@ __all__ = [
     "draw_bounding_boxes",
     "encode_jpeg",
     "encode_png",
+    "extract_glimpse",
     "extract_image_patches",
     "extract_jpeg_shape",
     "extract_patches",
@@ -111,6 +116,7 @@ __all__ = [
     "random_flip_left_right",
     "random_flip_up_down",
     "random_hue",
+    "random_jpeg_quality",
     "random_saturation",
     "resize",
     "resize_area",

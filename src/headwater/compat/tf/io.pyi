@@ -12,6 +12,7 @@ from headwater.functional.image_files import encode_jpeg as encode_jpeg
 from headwater.functional.image_files import encode_png as encode_png
 from headwater.functional.image_files import extract_jpeg_shape as extract_jpeg_shape
 from headwater.functional.image_files import is_jpeg as is_jpeg
+from headwater.functional.small_functions import decode_json_example as decode_json_example
 from headwater.functional.strings import decode_base64 as decode_base64
 from headwater.functional.strings import decode_raw as decode_raw
 from headwater.functional.strings import encode_base64 as encode_base64
@@ -64,6 +65,7 @@ __all__ = [
     "decode_gif",
     "decode_image",
     "decode_jpeg",
+    "decode_json_example",
     "decode_png",
     "decode_raw",
     "deserialize_many_sparse",

@@ -79,6 +79,12 @@ from headwater.functional.nn import top_k as top_k
 from headwater.functional.nn import weighted_moments as weighted_moments
 from headwater.functional.nn import xw_plus_b as xw_plus_b
 from headwater.functional.nn import zero_fraction as zero_fraction
+from headwater.functional.small_functions import compute_average_loss as compute_average_loss
+from headwater.functional.small_functions import ctc_unique_labels as ctc_unique_labels
+from headwater.functional.small_functions import fractional_avg_pool as fractional_avg_pool
+from headwater.functional.small_functions import fractional_max_pool as fractional_max_pool
+from headwater.functional.small_functions import scale_regularization_loss as scale_regularization_loss
+from headwater.functional.small_functions import with_space_to_batch as with_space_to_batch
 from headwater.functional.transposed import atrous_conv2d_transpose as atrous_conv2d_transpose
 from headwater.functional.transposed import conv1d_transpose as conv1d_transpose
 from headwater.functional.transposed import conv_transpose as conv_transpose
@@ -118,6 +124,7 @@ __all__ = [
     "bidirectional_rnn",
     "collapse_repeated",
     "compute_accidental_hits",
+    "compute_average_loss",
     "conv1d",
     "conv1d_transpose",
     "conv2d",
@@ -136,6 +143,7 @@ __all__ = [
     "ctc_greedy_decoder",
     "ctc_loss",
     "ctc_loss_v2",
+    "ctc_unique_labels",
     "depth_to_space",
     "depthwise_conv2d",
     "depthwise_conv2d_backprop_filter",
@@ -151,6 +159,8 @@ __all__ = [
     "embedding_lookup_sparse",
     "erosion2d",
     "fixed_unigram_candidate_sampler",
+    "fractional_avg_pool",
+    "fractional_max_pool",
     "fused_batch_norm",
     "in_top_k",
     "l2_loss",
@@ -180,6 +190,7 @@ __all__ = [
     "rnn_cell",
     "safe_embedding_lookup_sparse",
     "sampled_softmax_loss",
+    "scale_regularization_loss",
     "selu",
     "separable_conv2d",
     "sigmoid",
@@ -201,6 +212,7 @@ __all__ = [
     "uniform_candidate_sampler",
     "weighted_cross_entropy_with_logits",
     "weighted_moments",
+    "with_space_to_batch",
     "xw_plus_b",
     "zero_fraction",
 ]

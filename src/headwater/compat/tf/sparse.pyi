@@ -5,6 +5,8 @@ from headwater.functional.accumulators import SparseConditionalAccumulator as Sp
 from headwater.functional.reductions import sparse_segment_mean as segment_mean
 from headwater.functional.reductions import sparse_segment_sqrt_n as segment_sqrt_n
 from headwater.functional.reductions import sparse_segment_sum as segment_sum
+from headwater.functional.small_functions import sparse_cross as cross
+from headwater.functional.small_functions import sparse_cross_hashed as cross_hashed
 from headwater.functional.sparse import SparseTensor as SparseTensor
 from headwater.functional.sparse import sparse_placeholder as placeholder
 from headwater.functional.sparse import sparse_tensor_dense_matmul as matmul
@@ -39,6 +41,8 @@ __all__ = [
     "SparseTensor",
     "add",
     "concat",
+    "cross",
+    "cross_hashed",
     "expand_dims",
     "eye",
     "fill_empty_rows",
