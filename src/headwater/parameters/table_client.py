@@ -77,7 +77,7 @@ class Divided:
     words: Words
     checks: Words
     inverse: Words
-    places: Sequence[Words]
+    places: Sequence[Words | slice]
 
     def __len__(self) -> int:
         return len(self.words)
@@ -104,6 +104,8 @@ class TableClient:
         self._tables: dict[str, _Opened] = {}
         self._updates = 0
         self._traffic = Traffic()
+        #: What was looked up last, for the gradients that follow.
+        self._looked_up: Mapping[str, Divided] = {}
 
     def open(self, name: str, config: TableConfig, folder: str | None = None) -> None:
         """Makes a table on every ``ps``, unless it is there.
@@ -242,10 +244,19 @@ class TableClient:
         first, inverse = distinct(words, checks)
         words, checks = words[first], checks[first] if len(checks) else checks
         if len(self._sessions) == 1:
-            return Divided(words=words, checks=checks, inverse=inverse, places=[np.arange(len(words))])
+            return Divided(words=words, checks=checks, inverse=inverse, places=[slice(None)])
         owner = owners(words, len(self._sessions))
         places = [np.flatnonzero(owner == task) for task in range(len(self._sessions))]
         return Divided(words=words, checks=checks, inverse=inverse, places=places)
+
+    def _divide_again(self, name: str, ids: Any) -> Divided:
+        """As `divide`, from the last lookup where that was of the same integers."""
+        last = self._looked_up.get(name)
+        if last is not None and not len(last.checks):
+            array = np.asarray(ids)
+            if array.dtype.kind in "iu" and np.array_equal(last.words[last.inverse], array.reshape(-1)):
+                return last
+        return self.divide(name, ids)
 
     def look_up(self, ids: Mapping[str, Any], *, training: bool = True) -> dict[str, Reals]:
         """Rows of several tables, in one round trip.
@@ -259,6 +270,7 @@ class TableClient:
         """
         divided = {name: self.divide(name, wanted) for name, wanted in ids.items()}
         rows = self.rows(divided, training=training)
+        self._looked_up = divided
         return {name: rows[name][divided[name].inverse].reshape(*np.shape(ids[name]), -1) for name in divided}
 
     def rows(self, divided: Mapping[str, Divided], *, training: bool = True) -> dict[str, Reals]:
@@ -288,7 +300,7 @@ class TableClient:
         Raises:
           InvalidArgumentError: shapes do not fit, or a gradient is not finite.
         """
-        divided = {name: self.divide(name, wanted) for name, wanted in ids.items()}
+        divided = {name: self._divide_again(name, wanted) for name, wanted in ids.items()}
         names = list(divided)
         sums: dict[str, Reals] = {}
         for name in names:
