@@ -169,7 +169,7 @@ def _looks(watching: ClusterWatch, interval_s: float, watch: bool) -> Iterator[l
 def render(reports: Sequence[TaskReport]) -> RenderableType:
     """The reports as tables: tasks, what they cannot write, workers, training, embedding tables, traffic, variables."""
     parts: list[RenderableType] = [_tasks(reports)]
-    of_training = (_troubles(reports), _workers(reports), _groups(reports), _embeddings(reports))
+    of_training = (_troubles(reports), _workers(reports), _groups(reports), _copies(reports), _embeddings(reports))
     for table in (*of_training, _traffic(reports), _variables(reports)):
         if table.row_count:
             parts += [Text(""), table]
@@ -251,6 +251,16 @@ def _groups(reports: Sequence[TaskReport]) -> Table:
                 Text(group.examples, "red" if "set aside" in group.examples else ""),
                 Text(group.saved, "red" if group.lost_updates else ""),
             )
+    return table
+
+
+def _copies(reports: Sequence[TaskReport]) -> Table:
+    table = _table("copies of", "on", "updates", "how they stand")
+    for report in reports:
+        for group in report.snapshot.groups if report.snapshot else ():
+            if group.copies:
+                how = Text(group.copies, "red" if group.lacks_second else "")
+                table.add_row(group.name, report.task, str(group.updates), how)
     return table
 
 

@@ -69,6 +69,7 @@ class ParameterClient:
       links: to every ``ps``, with its name.
       initial: the variables' values, to bring where no task has any; read when needed. None in the place of a table:
         its rows begin on the ``ps``.
+      shard_names: by ``ps`` what its part of the set is called there, where that is not ``name``.
 
     Attributes:
       conversation: with every ``ps``.
@@ -86,8 +87,9 @@ class ParameterClient:
         choice: Consistency,
         links: Sequence[tuple[str, ServerLink]],
         initial: Sequence[Any],
+        shard_names: Sequence[str] | None = None,
     ) -> None:
-        self._name = name
+        self._names = shard_names or [name for _ in links]
         self._worker = worker
         self._chief = chief
         self._follows = follows
@@ -153,7 +155,7 @@ class ParameterClient:
         session.link.reach(SPEAK_S if self._follows and session.pieces else None)
         session.channel = session.link.take()
         choice = without_count(self._choice)
-        me = (self._name, self._worker, self._layout.signature(), choice, _STARTED, self._life)
+        me = (self._names[index], self._worker, self._layout.signature(), choice, _STARTED, self._life)
         welcome = self.conversation.ask(session, Frame(kinds.HELLO, (*me, session.read_life, session.read)))
         match welcome.header:
             case (int(filled), int(version), int(trainings), int(epoch), int(seed), int(life)):

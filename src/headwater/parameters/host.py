@@ -149,6 +149,9 @@ class HostedParameters:
       steps: gradients of workers that it has answered.
       updates: how many it has made.
       life: a random number that stands for this object.
+      lock: held by who decides and updates.
+      secured: called before each answer, with its channel and without the lock; returns once what the answer says is
+        safe. Raises UnavailableError where it never will be.
     """
 
     def __init__(
@@ -211,6 +214,10 @@ class HostedParameters:
         self._way_back: WayBack | None = None
         # Whether this task is about to end: what it has stays as it is.
         self._ends = False
+        # Workers that took part elsewhere before, and until when they may come here.
+        self._expected: tuple[set[str], float] = set(), 0.0
+        self.lock: threading.Condition = self._changed
+        self.secured: Callable[[Channel], None] | None = None
 
     @property
     def version(self) -> int:
@@ -418,6 +425,13 @@ class HostedParameters:
                     self._agreement.begin()
             self._accounts.flush()
 
+    def take(self, channel: Channel, first: Frame) -> None:
+        """Refuses what another copy sends: there is none of this set."""
+        raise bad_header(first, channel.peer)
+
+    def close(self) -> None:
+        """The task stops."""
+
     def refusal(self, task: Claim) -> str:
         """Why a task does not speak for its place; empty where it does."""
         with self._changed:
@@ -450,6 +464,8 @@ class HostedParameters:
         if frame.kind == kinds.PUSH:
             self.steps += 1
             watchdog.ended(worker, name, _STEP, talk, done=answer.kind == kinds.VALUES)
+        if self.secured is not None:
+            self.secured(channel)
         self._accounts.flush()
         channel.send(answer)
 
@@ -820,6 +836,73 @@ class HostedParameters:
                 self._changed.notify_all()
                 raise _other_program(differs)
             return Frame(kinds.DONE, (self._agreement.other_data(talk.worker, data),))
+
+    # Another copy -----------------------------------------------------------------------------------------------------
+
+    def wait_filled(self, timeout_s: float) -> bool:
+        """Whether there are values, after a wait of ``timeout_s`` seconds at most."""
+        with self._changed:
+            return self._changed.wait_for(lambda: bool(self._filled), timeout_s)
+
+    def memory(self) -> Any:
+        """What another copy of the values has to know to serve in the place of this one, as a frame's header has it.
+        The lock is held."""
+        tickets = self._tickets
+        at_work, asked = sorted(tickets.at_work.items()), sorted(tickets.asked.items())
+        return (
+            (self._filled, self.version, self.updates, self._trainings, self._seed),
+            (tickets.epoch, tickets.given, tickets.base, tickets.steps, tickets.stopped, at_work, asked),
+            [
+                (worker, self._lives.get(worker, 0), one.number, one.applied, one.version, one.ticket, one.handed)
+                for worker, one in self._latest.items()
+            ],
+            (sorted(self._state.members), sorted(self._away), sorted(self._finished)),
+            sorted(self._sums.all().items()),
+            self._accounts.to_bytes(),
+        )
+
+    def take_over(self, memory: Any, come_s: float) -> None:
+        """Goes on where another copy ended, whose `memory` this is; the values are here already.
+
+        Args:
+          memory: what that copy knew.
+          come_s: how long workers that took part may take to come; those that have not by then are gone, in seconds.
+        """
+        (filled, version, updates, trainings, seed), tickets, requests, (members, away, finished), sums, ledger = memory
+        with self._changed:
+            self.updates, self._trainings, self._seed = updates, trainings, seed
+            mine = self._tickets
+            mine.epoch, mine.given, mine.base, mine.steps, mine.stopped, at_work, asked = tickets
+            mine.at_work, mine.asked = dict(at_work), dict(asked)
+            for worker, life, number, applied, given, ticket, handed in requests:
+                self._lives[worker] = life
+                self._latest[worker] = _Request(
+                    number=number, applied=applied, version=given, ticket=ticket, handed=handed
+                )
+            self._sums.restore(dict(sums))
+            if ledger is not None:
+                self._accounts.restore(ledger, version)
+            self._perform(decide(self._state, Restarted(version), self._clock()))
+            for worker in members:
+                self._event(Joined(worker))
+            self._away, self._finished = set(away), set(finished)
+            self._expected = set(members), self._clock() + come_s
+            self._filled = filled
+            self._changed.notify_all()
+
+    def leave_absent(self) -> None:
+        """Workers that were to come here from another copy and did not are gone."""
+        with self._changed:
+            expected, until = self._expected
+            if expected and self._clock() >= until:
+                self._expected = set(), 0.0
+                for worker in sorted(expected & self._state.members.keys() - self._talks.keys()):
+                    self._leave(worker, f"it did not come to {self._task}")
+
+    def end_talks(self) -> None:
+        """Ends all conversations: another copy serves."""
+        for talk in list(self._talks.values()):
+            talk.channel.close()
 
     # Decisions --------------------------------------------------------------------------------------------------------
 

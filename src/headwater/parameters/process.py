@@ -11,6 +11,7 @@ import importlib
 import threading
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar, NoReturn
 
 import jax
@@ -18,12 +19,18 @@ import jax
 from headwater.cluster.names import TaskName
 from headwater.consistency import Consistency
 from headwater.parameters.client import ParameterClient
+from headwater.parameters.conversation import ServerLink
 from headwater.parameters.host import HostedParameters
 from headwater.parameters.layout import Layout
 from headwater.parameters.local_servers import MakeUpdater
 from headwater.parameters.recovery import Saves
+from headwater.parameters.replicas.links import EitherLink
+from headwater.parameters.replicas.recorded import RecordedUpdater
+from headwater.parameters.replicas.shard import ShardCopy, shard_name
+from headwater.parameters.replicas.witness import RemoteWitness, WitnessService
 from headwater.parameters.service import ParameterService
 from headwater.parameters.state_saver import StateSaver
+from headwater.parameters.updater import Updater
 from headwater.task.agreement import Said
 from headwater.task.kinds import OPEN_TABLES
 from headwater.task.members import Members
@@ -71,6 +78,8 @@ class ParameterTask:
         self.shell.add_service(self._service)
         if members.is_server:
             self.shell.add_service(_Tables(self))
+        if members.is_chief:
+            self.shell.add_service(WitnessService())
         if not members.is_server:
             atexit.register(self.shell.leave)
         self.shell.start()
@@ -86,33 +95,74 @@ class ParameterTask:
         staleness_aware: bool = False,
         log_dir: str | None = None,
         saves: Saves | None = None,
-    ) -> HostedParameters:
+        replicas: int = 1,
+    ) -> None:
         """On a ``ps``: serves its part of the set ``name`` from now on; see `HostedParameters`. With ``saves`` it goes
-        on with its own state, see `StateSaver`."""
-        index = self.members.number
-        parameters = HostedParameters(
-            name,
-            str(self.members.me),
-            index,
-            layout,
-            make_updater(index),
-            choice,
-            program=program,
-            staleness_aware=staleness_aware,
-            log_dir=log_dir,
-        )
-        saver = None
-        if saves is not None:
-            self.saves = saves
-            saver = StateSaver(parameters, saves, index=index, tasks=len(self.members.servers))
-        self._service.host(name, parameters, saver)
-        if saver is not None:
-            saver.start()
-        return parameters
+        on with its own state, see `StateSaver`.
 
-    def client(self, name: str, layout: Layout, choice: Consistency, initial: Sequence[Any]) -> ParameterClient:
+        With two ``replicas`` it also has a copy of the part of the ``ps`` before it; see
+        `headwater.parameters.replicas`.
+        """
+
+        def make(shard: int, called: str, updater: Updater) -> HostedParameters:
+            return HostedParameters(
+                called,
+                str(self.members.me),
+                shard,
+                layout,
+                updater,
+                choice,
+                program=program,
+                staleness_aware=staleness_aware,
+                log_dir=log_dir,
+            )
+
+        index, servers = self.members.number, self.members.servers
+        if replicas == 1:
+            parameters, saver = make(index, name, make_updater(index)), None
+            if saves is not None:
+                self.saves = saves
+                saver = StateSaver(parameters, saves, index=index, tasks=len(servers))
+            self._service.host(name, parameters, saver)
+            if saver is not None:
+                saver.start()
+            return
+        chief = self.members.workers[0]
+        witness = RemoteWitness(self.shell.link(chief), str(chief))
+
+        def make_copy(shard: int) -> tuple[HostedParameters, RecordedUpdater]:
+            updater = RecordedUpdater(make_updater(shard))
+            return make(shard, shard_name(name, shard), updater), updater
+
+        before, after = servers[index - 1], servers[(index + 1) % len(servers)]
+        for shard, other in ((index, after), ((index - 1) % len(servers), before)):
+            copy = ShardCopy(
+                name,
+                shard,
+                ps=index,
+                task=str(self.members.me),
+                other=str(other),
+                make=partial(make_copy, shard),
+                link=self.shell.link(other),
+                ask=witness.ask,
+            )
+            self._service.host(copy.name, copy)
+
+    def client(
+        self, name: str, layout: Layout, choice: Consistency, initial: Sequence[Any], *, replicas: int = 1
+    ) -> ParameterClient:
         """A worker's access to the set ``name``; not connected yet."""
         members = self.members
+        links: list[tuple[str, ServerLink]] = [(str(task), self.shell.link(task)) for task in members.servers]
+        names: list[str] | None = None
+        if replicas > 1:
+            each = [self.shell.link(task) for task in members.servers]
+            seconds = [*each[1:], each[0]]
+            links = [
+                (f"{task}, or its second copy", EitherLink([first, second]))
+                for task, first, second in zip(members.servers, each, seconds, strict=True)
+            ]
+            names = [shard_name(name, shard) for shard in range(len(links))]
         client = ParameterClient(
             name,
             worker=str(members.me),
@@ -120,8 +170,9 @@ class ParameterTask:
             follows=members.is_evaluator,
             layout=layout,
             choice=choice,
-            links=[(str(task), self.shell.link(task)) for task in members.servers],
+            links=links,
             initial=initial,
+            shard_names=names,
         )
         return self._service.use(client)
 

@@ -36,6 +36,7 @@ from headwater.parameters.layout import DEFAULT_PARTITIONER, Layout, Partitioner
 from headwater.parameters.local_servers import LocalServers
 from headwater.parameters.process import ParameterTask, process_task
 from headwater.parameters.recovery import Recovery, saves_of
+from headwater.parameters.replicas.limits import require_replicas
 from headwater.parameters.updater import Array, HostedTable
 from headwater.parameters.wishes import Wish
 from headwater.runtime.memory import MemoryChecked
@@ -184,6 +185,8 @@ class ParameterServer:
       snapshot_steps: the chief reads everything, the optimizer's state too, at this interval of its own steps; from
         that it fills a ``ps`` that was lost and started anew. None for never: such a ``ps`` then gets the values that
         the chief has read last, and the optimizer's state begins anew.
+      replicas: how many ``ps`` have each part of the parameters. With 2 an update counts when both have it, and where a
+        ``ps`` is lost the other one goes on with all that was acknowledged; see ``docs/parameter-servers.md``.
       log_dir: a folder where the first ``ps`` writes which examples of `batches` each update held, for `headwater
         audit`; what ``HEADWATER_LOG_DIR`` names by default. Without either, nothing is written.
       recovery: what becomes of a ``ps`` that is lost and started anew. ``"copy"``: the chief brings what it read last,
@@ -220,6 +223,7 @@ class ParameterServer:
         recovery: Recovery | None = None,
         saves: str | os.PathLike[str] | None = None,
         save_every_s: float = 5.0,
+        replicas: int = 1,
     ) -> None:
         if nonfinite not in ("raise", "push"):
             raise ValueError(f"nonfinite must be 'raise' or 'push', not {nonfinite!r}")
@@ -249,6 +253,8 @@ class ParameterServer:
         self._reporter = reporter if reporter is not None and reporter.listening else None
         choice = from_text(consistency, self.workers)
         own = saves_of(recovery, saves, save_every_s, choice)
+        require_replicas(replicas, servers, choice, saves=own is not None)
+        self._replicas = replicas
         norms = servers > 1 and find_sums(optimizer, shapes) > 0
         if norms and isinstance(choice, Synchronous | KOfN):
             raise SumsError(
@@ -279,9 +285,10 @@ class ParameterServer:
                     staleness_aware=staleness_aware,
                     log_dir=log_dir,
                     saves=own,
+                    replicas=replicas,
                 )
                 task.serve()
-            self._client = task.client(name, layout, choice, leaves)
+            self._client = task.client(name, layout, choice, leaves, replicas=replicas)
         self._examples = Examples(self._client)
         self._client.connect()
         self._client.agree(program)
@@ -474,8 +481,13 @@ class ParameterServer:
         Raises:
           FailedPreconditionError: there is another table of that name.
           InvalidArgumentError: what is in ``saves`` does not fit, e.g. its dim.
-          ValueError: an argument cannot be right.
+          ValueError: an argument cannot be right, or parameters have replicas, which tables do not.
         """
+        if self._replicas > 1:
+            raise ValueError(
+                f"table {name!r} cannot be made: replicas={self._replicas} keeps a second copy of the parameters, and "
+                "tables have none. Leave replicas away, or keep the rows among the parameters"
+            )
         tables = _table_modules()
         config = tables.TableConfig(
             dim=dim,

@@ -7,20 +7,55 @@ import threading
 import time
 from collections.abc import Collection
 from dataclasses import replace
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 from headwater.cluster.claims import Claim
 from headwater.parameters.client import ParameterClient
-from headwater.parameters.host import HostedParameters
+from headwater.parameters.recovery import WayBack
 from headwater.parameters.state_saver import StateSaver
 from headwater.parameters.waiting import LOOK_S, SPEAK_S
 from headwater.task import kinds
 from headwater.task.answers import bad_header
 from headwater.task.service import Service
-from headwater.telemetry.snapshot import MAX_VARIABLES, Group, Snapshot, Wait
+from headwater.telemetry.snapshot import MAX_VARIABLES, Group, Snapshot, VariableSize, Wait
 from headwater.telemetry.watchdog import ProgressWatchdog
 from headwater.transport.channel import Channel
 from headwater.transport.frames import Frame
+
+
+class Hosted(Protocol):
+    """One set of parameters of a task, or one copy of a part of it.
+
+    See `headwater.parameters.host.HostedParameters` and `headwater.parameters.replicas.shard.ShardCopy`.
+    """
+
+    @property
+    def version(self) -> int: ...
+
+    @property
+    def counts_steps(self) -> bool: ...
+
+    @property
+    def steps(self) -> int: ...
+
+    @property
+    def way_back(self) -> WayBack | None: ...
+
+    def serve(self, channel: Channel, hello: Frame, watchdog: ProgressWatchdog) -> None: ...
+
+    def take(self, channel: Channel, first: Frame) -> None: ...
+
+    def refusal(self, task: Claim) -> str: ...
+
+    def job_over(self) -> None: ...
+
+    def close(self) -> None: ...
+
+    def sizes(self) -> list[VariableSize]: ...
+
+    def group(self) -> Group: ...
+
+    def waits(self) -> list[tuple[str, float]]: ...
 
 
 class ParameterService(Service):
@@ -31,18 +66,18 @@ class ParameterService(Service):
       watchdog: is told of workers' steps.
     """
 
-    kinds: ClassVar[Collection[int]] = (kinds.HELLO,)
+    kinds: ClassVar[Collection[int]] = (kinds.HELLO, kinds.SECOND)
 
     def __init__(self, task: str, watchdog: ProgressWatchdog) -> None:
         self._task = task
         self._watchdog = watchdog
-        self._hosted: dict[str, HostedParameters] = {}
+        self._hosted: dict[str, Hosted] = {}
         self._savers: dict[str, StateSaver] = {}
         self._used: list[ParameterClient] = []
         self._served: set[int] = set()
         self._changed = threading.Condition()
 
-    def host(self, name: str, parameters: HostedParameters, saver: StateSaver | None = None) -> None:
+    def host(self, name: str, parameters: Hosted, saver: StateSaver | None = None) -> None:
         """Answers from now on for the set ``name``, after ``saver`` has brought it where it was before."""
         if saver is not None:
             saver.restore()
@@ -58,7 +93,8 @@ class ParameterService(Service):
         return client
 
     def serve(self, channel: Channel, first: Frame) -> None:
-        """Serves a channel that begins with a HELLO frame; waits for the program to come to that set."""
+        """Serves a channel that begins with a HELLO frame, or a SECOND frame of another copy; waits for the program to
+        come to that set."""
         match first.header:
             case (str(name), *_):
                 pass
@@ -73,8 +109,12 @@ class ParameterService(Service):
                     spoken = time.monotonic()
                     channel.send(Frame(kinds.WAIT, (f"the program of {self._task} to come to {name!r}",)))
             found = self._hosted[name]
-            self._served.add(channel.peer_generation)
-        found.serve(channel, first, self._watchdog)
+            if first.kind == kinds.HELLO:
+                self._served.add(channel.peer_generation)
+        if first.kind == kinds.SECOND:
+            found.take(channel, first)
+        else:
+            found.serve(channel, first, self._watchdog)
 
     def has_served(self, generation: int) -> bool:
         return generation in self._served
@@ -92,10 +132,10 @@ class ParameterService(Service):
             parameters.job_over()
 
     def close(self) -> None:
-        for saver in self._savers.values():
-            saver.close()
+        for one in (*list(self._hosted.values()), *list(self._savers.values())):
+            one.close()
 
-    def _group(self, name: str, parameters: HostedParameters) -> Group:
+    def _group(self, name: str, parameters: Hosted) -> Group:
         found, saver = parameters.group(), self._savers.get(name)
         if saver is None:
             return found

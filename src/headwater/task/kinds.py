@@ -55,6 +55,14 @@ WRITE_ROWS: Final = 80
 RELEASE: Final = 81
 REST: Final = 82
 HOLDS: Final = 83
+# ... and between their copies: `headwater.parameters.replicas`
+VIEW: Final = 84
+SECOND: Final = 85
+STATE: Final = 86
+UPDATE_SECOND: Final = 87
+MEMORY: Final = 88
+NEW_VIEW: Final = 89
+RESIGNS: Final = 90
 
 # Calls of a coordinator: `headwater.coordinator.calls`
 OPEN_CALLS: Final = 96

@@ -81,7 +81,12 @@ class Disconnected:
 
 @dataclass(frozen=True, slots=True)
 class JobOver:
-    """The program of the chief has ended without an error."""
+    """The program of the chief has ended without an error.
+
+    ``chief`` is the task that says so. It need not come any more, where it has had nothing to do here.
+    """
+
+    chief: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +127,8 @@ def decide(state: State, event: Event) -> Decision:
             return Decision(replace(state, awaited=state.awaited - {life[0]}))
         case Disconnected(life, served):
             return _disconnected(state, life, served)
-        case JobOver():
-            state = replace(state, over=True)
+        case JobOver(chief):
+            state = replace(state, over=True, awaited=state.awaited - {chief})
             return Decision(state, ends=_is_over(state), reason=f"the job is over{_missing(state)}")
         case Joined(task, address):
             joined = {**state.joined, task: address}

@@ -40,6 +40,30 @@ class WaitingLink(Link):
 
         return self._wait_for(attempt, None)
 
+    def take_now(self) -> Channel:
+        """As `take`, without any wait for a task that is not there.
+
+        Raises:
+          UnavailableError: it cannot be reached.
+        """
+        try:
+            channel = self._attempt()
+        except ConnectFailure as failure:
+            raise UnavailableError(
+                None, None, f"cannot reach {self._called} at {self._address}: {failure}"
+            ) from failure
+        self._pool.adopt(channel, self._peer)
+        return channel
+
+    def watch(self, channel: Channel) -> None:
+        """From now on ``channel``, which the other task has opened, breaks off when that task is lost. `give_back` ends
+        this."""
+        self._pool.adopt(channel, self._peer)
+
+    def lost(self) -> bool:
+        """Whether the task was there, and is not any more, as far as is known."""
+        return self.control.lost()
+
     def tell(self, frame: Frame) -> None:
         """Sends one frame to the task, if it can be reached.
 

@@ -413,7 +413,7 @@ class TaskShell:
         _log.info("%s heard that the job is over: %s", self.me, reason)
         for service in list(self._services):
             service.job_over(reason)
-        self._happened(lifetime.JobOver())
+        self._happened(lifetime.JobOver(chief.task))
 
     def join(self, job: str, address: str) -> tuple[int, Mapping[str, str]]:
         if not self._elastic:

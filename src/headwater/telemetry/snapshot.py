@@ -83,6 +83,10 @@ class Group:
       saved: which state this task has saved of them, and what it has lost, in words; empty where it saves none.
       saved_bytes: written for that so far.
       lost_updates: how many are lost since the state that the task went back to when it was started anew.
+      copies: whether the task is the primary of its part or follows it, and how far the other copy is, in words; empty
+        where there is one copy only.
+      lacks_second: whether the task is a primary whose part has no whole second copy now.
+      second_behind: frames that the second copy has yet to confirm to a primary.
     """
 
     name: str
@@ -98,6 +102,9 @@ class Group:
     saved: str = ""
     saved_bytes: int = 0
     lost_updates: int = 0
+    copies: str = ""
+    lacks_second: bool = False
+    second_behind: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

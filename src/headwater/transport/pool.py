@@ -72,6 +72,20 @@ class ChannelPool:
         channel.close()
         raise self._is_closed(peer)
 
+    def adopt(self, channel: Channel, peer: TaskName) -> None:
+        """Counts a channel to ``peer`` that was opened elsewhere among those that are taken; `discard` ends it.
+
+        Raises:
+          CancelledError: the pool is closed; so is the channel then.
+        """
+        with self._lock:
+            if not self._closed:
+                self._taken[channel] = peer
+                self._opened += 1
+                return
+        channel.close()
+        raise self._is_closed(peer)
+
     def give_back(self, channel: Channel) -> None:
         """Ends a conversation that is complete: both ends expect a new one to begin."""
         with self._lock:

@@ -43,6 +43,11 @@ def test_a_job_is_over_when_its_chief_is_done_and_all_workers_have_come_and_gone
     assert not after(*gone(CHIEF), *gone(OTHER)).ends
 
 
+def test_a_chief_that_had_nothing_to_do_here_is_not_waited_for() -> None:
+    assert after(*gone(OTHER), JobOver(CHIEF)).ends
+    assert not after(JobOver(CHIEF)).ends
+
+
 def test_a_worker_that_has_yet_to_come_is_waited_for_by_name() -> None:
     decision = after(*gone(CHIEF), JobOver())
     assert not decision.ends

@@ -1,0 +1,38 @@
+"""What replicas cannot be had for."""
+
+from __future__ import annotations
+
+from headwater.consistency import Asynchronous, Consistency
+
+
+def require_replicas(replicas: int, servers: int, choice: Consistency, *, saves: bool = False) -> None:
+    """Looks whether there can be so many copies of each part.
+
+    Args:
+      replicas: how many.
+      servers: how many ``ps`` there are.
+      choice: how closely workers keep together.
+      saves: whether each ``ps`` saves its own state.
+
+    Raises:
+      ValueError: there cannot be.
+    """
+    if replicas not in (1, 2):
+        raise ValueError(f"replicas must be 1 or 2, not {replicas!r}")
+    if replicas == 1:
+        return
+    if servers < 2:
+        raise ValueError(
+            f"replicas={replicas} needs a second ps to keep the other copy on, and this program has {servers}: start "
+            "it with --ps 2, or leave replicas away"
+        )
+    if saves:
+        raise ValueError(
+            f"replicas={replicas} and recovery='own' (a folder in saves) cannot be had together: a ps that comes back "
+            "is filled up from the other copy. Leave one of them away"
+        )
+    if not isinstance(choice, Asynchronous):
+        raise ValueError(
+            f"replicas={replicas} is for consistency 'async' only, and this is {str(choice)!r}: a round that several "
+            "workers make together is not handed over to the second copy"
+        )

@@ -1,0 +1,57 @@
+"""How a worker reaches whichever copy of a shard serves."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from headwater.errors import UnavailableError
+from headwater.parameters.replicas.shard import PeerLink
+from headwater.transport.channel import Channel
+from headwater.transport.waiting import Patience
+
+#: How long to try one copy before the other one, in seconds.
+_TRY_S = 0.5
+#: Between two attempts where no copy can be reached, in seconds.
+_PAUSE_S = 0.1
+
+
+class EitherLink:
+    """The way to the copy of a shard that serves. A conversation that broke off is gone on with at the other copy.
+
+    Args:
+      links: to both copies' tasks, first to the one that serves at the beginning.
+    """
+
+    def __init__(self, links: Sequence[PeerLink]) -> None:
+        self._links = links
+        self._never = threading.Event()
+        self._at = 0
+
+    def reach(self, deadline_s: float | None = None) -> Any:
+        """Waits until a copy can be reached; see `headwater.transport.links.Link.reach`."""
+        give_up_at = time.monotonic() + (Patience.from_environment().deadline_s if deadline_s is None else deadline_s)
+        while True:
+            link = self._links[self._at]
+            try:
+                if not link.lost():
+                    return link.reach(_TRY_S)
+                error = UnavailableError(None, None, "it shows no sign of life")
+            except UnavailableError as failure:
+                error = failure
+            if time.monotonic() >= give_up_at:
+                raise error
+            self._at = (self._at + 1) % len(self._links)
+            self._never.wait(_PAUSE_S)
+
+    def take(self) -> Channel:
+        """A channel to the copy that was reached."""
+        return self._links[self._at].take_now()
+
+    def give_back(self, channel: Channel, usable: bool) -> None:
+        """Ends a conversation; the other copy is tried next where it broke off."""
+        self._links[self._at].give_back(channel, usable)
+        if not usable:
+            self._at = (self._at + 1) % len(self._links)

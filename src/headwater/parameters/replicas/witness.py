@@ -1,0 +1,146 @@
+"""The witness: who makes the views of all shards. It is on the chief, which says who serves what.
+
+It keeps nothing on disk: a chief that is started anew hears from the copies which views there are.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Collection
+from typing import Any, ClassVar, Protocol
+
+from headwater.errors import InvalidArgumentError, UnavailableError
+from headwater.parameters.replicas.views import (
+    Copy,
+    Request,
+    View,
+    Wants,
+    Witness,
+    as_words,
+    from_words,
+    judge,
+)
+from headwater.parameters.waiting import SILENCE_S
+from headwater.task import kinds
+from headwater.task.answers import bad_header, raise_error
+from headwater.task.service import Service
+from headwater.transport.channel import Channel
+from headwater.transport.frames import Frame
+
+_log = logging.getLogger("headwater")
+
+#: What a copy asks: (set, shard), and its request; None while the witness waits for the other copy.
+Ask = Callable[[str, int, Request], "View | None"]
+
+
+class Witnesses:
+    """What the witness knows of all shards of all sets."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._known: dict[tuple[str, int], Witness] = {}
+
+    def ask(self, name: str, shard: int, request: Request) -> View | None:
+        """The view of a shard after ``request``; None while the other copy has not said what it knows."""
+        with self._lock:
+            before = self._known.get((name, shard)) or Witness(home=shard)
+            after = self._known[name, shard] = judge(before, request)
+        if after.view is not None and after.view != before.view:
+            _log.log(
+                logging.INFO if after.view.second is not None else logging.WARNING,
+                "the witness says of shard %d of %r: %s",
+                shard,
+                name,
+                after.view,
+            )
+        return after.view
+
+    def view(self, name: str, shard: int) -> View | None:
+        """The present view of a shard; None before the first."""
+        with self._lock:
+            known = self._known.get((name, shard))
+            return known.view if known is not None else None
+
+
+class WitnessService(Service):
+    """Answers copies of shards, on the chief."""
+
+    kinds: ClassVar[Collection[int]] = (kinds.VIEW,)
+
+    def __init__(self) -> None:
+        self._witnesses = Witnesses()
+
+    def serve(self, channel: Channel, first: Frame) -> None:
+        frame = first
+        while True:
+            match frame.kind, frame.header:
+                case kinds.VIEW, (str(name), int(shard), request):
+                    view = self._witnesses.ask(name, shard, _request_of(request, channel))
+                    channel.send(Frame(kinds.DONE, (as_words(view),)))
+                case _:
+                    raise bad_header(frame, channel.peer)
+            frame = channel.recv()
+
+
+def _request_of(words: Any, channel: Channel) -> Request:
+    try:
+        match words:
+            case ((int(ps), int(life)), view, int(wants), None):
+                return Request(Copy(ps, life), from_words(view), Wants(wants))
+            case ((int(ps), int(life)), view, int(wants), (int(other), int(its_life))):
+                return Request(Copy(ps, life), from_words(view), Wants(wants), Copy(other, its_life))
+            case _:
+                raise ValueError(f"no request: {words!r}")
+    except ValueError as error:
+        raise InvalidArgumentError(None, None, f"{channel.peer} asked for a view in words unknown here") from error
+
+
+class TakesChannels(Protocol):
+    """The way to another task."""
+
+    def take(self) -> Channel: ...
+
+    def give_back(self, channel: Channel, usable: bool) -> None: ...
+
+
+class RemoteWitness:
+    """Asks the witness on another task. Any thread may use it.
+
+    Args:
+      link: to that task.
+      task: its name.
+    """
+
+    def __init__(self, link: TakesChannels, task: str) -> None:
+        self._link = link
+        self._task = task
+        self._lock = threading.Lock()
+        self._channel: Channel | None = None
+
+    def ask(self, name: str, shard: int, request: Request) -> View | None:
+        """See `Witnesses.ask`.
+
+        Raises:
+          UnavailableError: it cannot be reached, or its answer was lost; ask again.
+          CancelledError: this task stops.
+        """
+        words = (tuple(request.me), as_words(request.view), request.wants.value, request.other and tuple(request.other))
+        with self._lock:
+            if self._channel is None:
+                self._channel = self._link.take()
+            try:
+                self._channel.send(Frame(kinds.VIEW, (name, shard, words)))
+                answer = self._channel.recv(SILENCE_S)
+            except BaseException:
+                self._link.give_back(self._channel, False)
+                self._channel = None
+                raise
+        match answer.kind, answer.header:
+            case kinds.DONE, (view,):
+                return from_words(view)
+            case kinds.ERROR, _:
+                raise_error(answer, self._task)
+            case _:
+                pass
+        raise UnavailableError(None, None, f"{self._task} sent what is no view")

@@ -1,0 +1,232 @@
+"""Parameter servers within this process that keep a second copy of each other's part, and can be killed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+
+from headwater.consistency import from_text
+from headwater.errors import CancelledError, OpError, UnavailableError
+from headwater.parameters.client import ParameterClient
+from headwater.parameters.conversation import ServerLink
+from headwater.parameters.host import HostedParameters
+from headwater.parameters.layout import FixedShardsPartitioner, make_layout
+from headwater.parameters.pytrees import OptaxUpdater, leaf_specs
+from headwater.parameters.replicas.links import EitherLink
+from headwater.parameters.replicas.recorded import RecordedUpdater
+from headwater.parameters.replicas.shard import ShardCopy, shard_name
+from headwater.parameters.replicas.witness import Witnesses
+from headwater.parameters.service import ParameterService
+from headwater.telemetry.watchdog import ProgressWatchdog
+from headwater.transport.channel import Channel, memory_pair
+from tests.support.cuts import Cuts
+
+_tree: Any = jax.tree
+
+
+class _Link:
+    """The way to one of the servers."""
+
+    def __init__(self, servers: Replicated, index: int) -> None:
+        self._servers = servers
+        self._index = index
+
+    def reach(self, deadline_s: float | None = None) -> None:
+        if self.lost():
+            raise UnavailableError(None, None, f"ps {self._index} is killed")
+
+    def take(self) -> Channel:
+        return self.take_now()
+
+    def take_now(self) -> Channel:
+        return self._servers.open(self._index)
+
+    def give_back(self, channel: Channel, usable: bool) -> None:
+        channel.close()
+
+    def watch(self, channel: Channel) -> None:
+        """A server here is killed with its channels, and never only stopped."""
+
+    def lost(self) -> bool:
+        return self._index in self._servers.killed
+
+
+class Replicated:
+    """Two servers with two copies of each part.
+
+    Args:
+      params: the parameters.
+      optimizer: an optax optimizer.
+      cuts: where to cut channels.
+      log_dir: for journals.
+    """
+
+    def __init__(self, params: Any, optimizer: Any, *, cuts: Cuts | None = None, log_dir: str = "") -> None:
+        self._leaves = _tree.leaves(params)
+        self._structure = _tree.structure(params)
+        self._layout = make_layout(leaf_specs(params), 2, FixedShardsPartitioner(2))
+        self._optimizer = optimizer
+        self._cuts = cuts or Cuts()
+        self._log_dir = log_dir
+        self._threads: list[threading.Thread] = []
+        self._channels: dict[int, list[Channel]] = {0: [], 1: []}
+        self.witnesses = Witnesses()
+        self.killed: set[int] = set()
+        self.copies: list[list[ShardCopy]] = []
+        self.services: list[ParameterService] = []
+        for index in range(2):
+            self.copies.append([])
+            self.services.append(_service(index))
+            self._begin(index)
+
+    def _make(self, index: int, shard: int) -> tuple[HostedParameters, RecordedUpdater]:
+        updater = RecordedUpdater(OptaxUpdater(self._layout, shard, self._structure, self._optimizer))
+        host = HostedParameters(
+            shard_name("params", shard),
+            f"/job:ps/task:{index}",
+            shard,
+            self._layout,
+            updater,
+            from_text("async", 1),
+            log_dir=self._log_dir,
+        )
+        return host, updater
+
+    def _begin(self, index: int) -> None:
+        self.copies[index] = []
+        for shard in (0, 1):
+            copy = ShardCopy(
+                "params",
+                shard,
+                ps=index,
+                task=f"/job:ps/task:{index}",
+                other=f"/job:ps/task:{1 - index}",
+                make=partial(self._make, index, shard),
+                link=_Link(self, 1 - index),
+                ask=self.witnesses.ask,
+                grace_s=0.1,
+            )
+            self.copies[index].append(copy)
+            self.services[index].host(copy.name, copy)
+
+    def kill(self, index: int) -> None:
+        """Ends a server with all that it has, without a word."""
+        self.killed.add(index)
+        for channel in self._channels[index]:
+            channel.close()
+        self.services[index].close()
+
+    def start(self, index: int) -> None:
+        """Starts a server anew."""
+        self.killed.discard(index)
+        self.services[index] = _service(index)
+        self._begin(index)
+
+    def open(self, index: int) -> Channel:
+        """A channel to one of them, served by a thread of its own."""
+        if index in self.killed:
+            raise UnavailableError(None, None, f"ps {index} is killed")
+        ours, theirs = self._cuts.between(*memory_pair((f"/job:ps/task:{index}", "another task")))
+        self._channels[index].append(theirs)
+        thread = threading.Thread(target=self._serve, args=(self.services[index], theirs), daemon=True)
+        self._threads.append(thread)
+        thread.start()
+        return ours
+
+    def _serve(self, service: ParameterService, channel: Channel) -> None:
+        try:
+            service.serve(channel, channel.recv())
+        except (UnavailableError, CancelledError):
+            return
+        finally:
+            channel.close()
+
+    def client(self, worker: int = 0) -> ParameterClient:
+        """A worker's access, connected."""
+        links = [_Link(self, 0), _Link(self, 1)]
+        both: list[tuple[str, ServerLink]] = [
+            ("/job:ps/task:0", EitherLink([links[0], links[1]])),
+            ("/job:ps/task:1", EitherLink([links[1], links[0]])),
+        ]
+        client = ParameterClient(
+            "params",
+            worker=f"/job:worker/task:{worker}",
+            chief=worker == 0,
+            layout=self._layout,
+            choice=from_text("async", 1),
+            links=both,
+            initial=self._leaves,
+            shard_names=[shard_name("params", shard) for shard in (0, 1)],
+        )
+        client.connect()
+        client.pull()
+        return client
+
+    def until(self, shard: int, words: str) -> int:
+        """Waits until a copy of a shard says so of itself; the number of its server."""
+        looks = threading.Event()
+        while True:
+            for index in (0, 1):
+                if index not in self.killed and words in self._says(index, shard):
+                    return index
+            looks.wait(0.01)
+
+    def primary(self, shard: int) -> int:
+        """The number of the server that serves a shard, once that says so; a former one may still think so."""
+        looks = threading.Event()
+        while True:
+            view = self.witnesses.view("params", shard)
+            if view is not None:
+                at = view.primary.ps
+                if at not in self.killed and f"primary of shard {shard}, term {view.term}" in self._says(at, shard):
+                    return at
+            looks.wait(0.01)
+
+    def _says(self, index: int, shard: int) -> str:
+        return self.copies[index][shard].described()
+
+    def paired(self) -> None:
+        """Waits until each shard has two copies that are alike."""
+        for shard in (0, 1):
+            self.until(shard, "second on")
+            self.until(shard, "second of shard")
+
+    def stop(self) -> None:
+        """Ends all of them."""
+        for index in (0, 1):
+            self.kill(index)
+        for thread in self._threads:
+            thread.join()
+
+
+def _service(index: int) -> ParameterService:
+    return ParameterService(f"/job:ps/task:{index}", ProgressWatchdog(lambda _: True))
+
+
+def ones(params: Any) -> list[Any]:
+    """Gradients that add 1 everywhere with a learning rate of 1."""
+    return [np.full(np.shape(leaf), -1, np.float32) for leaf in _tree.leaves(params)]
+
+
+def together(*works: Callable[[], object]) -> None:
+    """Does all of these at the same time; raises the first error."""
+    errors: list[BaseException] = []
+
+    def run(work: Callable[[], object]) -> None:
+        try:
+            work()
+        except (OpError, AssertionError) as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=(work,)) for work in works]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]

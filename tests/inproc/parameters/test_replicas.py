@@ -1,0 +1,242 @@
+"""A second copy of each part: it has every update that was acknowledged, once, wherever connections are cut."""
+
+from __future__ import annotations
+
+import random
+import threading
+from functools import partial
+from typing import Any
+
+import numpy as np
+import optax
+import pytest
+
+from headwater import ParameterServer
+from headwater.consistency import from_text
+from headwater.parameters.client import ParameterClient
+from headwater.parameters.replicas.limits import require_replicas
+from headwater.task import kinds
+from headwater.transport.channel import Channel
+from headwater.transport.frames import Frame
+from tests.inproc.keras.test_parameter_server import LEAVES, PARAMS, alone, close, gradients
+from tests.inproc.parameters.replicated import Replicated, ones, together
+from tests.support.cuts import Cuts
+
+STEPS = 4
+
+
+def versions(servers: Replicated) -> list[int]:
+    """How many updates the copy of each shard has seen that serves."""
+    return [servers.copies[servers.primary(shard)][shard].version for shard in (0, 1)]
+
+
+def take_over(servers: Replicated, client: ParameterClient) -> list[Any]:
+    """The values that the second copies have, which serve after this."""
+    servers.paired()
+    index = servers.primary(0)
+    servers.kill(index)
+    servers.start(index)
+    servers.paired()
+    if servers.primary(1) == index:
+        servers.kill(index)
+    client.pull()
+    return client.values()
+
+
+def _frames() -> int:
+    cuts = Cuts()
+    servers = Replicated(PARAMS, optax.adam(0.1), cuts=cuts)
+    client = servers.client()
+    servers.paired()
+    cuts.plan()
+    client.push(gradients(0))
+    frames = cuts.frames
+    client.close()
+    servers.stop()
+    return frames
+
+
+def test_a_push_takes_four_frames_for_each_part() -> None:
+    """The worker's and its answer, the primary's to the second and its answer."""
+    assert _frames() == 8
+
+
+def test_the_second_copy_has_the_same_bits() -> None:
+    servers = Replicated(PARAMS, optax.adamw(0.05))
+    client = servers.client()
+    servers.paired()
+    for step in range(10):
+        client.push(gradients(step))
+    before = [np.array(value) for value in client.values()]
+    after = take_over(servers, client)
+    for one, other in zip(before, after, strict=True):
+        np.testing.assert_array_equal(one, other)
+    # The optimizer's state came along, too.
+    client.push(gradients(10))
+    close(client.values(), alone(optax.adamw(0.05), [gradients(step) for step in range(11)]))
+    client.close()
+    servers.stop()
+
+
+def test_a_cut_at_every_frame() -> None:
+    cuts = Cuts()
+    servers = Replicated(PARAMS, optax.sgd(1.0), cuts=cuts)
+    client = servers.client()
+    pushed = 0
+    for frame in range(16):
+        for arrives in (False, True):
+            servers.paired()
+            cuts.plan(before=() if arrives else {frame}, after={frame} if arrives else ())
+            for _ in range(STEPS):
+                assert client.push(ones(PARAMS))[1]
+            assert cuts.made == 1
+            cuts.plan()
+            pushed += STEPS
+            assert versions(servers) == [pushed, pushed]
+    servers.paired()
+    client.pull()
+    counted(client, pushed)
+    take_over(servers, client)
+    counted(client, pushed)
+    client.close()
+    servers.stop()
+
+
+def counted(client: ParameterClient, pushed: int) -> None:
+    """The values have seen that many gradients of `ones`, no more and no less."""
+    for value, initial in zip(client.values(), LEAVES, strict=True):
+        np.testing.assert_allclose(value, initial + pushed, rtol=1e-5)
+
+
+def test_two_workers_and_cuts_anywhere() -> None:
+    chance = random.Random(7)
+    cuts = Cuts()
+    servers = Replicated(PARAMS, optax.sgd(1.0), cuts=cuts)
+    clients = [servers.client(0), servers.client(1)]
+    pushed = made = 0
+
+    def train(client: ParameterClient) -> None:
+        for _ in range(STEPS):
+            assert client.push(ones(PARAMS))[1]
+
+    for _ in range(12):
+        before, after = (set(chance.sample(range(80), chance.randrange(8))) for _ in range(2))
+        cuts.plan(before=before, after=after)
+        together(*(partial(train, client) for client in clients))
+        made += cuts.made
+        cuts.plan()
+        pushed += 2 * STEPS
+        assert versions(servers) == [pushed, pushed]
+    assert made > 12
+    clients[0].pull()
+    counted(clients[0], pushed)
+    take_over(servers, clients[0])
+    counted(clients[0], pushed)
+    for client in clients:
+        client.close()
+    servers.stop()
+
+
+def test_updates_count_with_the_memory_of_whose_they_were() -> None:
+    """Where a primary is killed between updates that it sends together, the second has none of them: else those that
+    workers bring again would be applied twice."""
+    cuts = Cuts()
+    servers = Replicated(PARAMS, optax.sgd(1.0), cuts=cuts)
+    client = servers.client()
+    servers.paired()
+    copy = servers.copies[0][0]
+    updater, host = copy._updater, copy._host  # pyright: ignore[reportPrivateUsage]
+    with host.lock:
+        for _ in range(2):
+            updater.apply([np.full(value.shape, -1, np.float32) for value in updater.values(None)], {}, (), ())
+    killed, confirmed = threading.Event(), threading.Event()
+    sent: list[int] = []
+    send = cuts.pass_on
+
+    def kill() -> None:
+        servers.kill(0)
+        killed.set()
+
+    def pass_on(frame: Frame, channel: Channel) -> None:
+        if frame.kind == kinds.UPDATE_SECOND:
+            sent.append(frame.header[0])
+            if frame.header[-1] is not None and not killed.is_set():
+                assert confirmed.wait(60)
+                threading.Thread(target=kill).start()
+                channel.close()
+        send(frame, channel)
+        if frame.kind == kinds.DONE and len(sent) > 1 and frame.header == (sent[1],):
+            confirmed.set()
+
+    cuts.pass_on = pass_on
+    assert client.push(ones(PARAMS))[1]
+    assert killed.wait(60)
+    assert len(sent) > 2
+    client.pull()
+    counted(client, 1)
+    client.close()
+    servers.stop()
+
+
+def test_servers_are_killed_in_turn_while_two_workers_push() -> None:
+    servers = Replicated(PARAMS, optax.sgd(1.0))
+    clients = [servers.client(0), servers.client(1)]
+    ends = threading.Event()
+    taken = [0, 0]
+    goes_on = threading.Condition()
+
+    def train(worker: int) -> None:
+        while not ends.is_set():
+            assert clients[worker].push(ones(PARAMS))[1]
+            with goes_on:
+                taken[worker] += 1
+                goes_on.notify_all()
+        clients[worker].finish(0)
+
+    def kill() -> None:
+        try:
+            for number in range(4):
+                servers.paired()
+                index = number % 2
+                servers.kill(index)
+                for worker in (0, 1):
+                    with goes_on:
+                        before = taken[worker]
+                        goes_on.wait_for(lambda worker=worker, before=before: taken[worker] > before + 2)
+                for shard in (0, 1):
+                    assert "NO SECOND COPY" in servers.copies[1 - index][shard].group().copies
+                servers.start(index)
+            servers.paired()
+        finally:
+            ends.set()
+
+    together(lambda: train(0), lambda: train(1), kill)
+    assert versions(servers) == [sum(taken)] * 2
+    clients[0].pull()
+    counted(clients[0], sum(taken))
+    for client in clients:
+        client.close()
+    servers.stop()
+
+
+@pytest.mark.parametrize(
+    ("replicas", "tasks", "consistency", "error"),
+    [
+        (3, 2, "async", "replicas must be 1 or 2, not 3"),
+        (2, 1, "async", "needs a second ps"),
+        (2, 2, "sync", "for consistency 'async' only, and this is 'synchronous'"),
+    ],
+)
+def test_what_cannot_be_is_refused(replicas: int, tasks: int, consistency: str, error: str) -> None:
+    with pytest.raises(ValueError, match=error):
+        require_replicas(replicas, tasks, from_text(consistency, 2))
+
+
+def test_replicas_and_own_states_are_refused_together() -> None:
+    with pytest.raises(ValueError, match="cannot be had together"):
+        require_replicas(2, 2, from_text("async", 1), saves=True)
+
+
+def test_one_process_has_no_second_ps() -> None:
+    with pytest.raises(ValueError, match="needs a second ps"):
+        ParameterServer(PARAMS, optax.sgd(1.0), replicas=2)

@@ -1,0 +1,80 @@
+"""Each part of the parameters has a second copy: what is killed or stopped costs no acknowledged update."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.support.processes import Process, Processes, processes
+
+PROGRAM = Path(__file__).with_name("survives.py")
+
+pytestmark = pytest.mark.slow
+
+
+def start(cluster: Processes, job: str, index: int, folder: Path) -> Process:
+    config = json.dumps({"cluster": cluster.hosts, "task": {"type": job, "index": index}})
+    return cluster.start(job, index, PROGRAM, str(folder), TF_CONFIG=config)
+
+
+def goes_on(*workers: Process) -> None:
+    for worker in workers:
+        worker.wait_for("pushed", after=worker.line_count())
+
+
+def ends(folder: Path, ps: list[Process], workers: list[Process]) -> None:
+    """Ends the program: each push that was taken is in the values, once, and no other one is."""
+    (folder / "end").touch()
+    shown = [worker.succeeds() for worker in workers]
+    taken = [re.search(r": (\d+) of (\d+) pushes were taken", text) for text in shown]
+    assert all(found is not None and found[1] == found[2] for found in taken)
+    assert f"values [{float(sum(int(found[1]) for found in taken if found))}]" in shown[0]
+    for one in ps:
+        one.succeeds()
+
+
+@pytest.mark.long
+def test_each_ps_is_killed_in_turn(tmp_path: Path) -> None:
+    with processes(ps=2, worker=2) as cluster:
+        ps = [start(cluster, "ps", index, tmp_path) for index in range(2)]
+        workers = [start(cluster, "worker", index, tmp_path) for index in range(2)]
+        for shard, one in enumerate(ps):
+            one.wait_for(f"has a copy of shard {shard} ")
+        for index in (0, 1):
+            other = ps[1 - index]
+            goes_on(*workers)
+            ps[index].kill()
+            other.wait_for(rf"/job:ps/task:{1 - index} serves shard {index} ")
+            goes_on(*workers)
+            before = other.line_count()
+            ps[index] = start(cluster, "ps", index, tmp_path)
+            for shard in (0, 1):
+                other.wait_for(f"has a copy of shard {shard} ", after=before)
+        goes_on(*workers)
+        ends(tmp_path, ps, workers)
+
+
+@pytest.mark.parametrize("index", [pytest.param(0, marks=pytest.mark.long), 1])
+def test_a_ps_that_was_cut_off_is_fenced(index: int, tmp_path: Path) -> None:
+    with processes(ps=2, worker=2) as cluster:
+        ps = [start(cluster, "ps", index, tmp_path) for index in range(2)]
+        workers = [start(cluster, "worker", index, tmp_path) for index in range(2)]
+        for shard, one in enumerate(ps):
+            one.wait_for(f"has a copy of shard {shard} ")
+        goes_on(*workers)
+        stopped, other = ps[index], ps[1 - index]
+        os.kill(stopped.pid, signal.SIGSTOP)
+        other.wait_for(f"serves shard {index} ")
+        goes_on(*workers)
+        before = other.line_count()
+        os.kill(stopped.pid, signal.SIGCONT)
+        stopped.wait_for(f"drops its copy of shard {index} ")
+        for shard in (0, 1):
+            other.wait_for(f"has a copy of shard {shard} ", after=before)
+        goes_on(*workers)
+        ends(tmp_path, ps, workers)
