@@ -173,25 +173,53 @@ def _add_eight(typing: Any, to: Any, source: Any) -> Any:
     return _types.void(_types.int64, _types.int64), generate
 
 
+def _eight_of(builder: Any, number: Any) -> Any:
+    numbers = _ir.Constant(_eight, _ir.Undefined)
+    for place in range(8):
+        numbers = builder.insert_element(numbers, number, _ir.IntType(32)(place))
+    return numbers
+
+
+def _roots(builder: Any, numbers: Any) -> Any:
+    module, name = builder.module, "llvm.sqrt.v8f32"
+    form = _ir.FunctionType(_eight, [_eight])
+    return builder.call(module.globals.get(name) or _ir.Function(module, form, name), [numbers])
+
+
+def _add_squares(builder: Any, squares: Any, gradient: Any) -> Any:
+    """Adds the gradient's squares to those at an address; the sums."""
+    sums = builder.fadd(_load_eight(builder, squares), builder.fmul(gradient, gradient))
+    _store_eight(builder, sums, squares)
+    return sums
+
+
 @_intrinsic
 def _adagrad_eight(typing: Any, row: Any, squares: Any, gradients: Any, rate: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         row, squares, gradients, rate = arguments
         gradient = _load_eight(builder, gradients)
-        square = builder.fadd(_load_eight(builder, squares), builder.fmul(gradient, gradient))
-        _store_eight(builder, square, squares)
-        module, name = builder.module, "llvm.sqrt.v8f32"
-        form = _ir.FunctionType(_eight, [_eight])
-        root = builder.call(module.globals.get(name) or _ir.Function(module, form, name), [square])
-        rates = _ir.Constant(_eight, _ir.Undefined)
-        for place in range(8):
-            rates = builder.insert_element(rates, rate, _ir.IntType(32)(place))
-        inverse = builder.fdiv(_ir.Constant(_eight, [1.0] * 8), root)
-        step = builder.fmul(builder.fmul(gradient, rates), inverse)
+        roots = _roots(builder, _add_squares(builder, squares, gradient))
+        inverse = builder.fdiv(_ir.Constant(_eight, [1.0] * 8), roots)
+        step = builder.fmul(builder.fmul(gradient, _eight_of(builder, rate)), inverse)
         _store_eight(builder, builder.fsub(_load_eight(builder, row), step), row)
         return context.get_dummy_value()
 
     return _types.void(_types.int64, _types.int64, _types.int64, _types.float32), generate
+
+
+@_intrinsic
+def _damped_adagrad_eight(typing: Any, row: Any, squares: Any, gradients: Any, rate: Any, epsilon: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        row, squares, gradients, rate, epsilon = arguments
+        gradient = _load_eight(builder, gradients)
+        sums = _add_squares(builder, squares, gradient)
+        roots = _roots(builder, builder.fadd(sums, _eight_of(builder, epsilon)))
+        step = builder.fdiv(builder.fmul(_eight_of(builder, rate), gradient), roots)
+        _store_eight(builder, builder.fsub(_load_eight(builder, row), step), row)
+        return context.get_dummy_value()
+
+    real = _types.float32
+    return _types.void(_types.int64, _types.int64, _types.int64, real, real), generate
 
 
 @inlined
@@ -227,3 +255,16 @@ def adagrad_reals(row: int, squares: int, gradients: int, rate: Any, count: int)
     for j in range(whole, count):
         sums[j] += slopes[j] * slopes[j]
         values[j] -= slopes[j] * rate * (np.float32(1) / np.sqrt(sums[j]))
+
+
+@inlined
+def damped_adagrad_reals(row: int, squares: int, gradients: int, rate: Any, epsilon: Any, count: int) -> None:
+    """a ← a + g², θ ← θ − η·g / √(a + ε) for ``count`` float32 at each of three addresses: of θ, a and g."""
+    whole = count - count % 8
+    for j in range(0, whole, 8):
+        at = _REAL_BYTES * j
+        _damped_adagrad_eight(row + at, squares + at, gradients + at, rate, epsilon)
+    values, sums, slopes = reals_at(row, count), reals_at(squares, count), reals_at(gradients, count)
+    for j in range(whole, count):
+        sums[j] += slopes[j] * slopes[j]
+        values[j] -= rate * slopes[j] / np.sqrt(sums[j] + epsilon)

@@ -12,7 +12,18 @@ from typing import Any, Final
 import numpy as np
 
 from headwater.tables import fields as f
-from headwater.tables.compiled import add, compiled, inlined, numbers_at, reals_at, try_lock, unlock, words_at
+from headwater.tables.compiled import (
+    add,
+    compiled,
+    copy_numbers,
+    inlined,
+    numbers_at,
+    prefetch,
+    reals_at,
+    try_lock,
+    unlock,
+    words_at,
+)
 from headwater.tables.hashing import U64, Reals, Words, mix, share
 from headwater.tables.initializers import fill_row
 from headwater.tables.optimizers import catch_up, update_row
@@ -40,6 +51,9 @@ SLOTS: Final = 4
 
 _WORD: Final = 8
 _ROW_WORD_BYTES: Final = 4
+_LINE_BYTES: Final = 64
+#: Rows whose memory is brought near at a time: few enough that they stay near.
+_NEAR: Final = 32
 
 
 @inlined
@@ -113,6 +127,32 @@ def record(d: Any, row: int, width: int) -> Any:
     if row < d[f.HOT]:
         return reals_at(d[f.VALUES] + row * size, width)
     return reals_at(d[f.COLD] + (row - d[f.HOT]) * size, width)
+
+
+@inlined
+def bring_near(d: Any, words: int, width: int, keys: Words, order: Words, first: int, last: int) -> None:
+    """Has the memory of a shard's keys ``order[first:last]`` brought near, all of it at the same time.
+
+    A row is in three places: the index, the words, the record. Without this each is waited for, one after the other.
+    """
+    slots, shift, size = d[f.SLOTS], d[f.SHIFT], width * _ROW_WORD_BYTES
+    for c in range(first, last):
+        prefetch(d[f.INDEX] + share(mix(keys[order[c]]), slots) * _ROW_WORD_BYTES)
+    index = numbers_at(d[f.INDEX], slots)
+    mask = U64((1 << shift) - 1)
+    for c in range(first, last):
+        hashed = mix(keys[order[c]])
+        tag = _tag(hashed, shift)
+        at = share(hashed, slots)
+        while index[at] != 0 and (U64(index[at]) >> U64(shift)) != tag:
+            at += 1
+            if at == slots:
+                at = 0
+        row = np.int64(U64(index[at]) & mask) - 1
+        if 0 <= row < d[f.HOT]:
+            prefetch(d[f.META] + row * words * _WORD)
+            for place in range(0, size, _LINE_BYTES):
+                prefetch(d[f.VALUES] + row * size + place)
 
 
 @inlined
@@ -317,7 +357,11 @@ def look_up(
             result = max(result, f.BUSY)
             continue
         d = directory[s]
+        near = cursor[s]
         while cursor[s] < stop[s]:
+            if cursor[s] == near:
+                near = min(near + _NEAR, stop[s])
+                bring_near(d, words, width, keys, order, cursor[s], near)
             i = order[cursor[s]]
             key = keys[i]
             check = checks[i] if words == 3 else 0
@@ -366,8 +410,7 @@ def look_up(
                     values = values.copy()
                     use = words_at(d[f.META], d[f.CAPACITY] * words)[row * words + 1]
                     catch_up(values, 0, dim, shape[OPTIMIZER], hyper, rates, _step(use), step)
-                for j in range(dim):
-                    out[i, j] = values[j]
+                copy_numbers(out.ctypes.data + i * dim * _ROW_WORD_BYTES, values.ctypes.data, dim)
             else:
                 line = out[i]
                 fill_row(line, 0, dim, shape[INITIALIZER], reals[INITIAL_A], reals[INITIAL_B], shape[SEED], key, check)
@@ -406,7 +449,11 @@ def update(
             result = max(result, f.BUSY)
             continue
         d = directory[s]
+        near = cursor[s]
         while cursor[s] < stop[s]:
+            if cursor[s] == near:
+                near = min(near + _NEAR, stop[s])
+                bring_near(d, words, width, keys, order, cursor[s], near)
             i = order[cursor[s]]
             key = keys[i]
             check = checks[i] if words == 3 else 0
@@ -507,7 +554,11 @@ def write_records(
             result = max(result, f.BUSY)
             continue
         d = directory[s]
+        near = cursor[s]
         while cursor[s] < stop[s]:
+            if cursor[s] == near:
+                near = min(near + _NEAR, stop[s])
+                bring_near(d, words, width, keys, order, cursor[s], near)
             i = order[cursor[s]]
             key = keys[i]
             check = checks[i] if words == 3 else 0

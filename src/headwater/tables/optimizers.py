@@ -31,10 +31,11 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from headwater.tables.compiled import inlined
+from headwater.tables.compiled import damped_adagrad_reals, inlined
 
 Reals = NDArray[np.float32]
 
+_REAL_BYTES: Final = 4
 #: How many steps back Adam's rates are known.
 HISTORY: Final = 4096
 
@@ -229,12 +230,8 @@ def update_row(values: Any, at: int, dim: int, kind: int, hyper: Any, rate: floa
             else:
                 values[at + j] += m
     elif kind == 2:
-        epsilon = np.float32(hyper[0])
-        for j in range(dim):
-            g = gradients[row, j]
-            a = values[at + dim + j] + g * g
-            values[at + dim + j] = a
-            values[at + j] -= eta * g / np.float32(math.sqrt(a + epsilon))
+        first, size = values.ctypes.data + _REAL_BYTES * at, _REAL_BYTES * dim
+        damped_adagrad_reals(first, first + size, gradients.ctypes.data + row * size, eta, np.float32(hyper[0]), dim)
     elif kind == 3:
         rho, epsilon = np.float32(hyper[0]), np.float32(hyper[2])
         mu = np.float32(hyper[1])
