@@ -12,7 +12,11 @@ from tests.conformance.stored import Case, stored_cases
 
 def _is_long(case: Case) -> bool:
     """Whether it takes a second or more: each kind of a distribution or operator with all that it computes."""
-    return ": all of " in case.name or case.name == "distributions: means_of_samples"
+    return (
+        ": all of " in case.name
+        or case.name in ("heads: metrics_that_are_added", "heads: without_features")
+        or case.name == "distributions: means_of_samples"
+    )
 
 
 @pytest.mark.parametrize(

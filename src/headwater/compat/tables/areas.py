@@ -225,6 +225,11 @@ AREAS: Final[Mapping[str, Area]] = {
             "headwater.training.estimator.canned": """
                 DNNClassifier DNNLinearCombinedClassifier DNNLinearCombinedRegressor DNNRegressor LinearClassifier
                 LinearRegressor""",
+            "headwater.training.estimator.headed": """
+                BaselineClassifier BaselineEstimator BaselineRegressor DNNEstimator DNNLinearCombinedEstimator
+                LinearEstimator add_metrics""",
+            "headwater.training.estimator.public_heads": """
+                BinaryClassHead Head LogisticRegressionHead MultiClassHead PoissonRegressionHead RegressionHead""",
             "headwater.training.estimator.train_and_evaluate": "train_and_evaluate",
             "headwater.training.estimator.example_specs": "classifier_parse_example_spec regressor_parse_example_spec",
             "headwater.training.estimator.export": "BestExporter Exporter FinalExporter LatestExporter",
@@ -243,6 +248,7 @@ AREAS: Final[Mapping[str, Area]] = {
     "tf.estimator_experimental": Area(
         "``tf.estimator.experimental``: hooks that end a training early.",
         names={
+            "headwater.training.estimator.headed": "call_logit_fn",
             "headwater.training.estimator.early_stopping": """
                 make_early_stopping_hook make_stop_at_checkpoint_step_hook stop_if_higher_hook stop_if_lower_hook
                 stop_if_no_decrease_hook stop_if_no_increase_hook""",

@@ -30,6 +30,19 @@ from headwater.training.estimator.export import BestExporter as BestExporter
 from headwater.training.estimator.export import Exporter as Exporter
 from headwater.training.estimator.export import FinalExporter as FinalExporter
 from headwater.training.estimator.export import LatestExporter as LatestExporter
+from headwater.training.estimator.headed import BaselineClassifier as BaselineClassifier
+from headwater.training.estimator.headed import BaselineEstimator as BaselineEstimator
+from headwater.training.estimator.headed import BaselineRegressor as BaselineRegressor
+from headwater.training.estimator.headed import DNNEstimator as DNNEstimator
+from headwater.training.estimator.headed import DNNLinearCombinedEstimator as DNNLinearCombinedEstimator
+from headwater.training.estimator.headed import LinearEstimator as LinearEstimator
+from headwater.training.estimator.headed import add_metrics as add_metrics
+from headwater.training.estimator.public_heads import BinaryClassHead as BinaryClassHead
+from headwater.training.estimator.public_heads import Head as Head
+from headwater.training.estimator.public_heads import LogisticRegressionHead as LogisticRegressionHead
+from headwater.training.estimator.public_heads import MultiClassHead as MultiClassHead
+from headwater.training.estimator.public_heads import PoissonRegressionHead as PoissonRegressionHead
+from headwater.training.estimator.public_heads import RegressionHead as RegressionHead
 from headwater.training.estimator.run_config import RunConfig as RunConfig
 from headwater.training.estimator.specs import EstimatorSpec as EstimatorSpec
 from headwater.training.estimator.specs import EvalSpec as EvalSpec
@@ -44,11 +57,17 @@ from headwater.training.session_run_hook import SessionRunValues as SessionRunVa
 from headwater.training.vocabularies import VocabInfo as VocabInfo
 
 __all__ = [
+    "BaselineClassifier",
+    "BaselineEstimator",
+    "BaselineRegressor",
     "BestExporter",
+    "BinaryClassHead",
     "CheckpointSaverHook",
     "CheckpointSaverListener",
     "DNNClassifier",
+    "DNNEstimator",
     "DNNLinearCombinedClassifier",
+    "DNNLinearCombinedEstimator",
     "DNNLinearCombinedRegressor",
     "DNNRegressor",
     "Estimator",
@@ -59,14 +78,20 @@ __all__ = [
     "FinalExporter",
     "FinalOpsHook",
     "GlobalStepWaiterHook",
+    "Head",
     "LatestExporter",
     "LinearClassifier",
+    "LinearEstimator",
     "LinearRegressor",
     "LoggingTensorHook",
+    "LogisticRegressionHead",
     "ModeKeys",
+    "MultiClassHead",
     "NanLossDuringTrainingError",
     "NanTensorHook",
+    "PoissonRegressionHead",
     "ProfilerHook",
+    "RegressionHead",
     "RunConfig",
     "SecondOrStepTimer",
     "SessionRunArgs",
@@ -79,6 +104,7 @@ __all__ = [
     "TrainSpec",
     "VocabInfo",
     "WarmStartSettings",
+    "add_metrics",
     "classifier_parse_example_spec",
     "experimental",
     "export",

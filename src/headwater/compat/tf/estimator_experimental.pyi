@@ -7,8 +7,10 @@ from headwater.training.estimator.early_stopping import stop_if_higher_hook as s
 from headwater.training.estimator.early_stopping import stop_if_lower_hook as stop_if_lower_hook
 from headwater.training.estimator.early_stopping import stop_if_no_decrease_hook as stop_if_no_decrease_hook
 from headwater.training.estimator.early_stopping import stop_if_no_increase_hook as stop_if_no_increase_hook
+from headwater.training.estimator.headed import call_logit_fn as call_logit_fn
 
 __all__ = [
+    "call_logit_fn",
     "make_early_stopping_hook",
     "make_stop_at_checkpoint_step_hook",
     "stop_if_higher_hook",

@@ -32,7 +32,7 @@ _DEEP_RATE, _LINEAR_RATE = 0.05, 0.2
 _TOGETHER_DEEP_RATE, _TOGETHER_LINEAR_RATE = 0.001, 0.005
 
 
-def _optimizer(given: Any, rate: float) -> Any:
+def optimizer_of(given: Any, rate: float) -> Any:
     """An optimizer, by its name, by a function, or itself.
 
     Raises:
@@ -105,7 +105,9 @@ def _training(parts: Sequence[tuple[str, Any]]) -> Callable[[Tensor], Any]:
     return train_op_fn
 
 
-class _Canned(Estimator):
+class Canned(Estimator):
+    """An estimator made of a head and of what gives its logits."""
+
     def __init__(
         self,
         head: Head,
@@ -118,12 +120,14 @@ class _Canned(Estimator):
         def model_fn(features: Any, labels: Any, mode: str) -> Any:
             train = _training(optimizers()) if mode == ModeKeys.TRAIN else None
             found = logits(features, mode, head.logits_dimension)
-            return head.create_estimator_spec(features, mode, found, labels, train)
+            return head.create_estimator_spec(features, mode, found, labels=labels, train_op_fn=train)
 
         super().__init__(model_fn, model_dir, config, warm_start_from=warm_start_from)
 
 
-class _Deep(_Canned):
+class Deep(Canned):
+    """A deep model."""
+
     def __init__(
         self,
         head: Head,
@@ -152,11 +156,11 @@ class _Deep(_Canned):
             )
 
         super().__init__(
-            head, logits, lambda: [(_DEEP, _optimizer(optimizer, _DEEP_RATE))], model_dir, config, warm_start_from
+            head, logits, lambda: [(_DEEP, optimizer_of(optimizer, _DEEP_RATE))], model_dir, config, warm_start_from
         )
 
 
-class DNNClassifier(_Deep):
+class DNNClassifier(Deep):
     """A deep model of classes.
 
     Args:
@@ -206,7 +210,7 @@ class DNNClassifier(_Deep):
         )
 
 
-class DNNRegressor(_Deep):
+class DNNRegressor(Deep):
     """A deep model of numbers. See `DNNClassifier`; ``label_dimension`` numbers an example."""
 
     def __init__(
@@ -243,7 +247,9 @@ class DNNRegressor(_Deep):
         )
 
 
-class _Linear(_Canned):
+class Linear(Canned):
+    """A linear model."""
+
     def __init__(
         self,
         head: Head,
@@ -261,11 +267,11 @@ class _Linear(_Canned):
 
         rate = min(_LINEAR_RATE, 1.0 / math.sqrt(len(feature_columns)))
         super().__init__(
-            head, logits, lambda: [(_LINEAR, _optimizer(optimizer, rate))], model_dir, config, warm_start_from
+            head, logits, lambda: [(_LINEAR, optimizer_of(optimizer, rate))], model_dir, config, warm_start_from
         )
 
 
-class LinearClassifier(_Linear):
+class LinearClassifier(Linear):
     """A linear model of classes. See `DNNClassifier` and `linear_model`."""
 
     def __init__(
@@ -294,7 +300,7 @@ class LinearClassifier(_Linear):
         )
 
 
-class LinearRegressor(_Linear):
+class LinearRegressor(Linear):
     """A linear model of numbers. See `DNNRegressor` and `linear_model`."""
 
     def __init__(
@@ -318,7 +324,9 @@ class LinearRegressor(_Linear):
         )
 
 
-class _Together(_Canned):
+class Together(Canned):
+    """A linear and a deep model whose logits are added up."""
+
     def __init__(
         self,
         head: Head,
@@ -365,16 +373,16 @@ class _Together(_Canned):
         def optimizers() -> Sequence[tuple[str, Any]]:
             parts: list[tuple[str, Any]] = []
             if deep:
-                parts.append((_DEEP, _optimizer(dnn_optimizer, _TOGETHER_DEEP_RATE)))
+                parts.append((_DEEP, optimizer_of(dnn_optimizer, _TOGETHER_DEEP_RATE)))
             if wide:
                 rate = min(_TOGETHER_LINEAR_RATE, 1.0 / math.sqrt(len(wide)))
-                parts.append((_LINEAR, _optimizer(linear_optimizer, rate)))
+                parts.append((_LINEAR, optimizer_of(linear_optimizer, rate)))
             return parts
 
         super().__init__(head, logits, optimizers, model_dir, config, warm_start_from)
 
 
-class DNNLinearCombinedClassifier(_Together):
+class DNNLinearCombinedClassifier(Together):
     """A linear and a deep model of classes whose logits are added (Cheng et al., Wide & Deep Learning, 2016)."""
 
     def __init__(
@@ -415,7 +423,7 @@ class DNNLinearCombinedClassifier(_Together):
         )
 
 
-class DNNLinearCombinedRegressor(_Together):
+class DNNLinearCombinedRegressor(Together):
     """A linear and a deep model of numbers whose results are added."""
 
     def __init__(

@@ -1,0 +1,212 @@
+"""Estimators that take a head, those that learn nothing but the labels' mean, and further metrics for any."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
+
+from headwater import dtypes
+from headwater.functional import arrays, math
+from headwater.functional.nn import relu
+from headwater.functional.weighted_losses import Reduction
+from headwater.graph.operation import Tensor
+from headwater.graph.sparse_tensor import SparseTensor
+from headwater.training.estimator.canned import Canned, Deep, Linear, Together, optimizer_of
+from headwater.training.estimator.estimator import Estimator
+from headwater.training.estimator.heads import Head, RegressionHead, class_head
+from headwater.training.estimator.specs import EstimatorSpec, ModeKeys
+from headwater.variables.initializers import Zeros
+from headwater.variables.variable_scope import get_variable, variable_scope
+
+_BASELINE_RATE = 0.3
+
+
+class BaselineEstimator(Canned):
+    """Learns one number for each logit, whatever the features are: the labels' mean.
+
+    Args:
+      head: what the logits mean.
+      optimizer: a name, an optimizer, or a function that gives one.
+      model_dir, config: see `Estimator`.
+    """
+
+    def __init__(self, head: Head, model_dir: str | None = None, optimizer: Any = "Ftrl", config: Any = None) -> None:
+        def logits(features: Mapping[str, Any], mode: str, units: int) -> Tensor:
+            del mode
+            first = next(iter(features.values()))
+            with variable_scope("baseline"):
+                bias = get_variable("bias", shape=[units], initializer=Zeros())
+            count = (
+                math.cast(first.dense_shape[0], dtypes.int32)
+                if isinstance(first, SparseTensor)
+                else arrays.shape(first)[0]
+            )
+            return bias * arrays.ones(arrays.stack([count, units]))
+
+        super().__init__(
+            head, logits, lambda: [("baseline", optimizer_of(optimizer, _BASELINE_RATE))], model_dir, config, None
+        )
+
+
+class BaselineClassifier(BaselineEstimator):
+    """Gives each class the probability that it has among the labels. See `DNNClassifier` for the arguments."""
+
+    def __init__(
+        self,
+        model_dir: str | None = None,
+        n_classes: int = 2,
+        weight_column: Any = None,
+        label_vocabulary: Sequence[str] | None = None,
+        optimizer: Any = "Ftrl",
+        config: Any = None,
+        loss_reduction: str = Reduction.SUM,
+    ) -> None:
+        head = class_head(n_classes, weight_column, label_vocabulary, loss_reduction)
+        super().__init__(head, model_dir, optimizer, config)
+
+
+class BaselineRegressor(BaselineEstimator):
+    """Gives the labels' mean. See `DNNRegressor` for the arguments."""
+
+    def __init__(
+        self,
+        model_dir: str | None = None,
+        label_dimension: int = 1,
+        weight_column: Any = None,
+        optimizer: Any = "Ftrl",
+        config: Any = None,
+        loss_reduction: str = Reduction.SUM,
+    ) -> None:
+        head = RegressionHead(
+            label_dimension=label_dimension, weight_column=weight_column, loss_reduction=loss_reduction
+        )
+        super().__init__(head, model_dir, optimizer, config)
+
+
+class DNNEstimator(Deep):
+    """A deep model with a head. See `DNNClassifier` for the arguments."""
+
+    def __init__(
+        self,
+        head: Head,
+        hidden_units: Sequence[int],
+        feature_columns: Any,
+        model_dir: str | None = None,
+        optimizer: Any = "Adagrad",
+        activation_fn: Any = relu,
+        dropout: float | None = None,
+        input_layer_partitioner: Any = None,
+        config: Any = None,
+        warm_start_from: Any = None,
+        batch_norm: bool = False,
+    ) -> None:
+        super().__init__(
+            head,
+            hidden_units,
+            feature_columns,
+            model_dir,
+            optimizer,
+            activation_fn,
+            dropout,
+            input_layer_partitioner,
+            config,
+            warm_start_from,
+            batch_norm,
+        )
+
+
+class LinearEstimator(Linear):
+    """A linear model with a head. See `LinearClassifier` for the arguments."""
+
+    def __init__(
+        self,
+        head: Head,
+        feature_columns: Any,
+        model_dir: str | None = None,
+        optimizer: Any = "Ftrl",
+        config: Any = None,
+        partitioner: Any = None,
+        sparse_combiner: str = "sum",
+    ) -> None:
+        super().__init__(head, feature_columns, model_dir, optimizer, config, partitioner, None, sparse_combiner)
+
+
+class DNNLinearCombinedEstimator(Together):
+    """A linear and a deep model together, with a head. See `DNNLinearCombinedClassifier` for the arguments."""
+
+    def __init__(
+        self,
+        head: Head,
+        model_dir: str | None = None,
+        linear_feature_columns: Any = None,
+        linear_optimizer: Any = "Ftrl",
+        dnn_feature_columns: Any = None,
+        dnn_optimizer: Any = "Adagrad",
+        dnn_hidden_units: Any = None,
+        dnn_activation_fn: Any = relu,
+        dnn_dropout: Any = None,
+        input_layer_partitioner: Any = None,
+        config: Any = None,
+        linear_sparse_combiner: str = "sum",
+    ) -> None:
+        super().__init__(
+            head,
+            model_dir,
+            linear_feature_columns,
+            linear_optimizer,
+            dnn_feature_columns,
+            dnn_optimizer,
+            dnn_hidden_units,
+            dnn_activation_fn,
+            dnn_dropout,
+            input_layer_partitioner,
+            config,
+            None,
+            False,
+            linear_sparse_combiner,
+        )
+
+
+_METRIC_ARGUMENTS = ("features", "labels", "predictions", "config")
+
+
+def add_metrics(estimator: Estimator, metric_fn: Callable[..., dict[str, Any]]) -> Estimator:
+    """An estimator like ``estimator`` whose evaluations have further metrics.
+
+    Args:
+      estimator: the estimator.
+      metric_fn: of ``features``, ``labels``, ``predictions`` and ``config``, whichever it names; gives metrics by name.
+
+    Raises:
+      ValueError: ``metric_fn`` takes something else.
+    """
+    taken = list(inspect.signature(metric_fn).parameters)
+    wrong = [name for name in taken if name not in _METRIC_ARGUMENTS]
+    if wrong:
+        raise ValueError(f"metric_fn ({metric_fn}) has following not expected args: {wrong}")
+
+    def model_fn(features: Any, labels: Any, mode: str, config: Any) -> EstimatorSpec:
+        spec = estimator.model_fn(features, labels, mode, config)
+        if mode != ModeKeys.EVAL:
+            return spec
+        given = {"features": features, "labels": labels, "predictions": spec.predictions, "config": config}
+        more = metric_fn(**{name: given[name] for name in taken})
+        return spec._replace(eval_metric_ops={**(spec.eval_metric_ops or {}), **more})
+
+    return Estimator(model_fn, estimator.model_dir, estimator.config)
+
+
+def call_logit_fn(logit_fn: Callable[..., Any], features: Any, mode: str, params: Any, config: Any) -> Any:
+    """What ``logit_fn`` gives for the features, and for those of the other arguments that it names.
+
+    Raises:
+      ValueError: it gives no tensor and no dictionary of tensors.
+    """
+    names = inspect.signature(logit_fn).parameters
+    given = {"mode": mode, "params": params, "config": config}
+    found = logit_fn(features=features, **{name: value for name, value in given.items() if name in names})
+    parts = list(cast("dict[str, Any]", found).values()) if isinstance(found, dict) else [found]
+    if not all(isinstance(part, Tensor) for part in parts):
+        raise ValueError("model_fn should return a Tensor or a dictionary of Tensors")
+    return found  # pyright: ignore[reportUnknownVariableType]
