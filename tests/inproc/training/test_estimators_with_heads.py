@@ -1,4 +1,4 @@
-"""Estimators that take a head do what those with a head of their own do; TensorFlow 1.15's take contrib's heads only."""
+"""Estimators that take a head do what those with a head of their own do; TensorFlow's take heads of contrib only."""
 
 from __future__ import annotations
 
