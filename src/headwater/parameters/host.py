@@ -423,7 +423,8 @@ class HostedParameters:
                     self._leave(worker, "its channel has ended")
                 if not self._talks:
                     self._agreement.begin()
-            self._accounts.flush()
+            if self.secured is None:  # else it may say what no other copy has
+                self._accounts.flush()
 
     def take(self, channel: Channel, first: Frame) -> None:
         """Refuses what another copy sends: there is none of this set."""

@@ -48,6 +48,7 @@ class Place:
     ) -> None:
         self.worker, self.workers, self.choice = worker, workers, choice
         self.partitioner, self.table_bytes, self.exact_tables = partitioner, table_bytes, exact_tables
+        self.replicas = 1
         self.is_chief = worker == 0
 
 

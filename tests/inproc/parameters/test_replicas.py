@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,15 @@ import pytest
 
 from headwater import ParameterServer
 from headwater.consistency import from_text
+from headwater.parameters.batches import Examples
 from headwater.parameters.client import ParameterClient
-from headwater.parameters.replicas.limits import require_replicas
+from headwater.parameters.replicas.limits import require_no_tables, require_replicas
 from headwater.task import kinds
 from headwater.transport.channel import Channel
 from headwater.transport.frames import Frame
 from tests.inproc.keras.test_parameter_server import LEAVES, PARAMS, alone, close, gradients
+from tests.inproc.parameters.accounted import BATCH, SIZE, exact
+from tests.inproc.parameters.accounted import gradients as counted_examples
 from tests.inproc.parameters.replicated import Replicated, ones, together
 from tests.support.cuts import Cuts
 
@@ -219,6 +223,30 @@ def test_servers_are_killed_in_turn_while_two_workers_push() -> None:
     servers.stop()
 
 
+def test_examples_count_once_though_the_first_server_is_killed(tmp_path: Path) -> None:
+    """The ledger goes with the updates: an update and its examples are there together, or neither is."""
+    params = {"counts": np.zeros((SIZE, 2), np.float32)}
+    servers = Replicated(params, optax.sgd(-1.0), log_dir=str(tmp_path))
+    client = servers.client()
+    ps = ParameterServer(params, optax.sgd(-1.0))
+    ps._client, ps._examples = client, Examples(client)  # pyright: ignore[reportPrivateUsage]
+    servers.paired()
+    dropped = 0
+    for number, batch in enumerate(ps.batches(np.arange(SIZE), batch_size=BATCH, epochs=2)):
+        if number == 6:
+            servers.kill(0)
+        if number == 12:
+            servers.start(0)
+            servers.paired()
+            servers.kill(1)
+        dropped += not ps.push(counted_examples(batch))
+    assert dropped <= 2  # what a worker held when the first part changed hands is handed out again
+    np.testing.assert_array_equal(ps.finish()["counts"], np.full((SIZE, 2), 2, np.float32))
+    client.close()
+    servers.stop()
+    exact(tmp_path, 2)
+
+
 @pytest.mark.parametrize(
     ("replicas", "tasks", "consistency", "error"),
     [
@@ -235,6 +263,17 @@ def test_what_cannot_be_is_refused(replicas: int, tasks: int, consistency: str, 
 def test_replicas_and_own_states_are_refused_together() -> None:
     with pytest.raises(ValueError, match="cannot be had together"):
         require_replicas(2, 2, from_text("async", 1), saves=True)
+
+
+@pytest.mark.parametrize(
+    ("in_rows", "dynamic", "error"),
+    [(["users"], [], "table_bytes"), ([], ["items"], "has items")],
+    ids=["rows", "grow"],
+)
+def test_tables_are_refused_by_name(in_rows: list[str], dynamic: list[str], error: str) -> None:
+    with pytest.raises(ValueError, match=error):
+        require_no_tables(2, in_rows=in_rows, dynamic=dynamic, table_bytes=1 << 20)
+    require_no_tables(2, in_rows=[], dynamic=[], table_bytes=1 << 20)
 
 
 def test_one_process_has_no_second_ps() -> None:

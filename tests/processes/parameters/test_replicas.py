@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,13 +14,15 @@ import pytest
 from tests.support.processes import Process, Processes, processes
 
 PROGRAM = Path(__file__).with_name("survives.py")
+OF_KERAS = Path(__file__).parents[1] / "keras" / "survives.py"
 
 pytestmark = pytest.mark.slow
 
 
-def start(cluster: Processes, job: str, index: int, folder: Path) -> Process:
+def start(cluster: Processes, job: str, index: int, folder: Path, program: Path = PROGRAM) -> Process:
     config = json.dumps({"cluster": cluster.hosts, "task": {"type": job, "index": index}})
-    return cluster.start(job, index, PROGRAM, str(folder), TF_CONFIG=config)
+    logs = str(folder / "logs")
+    return cluster.start(job, index, program, str(folder), TF_CONFIG=config, HEADWATER_LOG_DIR=logs)
 
 
 def goes_on(*workers: Process) -> None:
@@ -78,3 +81,33 @@ def test_a_ps_that_was_cut_off_is_fenced(index: int, tmp_path: Path) -> None:
             other.wait_for(f"has a copy of shard {shard} ", after=before)
         goes_on(*workers)
         ends(tmp_path, ps, workers)
+
+
+@pytest.mark.long
+def test_a_model_of_keras_loses_nothing(tmp_path: Path) -> None:
+    """Each update of the epochs is made, once, though each ``ps`` is killed in turn."""
+    with processes(ps=2, worker=2) as cluster:
+        for worker in (0, 1):
+            for batch in (20, 60):
+                os.mkfifo(tmp_path / f"hold-{worker}-{batch}")
+        ps = [start(cluster, "ps", index, tmp_path, OF_KERAS) for index in range(2)]
+        workers = [start(cluster, "worker", index, tmp_path, OF_KERAS) for index in range(2)]
+        for index, batch in ((0, 20), (1, 60)):
+            for worker in workers:
+                worker.wait_for(f"holding at {batch}")
+            other = ps[1 - index]
+            before = other.line_count()
+            ps[index].kill()
+            other.wait_for(rf"serves shard {index} ", after=before)
+            before = other.line_count()
+            ps[index] = start(cluster, "ps", index, tmp_path, OF_KERAS)
+            for shard in (0, 1):
+                other.wait_for(f"has a copy of shard {shard} ", after=before)
+            for worker in (0, 1):
+                (tmp_path / f"hold-{worker}-{batch}").write_bytes(b"")
+        assert "weights [-240.0] after 240 updates" in workers[0].succeeds()
+        workers[1].succeeds()
+        for one in ps:
+            one.succeeds()
+        shown = cluster.run(sys.executable, "-u", "-m", "headwater", "audit", str(tmp_path / "logs")).succeeds()
+    assert "exact: each example of every epoch that is over (3) was applied once" in shown

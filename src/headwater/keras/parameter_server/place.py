@@ -35,6 +35,9 @@ class Place(Protocol):
     def saves(self) -> Saves | None: ...
 
     @property
+    def replicas(self) -> int: ...
+
+    @property
     def worker(self) -> int: ...
 
     @property

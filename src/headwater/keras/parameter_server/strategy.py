@@ -14,6 +14,7 @@ from headwater.parameters.conversation import Traffic
 from headwater.parameters.layout import Partitioner
 from headwater.parameters.process import ParameterTask, process_task
 from headwater.parameters.recovery import Recovery, Saves, saves_of
+from headwater.parameters.replicas.limits import require_replicas
 from headwater.task.members import find_members
 
 
@@ -42,6 +43,8 @@ class ParameterServerStrategy(Strategy):
       saves: the folder for that, in which each ``ps`` makes one of its own. It must find that again, on whatever
         machine it is started. States are removed when the job is over. Without a cluster nothing is saved.
       save_every_s: seconds between two saves of a ``ps``.
+      replicas: how many ``ps`` have each part of the variables. With 2 an update counts when both have it, and where a
+        ``ps`` is lost the other one goes on with all that was acknowledged; see ``docs/parameter-servers.md``.
 
     Raises:
       ValueError: the cluster has no ``ps`` or no worker, or the consistency cannot be right.
@@ -60,6 +63,7 @@ class ParameterServerStrategy(Strategy):
         recovery: Recovery | None = None,
         saves: str | os.PathLike[str] | None = None,
         save_every_s: float = 5.0,
+        replicas: int = 1,
     ) -> None:
         if table_updates not in ("lazy", "exact"):
             raise ValueError(f"table_updates must be 'lazy' or 'exact', not {table_updates!r}")
@@ -76,6 +80,8 @@ class ParameterServerStrategy(Strategy):
         self.partitioner = variable_partitioner
         self.choice: Consistency = from_text(consistency, self.workers)
         self.saves: Saves | None = saves_of(recovery, saves, save_every_s, self.choice)
+        require_replicas(replicas, len(members.servers) if members else 1, self.choice, saves=self.saves is not None)
+        self.replicas: int = replicas
         self.task: ParameterTask | None = process_task(members) if members else None
         if members:
             self._expect_models()

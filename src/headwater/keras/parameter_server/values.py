@@ -23,6 +23,7 @@ from headwater.parameters.client import ParameterClient
 from headwater.parameters.conversation import Traffic
 from headwater.parameters.layout import Layout, VariableSpec, make_layout
 from headwater.parameters.local_servers import LocalServers
+from headwater.parameters.replicas.limits import require_no_tables
 from headwater.task.agreement import said
 
 if TYPE_CHECKING:
@@ -97,7 +98,8 @@ class ModelValues:
         """Which ``ps`` has what.
 
         Raises:
-          ValueError: the optimizer clips by the norm of all gradients together, which no ``ps`` knows.
+          ValueError: the optimizer clips by the norm of all gradients together, which no ``ps`` knows; or each part is
+            to have two copies, and the model has tables.
         """
         place, optimizer = self.place, self.optimizer
         servers = len(place.task.members.servers) if place.task is not None else self.servers
@@ -106,6 +108,13 @@ class ModelValues:
             raise ValueError(
                 f"global_clipnorm needs the gradients of all variables at one place, and with consistency "
                 f"{place.choice} they meet on {servers} ps tasks; use clipnorm, one ps, or 'async'"
+            )
+        if place.replicas > 1:
+            require_no_tables(
+                place.replicas,
+                in_rows=[layer.name for layer in self.tables],
+                dynamic=[layer.name for layer in dynamic_layers(self.model)],
+                table_bytes=place.table_bytes,
             )
         tables = len(self.tables)
         variables = self.variables
@@ -157,7 +166,7 @@ class ModelValues:
         if place.task is None:
             client = LocalServers(self.model.name, layout, make_updater, place.choice).client(initial)
         else:
-            client = place.task.client(self.model.name, layout, place.choice, initial)
+            client = place.task.client(self.model.name, layout, place.choice, initial, replicas=place.replicas)
         client.tables.set_initial(self._held_rows)
         if place.is_chief and place.workers > 1 and not place.staleness_aware:
             self._warn_of_momentum()
@@ -195,6 +204,7 @@ class ModelValues:
             said(optimizer_topics(self.optimizer)),
             staleness_aware=self.place.staleness_aware,
             saves=self.place.saves,
+            replicas=self.place.replicas,
         )
         if self._dynamic is not None:
             self._dynamic.host()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from headwater.consistency import Asynchronous, Consistency
 
 
@@ -35,4 +37,29 @@ def require_replicas(replicas: int, servers: int, choice: Consistency, *, saves:
         raise ValueError(
             f"replicas={replicas} is for consistency 'async' only, and this is {str(choice)!r}: a round that several "
             "workers make together is not handed over to the second copy"
+        )
+
+
+def require_no_tables(replicas: int, *, in_rows: Sequence[str], dynamic: Sequence[str], table_bytes: int) -> None:
+    """Looks whether a model has tables, which have no second copy.
+
+    Args:
+      replicas: how many copies of each part there are to be.
+      in_rows: the layers whose tables are kept in rows, by name.
+      dynamic: the layers whose tables grow, by name.
+      table_bytes: from which size on tables are kept in rows, in bytes.
+
+    Raises:
+      ValueError: it has some.
+    """
+    if dynamic:
+        raise ValueError(
+            f"replicas={replicas} keeps no second copy of tables that grow, and the model has {', '.join(dynamic)}: "
+            "leave replicas away, or use keras.layers.Embedding"
+        )
+    if in_rows:
+        raise ValueError(
+            f"replicas={replicas} keeps no second copy of tables in rows, and the model has {', '.join(in_rows)} of "
+            f"{table_bytes} bytes or more: say a greater table_bytes, so that they are used whole, or leave replicas "
+            "away"
         )

@@ -1,0 +1,48 @@
+"""Every update of a model of Keras takes 1 from each weight, with a second copy of each part.
+
+Every worker holds before its 20th batch and before its 60th, until the pipes ``hold-WORKER-20`` and ``hold-WORKER-60``
+in the folder are opened.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from headwater import tf
+
+parser = argparse.ArgumentParser()
+parser.add_argument("folder", type=Path)
+arguments, _ = parser.parse_known_args()
+keras: Any = tf.keras
+task = json.loads(os.environ["TF_CONFIG"])["task"]
+
+
+class Hold(keras.callbacks.Callback):
+    """Waits now and then."""
+
+    batches = 0
+
+    def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+        del batch, logs
+        self.batches += 1
+        if self.batches in (20, 60):
+            print(f"holding at {self.batches}", flush=True)
+            (arguments.folder / f"hold-{task['index']}-{self.batches}").read_bytes()
+
+
+strategy = tf.distribute.experimental.ParameterServerStrategy(replicas=2)
+with strategy.scope():
+    first, second = keras.Input((2,)), keras.Input((2,))
+    made = [keras.layers.Dense(1, use_bias=False, kernel_initializer="zeros")(one) for one in (first, second)]
+    model = keras.Model([first, second], keras.layers.Add()(made))
+    model.compile(keras.optimizers.SGD(1.0), lambda _, found: found)
+x = np.ones((640, 2), np.float32)
+model.fit([x, x], x[:, :1], batch_size=8, epochs=3, callbacks=[Hold()], verbose=0)
+weights = {float(one) for weight in model.get_weights() for one in weight.flat}
+print(f"weights {sorted(weights)} after {3 * 640 // 8} updates", flush=True)
