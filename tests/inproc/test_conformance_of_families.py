@@ -25,6 +25,8 @@ def _is_long(case: Case) -> bool:
         pytest.param(case, id=str(case), marks=[pytest.mark.long] if _is_long(case) else [])
         for case in stored_cases(
             "distributions",
+            "heads",
+            "kept",
             "linear_operators",
             "more_names",
             "ragged",

@@ -330,6 +330,11 @@ def get_strategy() -> Strategy:
     return active_strategy() or _default
 
 
+def get_loss_reduction() -> ReduceOp:
+    """How the losses of replicas add up: an estimator's model function in several replicas gives sums."""
+    return ReduceOp.SUM
+
+
 def has_strategy() -> bool:
     """Whether this thread is in the scope of a strategy other than the default one."""
     return active_strategy() not in (None, _default)

@@ -57,6 +57,7 @@ _FAMILIES = (
     "sets",
     "ragged",
     "windows",
+    "kept_tensors",
     "unicode",
     "ctc",
     "images",

@@ -9,6 +9,7 @@ import numpy as np
 
 from headwater.dtypes import string, to_string_array
 from headwater.functional.ragged_tensor import RaggedTensor, ragged_value
+from headwater.functional.session_tensors import HandleTensor, TensorHandle
 from headwater.functional.sparse import SparseTensor, SparseTensorValue
 from headwater.graph.graph import Graph
 from headwater.graph.indexed_slices import IndexedSlices
@@ -70,6 +71,11 @@ def _feed_sparse(sparse: Any, value: Any) -> list[tuple[Any, Any]]:
 
 register_session_run_conversion_functions(IndexedSlices, _fetch_slices, _feed_slices)
 register_session_run_conversion_functions(SparseTensor, _fetch_sparse, _feed_sparse)
+register_session_run_conversion_functions(
+    HandleTensor,
+    lambda tensor: ([tensor.name], lambda found: TensorHandle(found[0])),
+    lambda tensor, value: [(tensor.name, value)],
+)
 register_session_run_conversion_functions(
     RaggedTensor,
     lambda ragged: (ragged.components, ragged_value),

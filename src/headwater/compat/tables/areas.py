@@ -142,7 +142,8 @@ AREAS: Final[Mapping[str, Area]] = {
                 CrossDeviceOps HierarchicalCopyAllReduce InputOptions InputReplicationMode NcclAllReduce
                 ReductionToOneDevice RunOptions""",
             "headwater.keras.strategy": """
-                InputContext OneDeviceStrategy ReplicaContext Strategy StrategyExtended get_replica_context get_strategy
+                InputContext OneDeviceStrategy ReplicaContext Strategy StrategyExtended get_loss_reduction
+                get_replica_context get_strategy
                 has_strategy in_cross_replica_context""",
             "headwater.keras.parameter_server.strategy": "ParameterServerStrategy",
             "headwater.keras.mirrored.inputs": "DistributedDataset",
@@ -388,6 +389,15 @@ AREAS: Final[Mapping[str, Area]] = {
         names={
             "headwater.functional.tables": """
                 KeyValueTensorInitializer StaticHashTable StaticVocabularyTable TextFileIndex TextFileInitializer""",
+        },
+        modules={
+            "experimental": "headwater.compat.tf.lookup_experimental",
+        },
+    ),
+    "tf.lookup_experimental": Area(
+        "``tf.lookup.experimental``.",
+        names={
+            "headwater.functional.dense_tables": "DenseHashTable",
         },
     ),
     "tf.losses": Area(

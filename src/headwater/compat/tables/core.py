@@ -118,6 +118,7 @@ CORE: Final = Area(
         "headwater.functional.searching": """
             argsort searchsorted setdiff1d sort unique unique_with_counts unravel_index""",
         "headwater.functional.ragged_tensor": "RaggedTensor",
+        "headwater.functional.session_tensors": "delete_session_tensor get_session_handle get_session_tensor",
         "headwater.functional.small_functions": "decode_json_example extract_volume_patches vectorized_map",
         "headwater.functional.indexing": """
             batch_gather boolean_mask dynamic_partition dynamic_stitch gather gather_nd newaxis one_hot

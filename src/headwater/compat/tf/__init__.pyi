@@ -444,6 +444,9 @@ from headwater.functional.searching import sort as sort
 from headwater.functional.searching import unique as unique
 from headwater.functional.searching import unique_with_counts as unique_with_counts
 from headwater.functional.searching import unravel_index as unravel_index
+from headwater.functional.session_tensors import delete_session_tensor as delete_session_tensor
+from headwater.functional.session_tensors import get_session_handle as get_session_handle
+from headwater.functional.session_tensors import get_session_tensor as get_session_tensor
 from headwater.functional.sets import edit_distance as edit_distance
 from headwater.functional.small_functions import decode_json_example as decode_json_example
 from headwater.functional.small_functions import extract_volume_patches as extract_volume_patches
@@ -840,6 +843,7 @@ __all__ = [
     "decode_csv",
     "decode_json_example",
     "decode_raw",
+    "delete_session_tensor",
     "depth_to_space",
     "deserialize_many_sparse",
     "device",
@@ -914,6 +918,8 @@ __all__ = [
     "get_local_variable",
     "get_logger",
     "get_seed",
+    "get_session_handle",
+    "get_session_tensor",
     "get_static_value",
     "get_variable",
     "get_variable_scope",

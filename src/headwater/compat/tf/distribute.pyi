@@ -20,6 +20,7 @@ from headwater.keras.strategy import OneDeviceStrategy as OneDeviceStrategy
 from headwater.keras.strategy import ReplicaContext as ReplicaContext
 from headwater.keras.strategy import Strategy as Strategy
 from headwater.keras.strategy import StrategyExtended as StrategyExtended
+from headwater.keras.strategy import get_loss_reduction as get_loss_reduction
 from headwater.keras.strategy import get_replica_context as get_replica_context
 from headwater.keras.strategy import get_strategy as get_strategy
 from headwater.keras.strategy import has_strategy as has_strategy
@@ -51,6 +52,7 @@ __all__ = [
     "cluster_resolver",
     "coordinator",
     "experimental",
+    "get_loss_reduction",
     "get_replica_context",
     "get_strategy",
     "has_strategy",

@@ -1,6 +1,7 @@
 # Written by tools/stubs.py from headwater.compat.tables: change those, then `make stubs`.
 # The messages that TensorBoard carries have no types.
 # pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
+from headwater.compat.tf import lookup_experimental as experimental
 from headwater.functional.tables import KeyValueTensorInitializer as KeyValueTensorInitializer
 from headwater.functional.tables import StaticHashTable as StaticHashTable
 from headwater.functional.tables import StaticVocabularyTable as StaticVocabularyTable
@@ -13,4 +14,5 @@ __all__ = [
     "StaticVocabularyTable",
     "TextFileIndex",
     "TextFileInitializer",
+    "experimental",
 ]
