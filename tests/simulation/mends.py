@@ -10,6 +10,7 @@ from typing import Any
 
 import headwater.cluster.claims
 import headwater.parameters.host
+import headwater.parameters.host_state
 import headwater.resources.replica_lives
 import headwater.training.monitored_wrappers
 import headwater.training.session_manager
@@ -35,6 +36,13 @@ def _numbered_requests() -> None:
         return request(self, talk, number)
 
     hosted._request = forgets
+
+
+def _answered_in_states() -> None:
+    """The state of a ``ps`` does not say which pushes it holds."""
+    state: Any = headwater.parameters.host_state.HostState
+    facts = state.facts
+    state.facts = lambda self: {**facts(self), "answered": {}}
 
 
 def _living_state() -> None:
@@ -79,6 +87,7 @@ def _evidence() -> None:
 MENDS: dict[str, Callable[[], None]] = {
     "void steps": _void_steps,
     "numbered requests": _numbered_requests,
+    "answered in states": _answered_in_states,
     "living state": _living_state,
     "claims": _claims,
     "deadlines": _deadlines,

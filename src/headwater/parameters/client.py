@@ -150,12 +150,12 @@ class ParameterClient:
             self.conversation.meet(index)
 
     def _greet(self, index: int) -> None:
+        choice = without_count(self._choice)
+        me = (self._names[index], self._worker, self._layout.signature(), choice, _STARTED, self._life)
         session = self._sessions[index]
         self.conversation.drop(session)
         session.link.reach(SPEAK_S if self._follows and session.pieces else None)
         session.channel = session.link.take()
-        choice = without_count(self._choice)
-        me = (self._names[index], self._worker, self._layout.signature(), choice, _STARTED, self._life)
         welcome = self.conversation.ask(session, Frame(kinds.HELLO, (*me, session.read_life, session.read)))
         match welcome.header:
             case (int(filled), int(version), int(trainings), int(epoch), int(seed), int(life)):
@@ -411,7 +411,7 @@ class ParameterClient:
         for session, answer, held in zip(self._sessions, found, self._layout.blocks, strict=True):
             version, _, _, _, names, _, ledger = values_header(answer, session.task)
             session.version = session.read = version
-            session.read_life = session.life
+            session.read_life = session.answer_life
             if session is self._sessions[0]:
                 self._ledger = ledger
             count = len(held) - len(session.tables)
@@ -509,7 +509,7 @@ class ParameterClient:
                     self.conversation.lost(index, error)
             version, was_applied, its_ticket, share, _, handed, ledger = values_header(answer, session.task)
             session.version = session.read = version
-            session.read_life = session.life
+            session.read_life = session.answer_life
             self._take_in(index, answer.tensors, extras[index])
             if index == 0:
                 ticket = its_ticket

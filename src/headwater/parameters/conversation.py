@@ -47,6 +47,7 @@ class Session:
       filled: generation of its values; 0 before the first.
       version: of the values that it has, as far as it has told.
       life: its present one.
+      answer_life: the one that has given the latest answer.
       pieces: its blocks' values as they were read last, in the layout's order.
       read: the version of these.
       read_life: the life that had them.
@@ -64,6 +65,7 @@ class Session:
     filled: int = 0
     version: int = 0
     life: int = 0
+    answer_life: int = 0
     pieces: list[Array] = field(default_factory=list[Array])
     read: int = 0
     read_life: int = 0
@@ -272,7 +274,7 @@ class Conversation:
             self._waits(session, str(frame.header[0]) if frame.header else "")
             if self._is_too_late(session):
                 self._send(session, Frame(kinds.RELEASE))
-        session.waits_for = None
+        session.waits_for, session.answer_life = None, session.life
         if frame.kind not in (kinds.WELCOME, kinds.VALUES, kinds.DONE):
             raise bad_header(frame, session.task)
         self._received_bytes += sum(tensor.nbytes for tensor in frame.tensors)
