@@ -1,4 +1,4 @@
-"""Measures what grows with a cluster: steps a second by workers, the time until the first step by variables, memory.
+"""Measures what grows with a cluster: steps a second by workers and by ps, the time until the first step, memory.
 
 It also tells how long the longest step of a worker takes while others join its job, in medians of its steps.
 
@@ -20,6 +20,7 @@ from typing import Any
 from run import OURS, PEER, Case, Measured, measure
 
 WORKERS = (1, 2, 4, 8, 16, 24)
+SERVERS = (1, 2, 4)
 VARIABLES = (10, 100, 1000)
 #: What programs tell of themselves that is kept: the first three until the first step is done.
 TOLD = ("build_s", "ready_s", "first_step_s", "longest_medians", "late_share")
@@ -33,6 +34,11 @@ def by_workers(python: list[str], workers: int, seconds: float) -> Measured:
             name="growth", program="linear.py", workers=workers, wanted=0, arguments=(f"--together={together}",)
         )
         return measure(case, python, seconds)
+
+
+def by_servers(python: list[str], servers: int, seconds: float) -> Measured:
+    """Steps of 2 workers of a network of two layers, its variables on so many ps."""
+    return measure(Case(name="growth", program="mlp.py", workers=2, servers=servers, wanted=0), python, seconds)
 
 
 def by_variables(python: list[str], variables: int) -> Measured:
@@ -61,6 +67,9 @@ def main() -> None:
         for count in WORKERS:
             for name, python in contenders.items():
                 runs.setdefault((name, "workers", count), []).append(by_workers(python, count, args.seconds))
+        for count in SERVERS:
+            for name, python in contenders.items():
+                runs.setdefault((name, "servers", count), []).append(by_servers(python, count, args.seconds))
         for count in VARIABLES:
             for name, python in contenders.items():
                 runs.setdefault((name, "variables", count), []).append(by_variables(python, count))
@@ -83,31 +92,35 @@ def figures(measured: Measured) -> dict[str, float]:
 
 
 def draw(found: dict[str, Any], path: Path) -> None:
-    """Steps a second and memory by workers, and the time until the first step by variables."""
+    """Steps a second and memory by workers, steps a second by ps, the time until the first step by variables."""
     import matplotlib as mpl
 
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, (steps, first, memory) = plt.subplots(1, 3, figsize=(12, 3.6), layout="constrained")
+    figure, (steps, servers, first, memory) = plt.subplots(1, 4, figsize=(15, 3.6), layout="constrained")
     for name, its in found.items():
         workers = its["workers"]
         steps.plot(list(workers), [row["rate"] for row in workers.values()], "o-", color=COLOURS[name], label=name)
         for job, line in (("ps", "o-"), ("worker", "s--")):
             megabytes = [row.get(f"{job}_mb", 0.0) for row in workers.values()]
             memory.plot(list(workers), megabytes, line, color=COLOURS[name], label=f"{name}: {job}")
+        servers.plot(list(SERVERS), [its["servers"][count]["rate"] for count in SERVERS], "o-", color=COLOURS[name])
         variables = its["variables"]
         until = [sum(row[key] for key in TOLD[:3]) for row in variables.values()]
         first.plot(list(variables), until, "o-", color=COLOURS[name], label=name)
     steps.set(xscale="log", xlabel="workers", ylabel="steps of all workers / s", title="1 ps, a linear model")
     steps.set_ylim(bottom=0)
     steps.set_xticks(WORKERS, [str(count) for count in WORKERS])
+    servers.set(xlabel="ps", ylabel="steps of both workers / s", title="2 workers, two layers", xticks=SERVERS)
+    servers.set_ylim(bottom=0)
     first.set(xscale="log", yscale="log", xlabel="variables", ylabel="s", title="From the program to its first step")
     memory.set(xscale="log", xlabel="workers", ylabel="MB", title="Memory of a task, at most")
     memory.set_xticks(WORKERS, [str(count) for count in WORKERS])
     memory.set_ylim(0, 1.5 * memory.get_ylim()[1])
     for axes in (steps, first, memory):
         axes.legend()
+    for axes in (steps, servers, first, memory):
         axes.grid(alpha=0.3)
     figure.savefig(path, dpi=110)
 

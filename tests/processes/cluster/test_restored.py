@@ -21,6 +21,8 @@ FAULTS = int(os.environ.get("HEADWATER_TEST_FAULTS", "1"))
 SEED = int(os.environ.get("HEADWATER_TEST_SEED", "0"))
 CONSISTENT = "consistent.py", "--consistency=synchronous 2"
 REPLICAS = "sync.py", ""
+#: The ps where the replicas of a program wait for each other.
+MEETING_PLACE = {CONSISTENT: 1, REPLICAS: 0}
 
 pytestmark = pytest.mark.slow
 
@@ -38,6 +40,7 @@ class Training:
         self._cluster = cluster
         self._folder = folder
         self._program = program
+        self.meeting_place = MEETING_PLACE[program]
         self.ps = [self.start("ps", index) for index in range(2)]
         self.workers = [self.start("worker", index) for index in range(2)]
 
@@ -75,11 +78,10 @@ def ps_stopped(training: Training, index: int) -> None:
 
 
 def worker_stopped(training: Training, index: int) -> None:
-    lines = [ps.line_count() for ps in training.ps]
+    ps, worker = training.ps[training.meeting_place], f"/job:worker/task:{index}"
+    lines = ps.line_count()
     os.kill(training.workers[index].pid, signal.SIGSTOP)
-    training.ps[0].wait_for(
-        rf"wait since|/job:worker/task:{index} is behind|has lost /job:worker/task:{index}", after=lines[0]
-    )
+    ps.wait_for(rf"wait since|since \d+ s for {worker}|{worker} is behind|has lost {worker}", after=lines)
     os.kill(training.workers[index].pid, signal.SIGCONT)
 
 
