@@ -17,6 +17,7 @@ from typing import Any, Final, cast
 
 from headwater.layers.base import Layer
 from headwater.tensorboard_protos import trackable_object_graph_pb2
+from headwater.training.checkpoint_reader import CheckpointReader
 from headwater.training.optimizer import Optimizer
 from headwater.variables.module import Module
 from headwater.variables.partitioned import PartitionedVariable
@@ -149,6 +150,15 @@ def _add_slots(found: ObjectGraph, number: int, plain: list[Any], paths: Mapping
 
 def _escaped(name: str) -> str:
     return name.replace(".", "..").replace("/", ".S")
+
+
+def keys_by_name(path: str) -> dict[str, str]:
+    """By the names that variables had, what a checkpoint of objects holds them as; empty for another checkpoint."""
+    reader = CheckpointReader(path)
+    if not reader.has_tensor(OBJECT_GRAPH_KEY):
+        return {}
+    proto: Any = trackable_object_graph_pb2.TrackableObjectGraph.FromString(reader.get_tensor(OBJECT_GRAPH_KEY))
+    return {each.full_name: each.checkpoint_key for node in proto.nodes for each in node.attributes if each.full_name}
 
 
 def matches(root: Any, proto: Any) -> Iterator[tuple[Any, Any]]:

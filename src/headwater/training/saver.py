@@ -26,6 +26,7 @@ from headwater.training.checkpoint_state import (
 )
 from headwater.training.kept_checkpoints import KeptCheckpoints
 from headwater.training.leftovers import Leftovers
+from headwater.training.object_graph import keys_by_name
 from headwater.training.saveable import SaveableObject, add_restore_ops, add_save_op, assign_restored, saveables_of
 from headwater.training.training_util import global_step as read_global_step
 
@@ -304,6 +305,8 @@ class Saver:
     def restore(self, sess: Any, save_path: str) -> None:
         """Restores the variables of ``sess``, which then need no initializer.
 
+        From a checkpoint of a `tf.train.Checkpoint` they are restored by the names that they had then.
+
         Args:
           save_path: the checkpoint's path, as `save` returns it.
 
@@ -325,6 +328,8 @@ class Saver:
         try:
             sess.run(saver.restore_op_name, {saver.filename_tensor_name: path})
         except NotFoundError as error:
+            if self._restores_objects(sess, path):
+                return
             raise NotFoundError(
                 error.node_def,
                 error.op,
@@ -338,6 +343,22 @@ class Saver:
                 "Restoring from checkpoint failed. This is most likely due to a mismatch "
                 f"between the current graph and the graph from the checkpoint: {error.message}",
             ) from error
+
+    def _restores_objects(self, sess: Any, path: str) -> bool:
+        """Restores from a checkpoint of objects, by the names that its variables had; whether it has all of them."""
+        keys = keys_by_name(path)
+        with sess.graph.as_default():
+            values = sess.graph.get_collection(GraphKeys.GLOBAL_VARIABLES) if self._var_list is None else self._var_list
+            named = {saveable.name: saveable.op for saveable in saveables_of(values)} if keys else {}
+            if not named or any(name not in keys for name in named):
+                return False
+            _logger.warning(
+                "Restoring an object-based checkpoint using a name-based saver: %s. Use tf.train.Checkpoint, which "
+                "does not depend on variables' names",
+                path,
+            )
+            Saver({keys[name]: value for name, value in named.items()}, max_to_keep=0).restore(sess, path)
+        return True
 
     # Which checkpoints there are --------------------------------------------------------------------------------
 

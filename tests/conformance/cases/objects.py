@@ -120,6 +120,27 @@ def case_restoring(tf):
     return found
 
 
+def case_a_saver_restores_by_names(tf):
+    with Folder() as folder:
+        with tf.Graph().as_default(), tf.Session() as session:
+            v, dense, train, checkpoint = program(tf, tf.train.AdamOptimizer(0.1))
+            session.run(tf.global_variables_initializer())
+            session.run(train)
+            path = checkpoint.save(os.path.join(folder, "ckpt"))
+        with tf.Graph().as_default(), tf.Session() as session:
+            v, dense, train, checkpoint = program(tf, tf.train.AdamOptimizer(0.1))
+            saver = tf.train.Saver()
+            saver.restore(session, path)
+            found = session.run([v, dense.kernel, tf.train.get_global_step()])
+        with tf.Graph().as_default(), tf.Session() as session:
+            one = tf.train.Saver([tf.get_variable("v", [2])])
+            one.restore(session, path)
+            found.append(session.run("v:0"))
+            other = tf.train.Saver([tf.get_variable("unknown", [2])])
+            found.append(tried(lambda: other.restore(session, path)))
+        return found
+
+
 def case_a_manager(tf):
     with Folder() as folder, tf.Session() as session:
         v = tf.get_variable("v", [], initializer=tf.zeros_initializer())
