@@ -99,13 +99,14 @@ class StateSaver:
         """Goes on with the newest state there is; whether there was one. Before the set is served.
 
         Raises:
-          FailedPreconditionError: it is of other variables, or of another optimizer.
+          FailedPreconditionError: it is of other variables, of another optimizer, or of another number of ``ps``.
           OpError: the folder cannot be read.
         """
         state_files.remove_unfinished(self.folder)
         chain = state_files.find_chain(self.folder)
         self._number = max((number for number, _ in state_files.numbered(self.folder)), default=0)
         if chain is None:
+            self._require_no_others()
             return False
         for problem in chain.problems:
             _log.error("%s cannot use a state that it has saved: %s", self._task, problem)
@@ -116,8 +117,8 @@ class StateSaver:
             raise FailedPreconditionError(
                 None,
                 None,
-                f"{self.folder} holds the state of other variables, or of another number of ps: the program has "
-                "changed, or the folder is another program's. Remove it, or name another one in saves=...",
+                f"{self.folder} holds the state of other variables, or of variables divided otherwise: the program "
+                "has changed, or the folder is another program's. Remove it, or name another one in saves=...",
             )
         try:
             self._host.resume(_state_of(chain), last.at)
@@ -133,6 +134,19 @@ class StateSaver:
         version, ago = self._host.version, self._clock() - last.at
         _log.warning("%s goes on with its own state of version %d, saved %.1f s ago", self._task, version, ago)
         return True
+
+    def _require_no_others(self) -> None:
+        """Raises FailedPreconditionError where there are states of another number of ``ps``."""
+        parent, mine = os.path.split(self.folder)
+        count = mine.rpartition("-of-")[2]
+        for name in files.listdir(parent) if files.isdir(parent) else ():
+            if name.rpartition("-of-")[2] != count and state_files.numbered(os.path.join(parent, name)):
+                raise FailedPreconditionError(
+                    None,
+                    None,
+                    f"{parent} holds the state of {name}, and there are {int(count)} ps now: start as many as before, "
+                    "remove it, or name another folder in saves=...",
+                )
 
     def _restore_rows(self, chain: Chain) -> None:
         tables = self._host.tables

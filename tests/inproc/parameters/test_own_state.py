@@ -336,11 +336,22 @@ def test_the_state_of_another_program_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FailedPreconditionError, match="does not fit this program, whose optimizer may have changed"):
         servers(tmp_path, optax.sgd(0.1))
     other = make_layout(leaf_specs({"other": np.zeros(3, np.float32)}), 2)
-    with pytest.raises(FailedPreconditionError, match=r"of other variables, .*Remove it, or name another one in saves"):
+    with pytest.raises(
+        FailedPreconditionError, match=r"of other variables, .* has changed.*Remove it, or name another"
+    ):
         LocalServers(
             "params",
             other,
             lambda index: OptaxUpdater(other, index, jax.tree.structure({"other": 0}), optax.sgd(0.1)),
+            from_text("async", 1),
+            saves=Saves(folder=str(tmp_path)),
+        )
+    three = make_layout(leaf_specs(PARAMS), 3, FixedShardsPartitioner(2))
+    with pytest.raises(FailedPreconditionError, match=r"holds the state of ps-0000\d-of-00002, and there are 3 ps now"):
+        LocalServers(
+            "params",
+            three,
+            lambda index: OptaxUpdater(three, index, jax.tree.structure(PARAMS), optax.adam(0.1)),
             from_text("async", 1),
             saves=Saves(folder=str(tmp_path)),
         )
