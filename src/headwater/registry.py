@@ -11,7 +11,7 @@ import importlib
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, cast
+from typing import Any, Final, TypeAlias, cast
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -106,6 +106,9 @@ class Inference:
     constant: Callable[[int], np.ndarray[Any, Any] | None]
     partial: Callable[[int], Dims]
 
+
+SAME_NUMBERS: Final = frozenset({"Cast", "ExpandDims", "Identity", "Reshape", "Squeeze", "StopGradient"})
+"""Operations that give the numbers that they get, perhaps in another shape or of another type."""
 
 Infer = Callable[[Inference], Sequence[Spec]]
 

@@ -25,7 +25,9 @@ PARTIAL: Final[Mapping[str, str]] = {
         "a step fills in `step_stats` only; operations that XLA fused have one entry, by the name of the last of them"
     ),
     "tf.RunOptions": "of its fields `timeout_in_ms` and `trace_level` count",
-    "tf.data.Dataset": "sparse tensors cannot be parts of elements; an error in a function ends the iteration",
+    "tf.data.Dataset": (
+        "sparse and ragged tensors cannot be parts of elements; an error in a function ends the iteration"
+    ),
     "tf.data.Options": "of its settings the policy of sharding counts; the others may be set, and change nothing",
     "tf.data.experimental.MapVectorizationOptions": "may be set, and changes nothing",
     "tf.data.experimental.OptimizationOptions": "may be set, and changes nothing",

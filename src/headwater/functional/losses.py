@@ -14,7 +14,7 @@ from headwater.functional.nn import relu
 from headwater.functional.reductions import either, reduce_max
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
-from headwater.registry import CHECKED, CLASSES
+from headwater.registry import CHECKED, CLASSES, SAME_NUMBERS
 
 
 def require_names(sentinel: Any, labels: Any, logits: Any, function: str) -> None:
@@ -129,7 +129,7 @@ def sparse_softmax_cross_entropy_with_logits(
 def _always_fit(labels: Tensor) -> bool:
     """Whether the labels are places of largest elements, which need no look at every step."""
     op = labels.op
-    while op.type in ("Cast", "Identity", "Reshape", "Squeeze", "StopGradient"):
+    while op.type in SAME_NUMBERS:
         op = op.inputs[0].op
     return op.type == "ArgMax"
 

@@ -19,7 +19,7 @@ import numpy as np
 from headwater.errors import InvalidArgumentError
 from headwater.ops.indexing import require_elements, require_rows
 from headwater.passes.plan import Compute, Node
-from headwater.registry import CHECKED, CLASSES
+from headwater.registry import CHECKED, CLASSES, SAME_NUMBERS
 from headwater.resources.containers import Cell
 
 #: Operations that index their first input by their second.
@@ -38,8 +38,6 @@ _ROWS: Final = frozenset(
 )
 _ELEMENTS: Final = frozenset({"GatherNd", "ScatterNdAdd", "ScatterNdSub", "ScatterNdUpdate"})
 _LABELS: Final = "SparseSoftmaxCrossEntropyWithLogits"
-#: Operations that give the numbers that they get.
-_SAME_NUMBERS: Final = frozenset({"Cast", "ExpandDims", "Identity", "Reshape", "Squeeze", "StopGradient"})
 _UNSIGNED: Final = {np.dtype(np.int32): np.dtype(np.uint32), np.dtype(np.int64): np.dtype(np.uint64)}
 
 Find = Callable[[Sequence[Any]], Any]
@@ -161,7 +159,7 @@ class IndexChecks:
             return self._variable(name)
         if 0 in node.refs:
             return self._variable(node.refs[0]) if node.type == "Identity" else None
-        if node.type in ("Identity", "StopGradient") or (node.type in _SAME_NUMBERS and not same_shape):
+        if node.type in ("Identity", "StopGradient") or (node.type in SAME_NUMBERS and not same_shape):
             return self._source_of(node.inputs[0], same_shape=same_shape)
         return None
 
