@@ -16,7 +16,7 @@ from tests.support.processes import Process, Processes, processes
 PROGRAM = Path(__file__).with_name("survives.py")
 OF_KERAS = Path(__file__).parents[1] / "keras" / "survives.py"
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 
 def start(cluster: Processes, job: str, index: int, folder: Path, program: Path = PROGRAM) -> Process:
@@ -41,7 +41,6 @@ def ends(folder: Path, ps: list[Process], workers: list[Process]) -> None:
         one.succeeds()
 
 
-@pytest.mark.long
 def test_each_ps_is_killed_in_turn(tmp_path: Path) -> None:
     with processes(ps=2, worker=2) as cluster:
         ps = [start(cluster, "ps", index, tmp_path) for index in range(2)]
@@ -62,7 +61,7 @@ def test_each_ps_is_killed_in_turn(tmp_path: Path) -> None:
         ends(tmp_path, ps, workers)
 
 
-@pytest.mark.parametrize("index", [pytest.param(0, marks=pytest.mark.long), 1])
+@pytest.mark.parametrize("index", [0, 1])
 def test_a_ps_that_was_cut_off_is_fenced(index: int, tmp_path: Path) -> None:
     with processes(ps=2, worker=2) as cluster:
         ps = [start(cluster, "ps", index, tmp_path) for index in range(2)]
@@ -83,7 +82,6 @@ def test_a_ps_that_was_cut_off_is_fenced(index: int, tmp_path: Path) -> None:
         ends(tmp_path, ps, workers)
 
 
-@pytest.mark.long
 def test_a_model_of_keras_loses_nothing(tmp_path: Path) -> None:
     """Each update of the epochs is made, once, though each ``ps`` is killed in turn."""
     with processes(ps=2, worker=2) as cluster:
