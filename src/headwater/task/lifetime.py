@@ -8,7 +8,8 @@ state, whether the task ends, and what is to be said. The shell (`headwater.task
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from headwater.cluster.config import EVALUATOR
@@ -83,10 +84,12 @@ class Disconnected:
 class JobOver:
     """The program of the chief has ended without an error.
 
-    ``chief`` is the task that says so. It need not come any more, where it has had nothing to do here.
+    ``chief`` is the task that says so. It need not come any more, where it has had nothing to do here. Nor need those
+    that are ``gone``: a ``ps`` that was started anew has not seen them, others have.
     """
 
     chief: str = ""
+    gone: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,12 +130,44 @@ def decide(state: State, event: Event) -> Decision:
             return Decision(replace(state, awaited=state.awaited - {life[0]}))
         case Disconnected(life, served):
             return _disconnected(state, life, served)
-        case JobOver(chief):
-            state = replace(state, over=True, awaited=state.awaited - {chief})
+        case JobOver(chief, gone):
+            state = replace(state, over=True, awaited=state.awaited - {chief} - gone)
             return Decision(state, ends=_is_over(state), reason=f"the job is over{_missing(state)}")
         case Joined(task, address):
             joined = {**state.joined, task: address}
             return Decision(replace(state, joined=joined), reason=f"{task} joins the cluster at {address}")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Whereabouts:
+    """What a task tells of others.
+
+    Attributes:
+      here: tasks and clients that are connected, and are no parameter servers.
+      left: tasks of the cluster spec that have come and gone.
+    """
+
+    here: frozenset[str]
+    left: frozenset[str]
+
+    def encode(self) -> bytes:
+        return json.dumps([sorted(self.here), sorted(self.left)]).encode()
+
+    @staticmethod
+    def decode(data: bytes) -> Whereabouts:
+        here, left = json.loads(data)
+        return Whereabouts(here=frozenset(here), left=frozenset(left))
+
+
+def whereabouts(state: State) -> Whereabouts:
+    """What is told of others."""
+    return Whereabouts(here=frozenset(_users(state)), left=state.left)
+
+
+def gone_from_all(told: Sequence[Whereabouts]) -> frozenset[str]:
+    """Tasks that have left some servers, and are at none."""
+    nowhere: frozenset[str] = frozenset()
+    return nowhere.union(*(each.left for each in told)) - nowhere.union(*(each.here for each in told))
 
 
 def place_in(state: State, job: str, most: int | None) -> TaskName:

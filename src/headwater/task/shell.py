@@ -13,7 +13,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 from headwater.cluster.addresses import parse_address
@@ -57,6 +57,9 @@ L = TypeVar("L", bound=Link)
 
 CHANNELS_DETAIL = "channels"
 """Key of the status detail that counts the channels that others have open to a task, without those inside gRPC."""
+
+WHEREABOUTS_DETAIL = "whereabouts"
+"""Key of the status detail that says which tasks are connected, and which were; see `lifetime.Whereabouts`."""
 
 OVER_DETAIL = "over"
 """Key of the status detail of a task that has heard that the job is over, and waits for tasks to leave."""
@@ -261,19 +264,32 @@ class TaskShell:
     def say_over(self) -> None:
         """Tells every ``ps``, and every task that has worked for this one, that the job is over."""
         known = dict(self._links)
+        gone = lifetime.gone_from_all(self._whereabouts())
         # Parameter servers know whether this task has its place; where it has not, the job goes on.
         for task in dict.fromkeys([*self._servers(), *known]):
             if task == self.me:
                 continue
             link = known.get(task) or self.link(task)
             try:
-                link.control.shutdown(f"{self.me} is done", self.claim)
+                link.control.shutdown(f"{self.me} is done", self.claim, gone)
             except FailedPreconditionError as error:
                 _log.warning("%s", error.message)
                 return
             except OpError as error:
                 # One that is gone need not hear of it.
                 _log.debug("%s did not hear that the job is over: %s", task, error.message)
+
+    def _whereabouts(self) -> list[lifetime.Whereabouts]:
+        """What each ``ps`` that answers says of who is there and who was."""
+        found: list[lifetime.Whereabouts] = []
+        for server in self._servers():
+            try:
+                told = self.link(server).control.status().details.get(WHEREABOUTS_DETAIL)
+            except OpError as error:
+                _log.debug("%s does not say who was there: %s", server, error.message)
+            else:
+                found += [lifetime.Whereabouts.decode(told)] if told is not None else []
+        return found
 
     def _servers(self) -> list[TaskName]:
         return [name for name, _ in self.cluster.tasks() if name.job == lifetime.PS]
@@ -374,6 +390,7 @@ class TaskShell:
         found = {
             CHANNELS_DETAIL: str(self._listener.statistics().channels).encode(),
             SNAPSHOT_DETAIL: self.snapshot().encode(),
+            WHEREABOUTS_DETAIL: lifetime.whereabouts(self._state).encode(),
         }
         if self._state.over:
             found[OVER_DETAIL] = b""
@@ -403,7 +420,7 @@ class TaskShell:
             raise UnimplementedError(None, None, f"{self.me} runs a program without graphs; it has no containers")
         self._plans.reset(containers)
 
-    def shutdown(self, reason: str, chief: Claim) -> None:
+    def shutdown(self, reason: str, chief: Claim, gone: Collection[str]) -> None:
         for service in list(self._services):
             refusal = service.refusal(chief)
             if refusal:
@@ -413,7 +430,7 @@ class TaskShell:
         _log.info("%s heard that the job is over: %s", self.me, reason)
         for service in list(self._services):
             service.job_over(reason)
-        self._happened(lifetime.JobOver(chief.task))
+        self._happened(lifetime.JobOver(chief.task, frozenset(gone)))
 
     def join(self, job: str, address: str) -> tuple[int, Mapping[str, str]]:
         if not self._elastic:

@@ -6,7 +6,7 @@ import contextlib
 import logging
 import math
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, cast
 
 import grpc
@@ -240,7 +240,7 @@ class ControlClient:
         """See `TaskHandler.reset`."""
         self._call("Task", "ResetTask", messages.ResetRequest(containers=containers), self._short_s())
 
-    def shutdown(self, reason: str, chief: Claim) -> None:
+    def shutdown(self, reason: str, chief: Claim, gone: Collection[str] = ()) -> None:
         """See `TaskHandler.shutdown`."""
         request = messages.ShutdownRequest(
             reason=reason,
@@ -248,6 +248,7 @@ class ControlClient:
             generation=chief.generation,
             started=chief.started,
             address=chief.address,
+            gone=gone,
         )
         self._call("Task", "Shutdown", request, self._short_s())
 

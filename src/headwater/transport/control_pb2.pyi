@@ -101,18 +101,20 @@ class ResetRequest(_message.Message):
     def __init__(self, containers: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ShutdownRequest(_message.Message):
-    __slots__ = ("reason", "task", "generation", "started", "address")
+    __slots__ = ("reason", "task", "generation", "started", "address", "gone")
     REASON_FIELD_NUMBER: _ClassVar[int]
     TASK_FIELD_NUMBER: _ClassVar[int]
     GENERATION_FIELD_NUMBER: _ClassVar[int]
     STARTED_FIELD_NUMBER: _ClassVar[int]
     ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    GONE_FIELD_NUMBER: _ClassVar[int]
     reason: str
     task: str
     generation: int
     started: float
     address: str
-    def __init__(self, reason: _Optional[str] = ..., task: _Optional[str] = ..., generation: _Optional[int] = ..., started: _Optional[float] = ..., address: _Optional[str] = ...) -> None: ...
+    gone: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, reason: _Optional[str] = ..., task: _Optional[str] = ..., generation: _Optional[int] = ..., started: _Optional[float] = ..., address: _Optional[str] = ..., gone: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class JoinRequest(_message.Message):
     __slots__ = ("job", "address")

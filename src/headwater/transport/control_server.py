@@ -241,7 +241,7 @@ class _Task(_Answers):
         claim = Claim(
             task=request.task, generation=request.generation, started=request.started, address=request.address
         )
-        return self._done(context, lambda: self._handler.shutdown(request.reason, claim))
+        return self._done(context, lambda: self._handler.shutdown(request.reason, claim, list(request.gone)))
 
     def Join(self, request: Any, context: Any) -> Any:
         def join() -> Any:

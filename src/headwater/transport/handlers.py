@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -84,12 +84,13 @@ class TaskHandler(Protocol):
         """Forgets the state in ``containers``, in all where none is named, and every session."""
         ...
 
-    def shutdown(self, reason: str, chief: Claim) -> None:
+    def shutdown(self, reason: str, chief: Claim, gone: Collection[str]) -> None:
         """The job is over: makes the task's server end as soon as no worker is connected any more.
 
         Args:
           reason: why, for people.
           chief: the claim of the task whose program is done.
+          gone: tasks that have come to other servers, and are gone: this one need not wait until they come.
 
         Raises:
           FailedPreconditionError: another task has that place; see `headwater.cluster.claims`.

@@ -8,7 +8,7 @@ import os
 import random
 import socket
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -74,7 +74,7 @@ class Recorder:
     def reset(self, containers: Sequence[str]) -> None:
         self._note("reset", containers)
 
-    def shutdown(self, reason: str, chief: Claim) -> None:
+    def shutdown(self, reason: str, chief: Claim, gone: Collection[str]) -> None:
         self._note("shutdown", reason, chief)
 
     def join(self, job: str, address: str) -> tuple[int, dict[str, str]]:

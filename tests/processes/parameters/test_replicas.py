@@ -61,6 +61,24 @@ def test_each_ps_is_killed_in_turn(tmp_path: Path) -> None:
         ends(tmp_path, ps, workers)
 
 
+def test_a_ps_that_was_started_anew_does_not_wait_for_workers_that_are_gone(tmp_path: Path) -> None:
+    with processes(ps=2, worker=2) as cluster:
+        ps = [start(cluster, "ps", index, tmp_path) for index in range(2)]
+        workers = [start(cluster, "worker", index, tmp_path) for index in range(2)]
+        for shard, one in enumerate(ps):
+            one.wait_for(f"has a copy of shard {shard} ")
+        goes_on(*workers)
+        workers[1].kill()
+        before = ps[1].line_count()
+        ps[0].kill()
+        ps[0] = start(cluster, "ps", 0, tmp_path)
+        for shard in (0, 1):
+            ps[1].wait_for(f"has a copy of shard {shard} ", after=before)
+        (tmp_path / "end").touch()
+        for task in (workers[0], *ps):
+            task.succeeds()
+
+
 @pytest.mark.parametrize("index", [0, 1])
 def test_a_ps_that_was_cut_off_is_fenced(index: int, tmp_path: Path) -> None:
     with processes(ps=2, worker=2) as cluster:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from headwater.cluster.addresses import Address
 from headwater.cluster.claims import Claim
@@ -39,7 +39,7 @@ class Nothing:
 
     def reset(self, containers: Sequence[str]) -> None: ...
 
-    def shutdown(self, reason: str, chief: Claim) -> None: ...
+    def shutdown(self, reason: str, chief: Claim, gone: Collection[str]) -> None: ...
 
 
 BUSY = 9

@@ -16,9 +16,12 @@ from headwater.task.lifetime import (
     JobOver,
     Joined,
     State,
+    Whereabouts,
     decide,
     first_state,
+    gone_from_all,
     place_in,
+    whereabouts,
 )
 
 PS = TaskName("ps", 0)
@@ -46,6 +49,18 @@ def test_a_job_is_over_when_its_chief_is_done_and_all_workers_have_come_and_gone
 def test_a_chief_that_had_nothing_to_do_here_is_not_waited_for() -> None:
     assert after(*gone(OTHER), JobOver(CHIEF)).ends
     assert not after(JobOver(CHIEF)).ends
+
+
+def test_a_worker_that_others_have_seen_come_and_go_is_not_waited_for() -> None:
+    elsewhere = after(*gone(CHIEF), *gone(OTHER)).state
+    told = Whereabouts.decode(whereabouts(elsewhere).encode())
+    assert gone_from_all([told]) == {CHIEF, OTHER}
+    assert after(JobOver(CHIEF, gone_from_all([told]))).ends
+
+
+def test_a_worker_that_is_connected_to_any_server_is_not_gone() -> None:
+    left, here = after(*gone(OTHER)).state, after(Connected((OTHER, 2))).state
+    assert gone_from_all([whereabouts(left), whereabouts(here)]) == frozenset()
 
 
 def test_a_worker_that_has_yet_to_come_is_waited_for_by_name() -> None:
