@@ -69,7 +69,7 @@ soak: $(READY)
 
 SEEDS := 1000
 FIRST := 0
-KINDS := graphs jobs mirrored parameters examples
+KINDS := graphs jobs mirrored parameters examples own
 
 simulate: $(READY)
 	$(BIN)/python -m tests.simulation.run $(KINDS:%=%:$(SEEDS)) --first $(FIRST) $(ARGS)
