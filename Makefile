@@ -6,13 +6,14 @@ READY := $(VENV)/.ready
 # Most tests of processes wait for one another more than they compute.
 JOBS := 2
 
-.PHONY: soak test-kubernetes simulate simulate-scale help venv screenshots demo demo-towers demo-keras demo-platform bench test test-long test-other check check-style check-pyright check-types check-copies compatibility stubs format docs clean
+.PHONY: soak test-kubernetes simulate simulate-scale help venv screenshots demo demo-towers demo-keras demo-platform demo-survive bench test test-long test-other check check-style check-pyright check-types check-copies compatibility stubs format docs clean
 
 help:
 	@echo 'make venv     the virtual environment $(VENV) with everything in it'
 	@echo 'make demo     trains Y = 2 X + 10 on one parameter server and two workers'
 	@echo 'make demo-towers   MNIST on four towers, with stand-ins for GPUs where there are none'
 	@echo 'make demo-keras    MNIST with Keras on two mirrored workers, one of which is killed, and on a ps'
+	@echo 'make demo-survive   3 ps with second copies and 4 workers, one of which is killed, stopped or added every 10 s'
 	@echo 'make demo-platform  the server with its page: two jobs, a worker is killed, another one added; ARGS=--keep goes on'
 	@echo 'make test     all tests, two modules at a time (JOBS=2); ARGS=... goes to pytest'
 	@echo 'make test-long  further cases that take minutes, one after the other'
@@ -44,6 +45,9 @@ demo-towers: $(READY)
 
 demo-keras: $(READY)
 	$(BIN)/python examples/demo_keras.py
+
+demo-survive: $(READY)
+	$(BIN)/python examples/demo_survive.py $(ARGS)
 
 demo-platform: $(READY)
 	$(BIN)/python examples/demo_platform.py $(ARGS)

@@ -1,0 +1,292 @@
+"""Trains survive.py on 3 ps and 4 workers while something is killed, stopped, added or taken away every ten seconds.
+
+Draws the loss, steps/s, what happened when, and acknowledged updates beside applied ones, and audits the examples:
+``make demo-survive`` runs it. It fails where an acknowledged update is lost, or an example counts twice or not at all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import itertools
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+import numpy as np
+
+SERVERS, WORKERS = 3, 4
+PROGRAM = Path(__file__).with_name("survive.py")
+HEADWATER = (sys.executable, "-u", "-m", "headwater")
+
+
+class Task:
+    """A process of the cluster, and what it prints.
+
+    Args:
+      name: of the task.
+      command: starts it.
+      environment: its variables.
+      hear: is called with each line.
+    """
+
+    def __init__(
+        self, name: str, command: list[str], environment: dict[str, str], hear: Callable[[str, str], None]
+    ) -> None:
+        self.name = name
+        self.process = subprocess.Popen(
+            command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
+        self._reader = threading.Thread(target=self._read, args=[hear], daemon=True)
+        self._reader.start()
+
+    def _read(self, hear: Callable[[str, str], None]) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            hear(self.name, line.rstrip())
+
+    def signal(self, number: signal.Signals) -> None:
+        self.process.send_signal(number)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.ends()
+
+    def ends(self) -> int:
+        """Waits for its end; the exit code."""
+        code = self.process.wait()
+        self._reader.join()
+        return code
+
+
+class Cluster:
+    """Three ``ps`` and four workers, and what happens to them.
+
+    Args:
+      folder: for what they write.
+      seed: of what happens.
+    """
+
+    def __init__(self, folder: Path, seed: int) -> None:
+        self._folder = folder
+        self._arguments = [str(PROGRAM), str(folder)]
+        held = [socket.create_server(("127.0.0.1", 0)) for _ in range(SERVERS + WORKERS)]
+        hosts = [f"127.0.0.1:{each.getsockname()[1]}" for each in held]
+        self._hosts = {"ps": hosts[:SERVERS], "worker": hosts[SERVERS:]}
+        for each in held:
+            each.close()
+        self._chance = random.Random(seed)
+        self._began = time.time()
+        self._log = (folder / "tasks.log").open("w")
+        self._changed = threading.Condition()
+        #: By shard whether two ps have it.
+        self._two_copies = dict.fromkeys(range(SERVERS), False)
+        #: Tasks that have been started, and have made no step yet.
+        self._fresh: set[str] = set()
+        #: Shards of which others have taken note that a copy is away.
+        self._noticed: set[int] = set()
+        self.losses: list[tuple[float, float]] = []
+        self.applied: list[int] = []
+        self.events: list[tuple[float, str]] = []
+        self.ps = [self._start("ps", index) for index in range(SERVERS)]
+        self.workers = [self._start("worker", index) for index in range(WORKERS)]
+        self._more: Task | None = None
+
+    @property
+    def now(self) -> float:
+        """Seconds since the beginning."""
+        return time.time() - self._began
+
+    # Tasks ------------------------------------------------------------------------------------------------------------
+
+    def _start(self, job: str, index: int) -> Task:
+        config = json.dumps({"cluster": self._hosts, "task": {"type": job, "index": index}})
+        environment = {**os.environ, "TF_CONFIG": config, "JAX_PLATFORMS": "cpu"}
+        name = f"{job} {index}"
+        if job == "worker":
+            self._fresh.add(name)
+        return Task(name, [*HEADWATER, "exec", *self._arguments], environment, self._hear)
+
+    def _join(self) -> Task:
+        environment = {**os.environ, "JAX_PLATFORMS": "cpu"}
+        self._fresh.add("one more worker")
+        command = [*HEADWATER, "worker", "--join", self._hosts["ps"][0], *self._arguments]
+        return Task("one more worker", command, environment, self._hear)
+
+    def _hear(self, task: str, line: str) -> None:
+        with self._changed:
+            self._log.write(f"{self.now:7.2f} {task}: {line}\n")
+            self._log.flush()
+            if found := re.match(r"loss (\S+) (\S+)", line):
+                self.losses.append((float(found[1]) - self._began, float(found[2])))
+                self._fresh.discard(task)
+            elif line.startswith("applied "):
+                self.applied = [int(word) for word in line.split()[1:]]
+            elif found := re.search(r"has a copy of shard (\d+) ", line):
+                self._two_copies[int(found[1])] = True
+            elif found := re.search(r"serves shard (\d+) |shard (\d+) of .* has no second copy now", line):
+                self._noticed.add(int(found[1] or found[2]))
+            self._changed.notify_all()
+
+    def _await(self, ready: Callable[[], bool], what: str) -> None:
+        """Waits until tasks have said something; ends this program where a task has ended."""
+        with self._changed:
+            while not self._changed.wait_for(ready, 5):
+                for task in [*self.ps, *self.workers]:
+                    if task.process.poll() is not None:
+                        sys.exit(f"{task.name} has ended, see {self._folder / 'tasks.log'}")
+                print(f"\n{self.now:6.1f} s: waits until {what}", end="", flush=True)
+
+    def begin(self) -> None:
+        """Waits until training goes on, and each part has two copies."""
+        self._whole()
+
+    def _whole(self) -> None:
+        self._await(lambda: not self._fresh, "all workers make steps")
+        self._await(lambda: all(self._two_copies.values()), "each part has two copies")
+
+    # What happens -----------------------------------------------------------------------------------------------------
+
+    def disturb(self, kind: str) -> None:
+        """One thing happens, when all is well: what is promised is for one loss at a time."""
+        self._whole()
+        self.events.append((self.now, kind))
+        print(f"\n{self.events[-1][0]:6.1f} s: {kind}", end="", flush=True)
+        index = self._chance.randrange(SERVERS)
+        if kind == "a ps is killed":
+            self._lose(index)
+            self.ps[index].kill()
+            self.ps[index] = self._start("ps", index)
+        elif kind == "a ps is stopped":
+            self._lose(index)
+            self.ps[index].signal(signal.SIGSTOP)
+            self._await(lambda: bool(self._noticed), "the loss is noticed")
+            self.ps[index].signal(signal.SIGCONT)
+        elif kind == "a worker is killed":
+            index = self._chance.randrange(1, WORKERS)
+            self.workers[index].kill()
+            self.workers[index] = self._start("worker", index)
+        elif kind == "a worker is stopped":
+            worker = self.workers[self._chance.randrange(WORKERS)]
+            worker.signal(signal.SIGSTOP)
+            threading.Timer(4, worker.signal, [signal.SIGCONT]).start()
+        elif self._more is None:
+            self._more = self._join()
+        else:
+            self._more.kill()
+            self._more = None
+
+    def _lose(self, index: int) -> None:
+        """Of its own shard and of the one before it a ps has a copy."""
+        with self._changed:
+            self._noticed.clear()
+            self._two_copies.update({index: False, (index - 1) % SERVERS: False})
+
+    def kinds(self) -> Iterator[str]:
+        """What happens, in a new order each time."""
+        while True:
+            kinds = ["a ps is killed", "a ps is stopped", "a worker is killed", "a worker is stopped"]
+            self._chance.shuffle(kinds)
+            yield from [*kinds[:2], "a worker joins, or leaves", *kinds[2:], "a worker joins, or leaves"]
+
+    def acknowledged(self) -> int:
+        """How many updates have been acknowledged, of all lives of all workers."""
+        return sum(path.stat().st_size for path in self._folder.glob("acknowledged-*"))
+
+    def end(self) -> None:
+        """Ends training when all is well, and waits for all tasks."""
+        self._whole()
+        (self._folder / "end").touch()
+        more = [self._more] if self._more is not None else []
+        for task in [*self.workers, *more, *self.ps]:
+            if task.ends():
+                sys.exit(f"\n{task.name} has failed, see {self._folder / 'tasks.log'}")
+
+    def stop(self) -> None:
+        """Kills what still runs."""
+        for task in [*self.ps, *self.workers, *([self._more] if self._more is not None else [])]:
+            with contextlib.suppress(ProcessLookupError):
+                task.process.kill()
+
+
+def draw(cluster: Cluster, counts: list[tuple[float, int]], path: Path, title: str) -> None:
+    """The loss, steps/s, and what happened when."""
+    figure, (loss, rate) = plt.subplots(2, 1, sharex=True, figsize=(10, 6), layout="constrained")
+    found = np.array(sorted(cluster.losses))
+    loss.plot(found[:, 0], found[:, 1], ".", color="#2a6f97", alpha=0.15, markersize=3)
+    width = max(1, len(found) // 100)
+    mean = np.convolve(found[:, 1], np.ones(width) / width, "valid")
+    loss.plot(found[width - 1 :, 0], mean, color="#2a6f97")
+    at, sums = np.array(counts).T
+    rate.plot(at[1:], np.diff(sums) / np.diff(at), color="#2a6f97")
+    colours = {"a ps is killed": "#c1121f", "a ps is stopped": "#f4a259"}
+    for axes in (loss, rate):
+        for number, (moment, kind) in enumerate(cluster.events):
+            first = kind not in [other for _, other in cluster.events[:number]]
+            style = "-" if "ps" in kind else ":"
+            axes.axvline(
+                moment, color=colours.get(kind, "grey"), linestyle=style, linewidth=1, label=kind if first else None
+            )
+        axes.grid(alpha=0.3)
+    loss.set(ylabel="cross entropy", title=title)
+    loss.legend(loc="upper right", fontsize=8)
+    rate.set(ylabel="acknowledged updates / s", xlabel="seconds", ylim=(0, None))
+    figure.savefig(path, dpi=120)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--folder", type=Path, default=Path("build/demo-survive"), help="emptied first")
+    parser.add_argument("--seconds", type=float, default=180)
+    parser.add_argument("--every", type=float, default=10, help="seconds between two disturbances")
+    parser.add_argument("--seed", type=int, default=0, help="of what happens")
+    args = parser.parse_args()
+    folder: Path = args.folder.absolute()
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    cluster = Cluster(folder, args.seed)
+    counts, pause = list[tuple[float, int]](), threading.Event()
+    try:
+        cluster.begin()
+        until = cluster.now + args.seconds
+        for kind, due in zip(cluster.kinds(), itertools.count(cluster.now + args.every, args.every), strict=False):
+            while cluster.now < min(due, until):
+                counts.append((cluster.now, cluster.acknowledged()))
+                pause.wait(1)
+            if due > until - args.every:
+                break
+            cluster.disturb(kind)
+        cluster.end()
+    finally:
+        cluster.stop()
+    print()
+    acknowledged, applied = cluster.acknowledged(), cluster.applied
+    lost = max(acknowledged - min(applied), 0)
+    audit = subprocess.run([*HEADWATER, "audit", str(folder / "journals")], check=False, text=True, capture_output=True)
+    verdict = audit.stdout.splitlines()[-1] if audit.stdout else audit.stderr
+    losses = [value for _, value in sorted(cluster.losses)]
+    print(f"loss {np.mean(losses[:50]):.3f} -> {np.mean(losses[-50:]):.3f}; {len(cluster.events)} disturbances")
+    print(f"updates acknowledged: {acknowledged:,}; applied on the ps: {applied}; lost: {lost}")
+    print(verdict)
+    draw(cluster, counts, folder / "survive.png", f"{len(cluster.events)} disturbances, {lost} updates lost; {verdict}")
+    print(f"picture: {folder / 'survive.png'}; what the tasks said: {folder / 'tasks.log'}")
+    if lost or audit.returncode:
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()
