@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import resource
 import sys
@@ -20,10 +21,15 @@ pytestmark = [
 
 
 def limit(process: Process, spare: int | None) -> None:
-    """The process may open only this number of files more; None: as many as before."""
+    """The process may open only this number of files more; None: as many as before.
+
+    A new file gets the lowest free number; a socket that the process was given may have a high one.
+    """
     _, most = resource.prlimit(process.pid, resource.RLIMIT_NOFILE)
-    highest = max(map(int, os.listdir(f"/proc/{process.pid}/fd")))
-    resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (most if spare is None else highest + 1 + spare, most))
+    used = set(map(int, os.listdir(f"/proc/{process.pid}/fd")))
+    free = (number for number in itertools.count() if number not in used)
+    least = most if spare is None else next(itertools.islice(free, spare, None))
+    resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (least, most))
 
 
 @pytest.mark.parametrize("spare", [0, 4])
