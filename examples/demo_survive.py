@@ -259,17 +259,22 @@ def main() -> None:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     cluster = Cluster(folder, args.seed)
-    counts, pause = list[tuple[float, int]](), threading.Event()
+    counts, pause, over = list[tuple[float, int]](), threading.Event(), threading.Event()
+
+    def count() -> None:
+        while not over.wait(1):
+            counts.append((cluster.now, cluster.acknowledged()))
+
     try:
         cluster.begin()
+        threading.Thread(target=count, daemon=True).start()
         until = cluster.now + args.seconds
         for kind, due in zip(cluster.kinds(), itertools.count(cluster.now + args.every, args.every), strict=False):
-            while cluster.now < min(due, until):
-                counts.append((cluster.now, cluster.acknowledged()))
-                pause.wait(1)
+            pause.wait(max(0.0, min(due, until) - cluster.now))
             if due > until - args.every:
                 break
             cluster.disturb(kind)
+        over.set()
         cluster.end()
     finally:
         cluster.stop()
@@ -282,7 +287,7 @@ def main() -> None:
     print(f"loss {np.mean(losses[:50]):.3f} -> {np.mean(losses[-50:]):.3f}; {len(cluster.events)} disturbances")
     print(f"updates acknowledged: {acknowledged:,}; applied on the ps: {applied}; lost: {lost}")
     print(verdict)
-    draw(cluster, counts, folder / "survive.png", f"{len(cluster.events)} disturbances, {lost} updates lost; {verdict}")
+    draw(cluster, counts, folder / "survive.png", f"{len(cluster.events)} disturbances, {lost} updates lost\n{verdict}")
     print(f"picture: {folder / 'survive.png'}; what the tasks said: {folder / 'tasks.log'}")
     if lost or audit.returncode:
         sys.exit(1)

@@ -862,6 +862,10 @@ class HostedParameters:
             self._accounts.to_bytes(),
         )
 
+    def write_accounts(self) -> None:
+        """Writes the journal of examples: what another copy hears of must be in it, should this task be lost."""
+        self._accounts.flush()
+
     def take_over(self, memory: Any, come_s: float) -> None:
         """Goes on where another copy ended, whose `memory` this is; the values are here already.
 

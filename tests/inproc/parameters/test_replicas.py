@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import threading
 from functools import partial
@@ -16,6 +17,8 @@ from headwater import ParameterServer
 from headwater.consistency import from_text
 from headwater.parameters.batches import Examples
 from headwater.parameters.client import ParameterClient
+from headwater.parameters.host import HostedParameters
+from headwater.parameters.replicas.feed import Feed
 from headwater.parameters.replicas.limits import require_no_tables, require_replicas
 from headwater.task import kinds
 from headwater.transport.channel import Channel
@@ -245,6 +248,36 @@ def test_examples_count_once_though_the_first_server_is_killed(tmp_path: Path) -
     client.close()
     servers.stop()
     exact(tmp_path, 2)
+
+
+def test_an_update_is_in_the_journal_before_the_other_copy_has_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the journal lacks what the other copy goes on with, when the primary is killed in between."""
+    happened: dict[int, list[str]] = {}
+    send, write = Feed.update, HostedParameters.write_accounts
+
+    def sent(feed: Feed, *arguments: Any) -> None:
+        happened.setdefault(threading.get_ident(), []).append("sent")
+        send(feed, *arguments)
+
+    def written(host: HostedParameters) -> None:
+        write(host)
+        happened.setdefault(threading.get_ident(), []).append("written")
+
+    monkeypatch.setattr(Feed, "update", sent)
+    monkeypatch.setattr(HostedParameters, "write_accounts", written)
+    servers = Replicated(PARAMS, optax.sgd(0.1), log_dir=str(tmp_path))
+    client = servers.client()
+    servers.paired()
+    happened.clear()
+    client.push(gradients(0))
+    client.close()
+    servers.stop()
+    assert sum(whats.count("sent") for whats in happened.values()) == 2
+    for whats in happened.values():
+        assert whats[0] == "written"
+        assert all(before == "written" for before, what in itertools.pairwise(whats) if what == "sent")
 
 
 @pytest.mark.parametrize(

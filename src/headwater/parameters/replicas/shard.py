@@ -291,6 +291,7 @@ class ShardCopy:
             if feed is None or feed.broken.is_set():
                 return feed, 0
             memory = host.memory()
+            host.write_accounts()
             if noted.replaced:
                 feed.replace(self._state(), memory)
             elif noted.updates:

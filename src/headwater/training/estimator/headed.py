@@ -102,17 +102,17 @@ class DNNEstimator(Deep):
         batch_norm: bool = False,
     ) -> None:
         super().__init__(
-            head,
-            hidden_units,
-            feature_columns,
-            model_dir,
-            optimizer,
-            activation_fn,
-            dropout,
-            input_layer_partitioner,
-            config,
-            warm_start_from,
-            batch_norm,
+            head=head,
+            hidden_units=hidden_units,
+            feature_columns=feature_columns,
+            model_dir=model_dir,
+            optimizer=optimizer,
+            activation_fn=activation_fn,
+            dropout=dropout,
+            input_layer_partitioner=input_layer_partitioner,
+            config=config,
+            warm_start_from=warm_start_from,
+            batch_norm=batch_norm,
         )
 
 
@@ -151,20 +151,20 @@ class DNNLinearCombinedEstimator(Together):
         linear_sparse_combiner: str = "sum",
     ) -> None:
         super().__init__(
-            head,
-            model_dir,
-            linear_feature_columns,
-            linear_optimizer,
-            dnn_feature_columns,
-            dnn_optimizer,
-            dnn_hidden_units,
-            dnn_activation_fn,
-            dnn_dropout,
-            input_layer_partitioner,
-            config,
-            None,
-            False,
-            linear_sparse_combiner,
+            head=head,
+            model_dir=model_dir,
+            linear_feature_columns=linear_feature_columns,
+            linear_optimizer=linear_optimizer,
+            dnn_feature_columns=dnn_feature_columns,
+            dnn_optimizer=dnn_optimizer,
+            dnn_hidden_units=dnn_hidden_units,
+            dnn_activation_fn=dnn_activation_fn,
+            dnn_dropout=dnn_dropout,
+            input_layer_partitioner=input_layer_partitioner,
+            config=config,
+            warm_start_from=None,
+            batch_norm=False,
+            linear_sparse_combiner=linear_sparse_combiner,
         )
 
 
