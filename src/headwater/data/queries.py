@@ -13,7 +13,7 @@ import numpy as np
 from headwater.data.node import INFINITE, Block, Context, Element, Node, closing, rows_of
 from headwater.data.sources import FilesNode, bytes_column, decoded_text, opened_files
 from headwater.data.spec import TensorSpec
-from headwater.data.transforms import Wrapper
+from headwater.data.transforms import Wrapper, generator_of
 from headwater.dtypes import DType, int64, string
 from headwater.errors import InvalidArgumentError, UnknownError
 
@@ -146,7 +146,6 @@ class RandomNumbers(Node):
         return INFINITE
 
     def elements(self, context: Context) -> Iterator[Element]:
-        seeds = [int(self.seed) & 0xFFFFFFFF, int(self.seed2) & 0xFFFFFFFF]
-        draw = np.random.default_rng(seeds if any(seeds) else None)
+        draw = generator_of(self.seed, self.seed2)
         while True:
             yield from rows_of(iter([(draw.integers(0, 1 << 32, 256),)]))

@@ -412,6 +412,12 @@ class Picked(Node):
                     pass
 
 
+def generator_of(seed: int, seed2: int) -> np.random.Generator:
+    """Draws the same numbers again where one of the seeds is not 0."""
+    seeds = [int(seed) & 0xFFFFFFFF, int(seed2) & 0xFFFFFFFF]
+    return np.random.default_rng(seeds if any(seeds) else None)
+
+
 @dataclass(eq=False, kw_only=True)
 class Draws(Node):
     """For ever: numbers of inputs, drawn with the given weights."""
@@ -430,8 +436,7 @@ class Draws(Node):
         return INFINITE
 
     def elements(self, context: Context) -> Iterator[Element]:
-        seeds = [int(self.seed) & 0xFFFFFFFF, int(self.seed2) & 0xFFFFFFFF]
-        draw = np.random.default_rng(seeds if any(seeds) else None)
+        draw = generator_of(self.seed, self.seed2)
         weights = np.asarray(self.weights, np.float64)
         weights = weights / weights.sum()
         while True:

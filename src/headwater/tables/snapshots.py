@@ -240,8 +240,10 @@ def remove_saves(folder: files.Path, table: str, *, before: int) -> None:
     """Removes the saves of a table with smaller numbers than ``before``."""
     for save in saves(folder, table):
         if save.number < before:
-            name = os.path.join(files.as_path(folder), f"{_file_name(table)}.{save.number:06d}.json")
-            for path in (name, *(os.path.join(files.as_path(folder), part.file) for part in save.parts)):
+            for path in (
+                _save_path(folder, table, save.number),
+                *(os.path.join(files.as_path(folder), part.file) for part in save.parts),
+            ):
                 files.remove(path)
 
 
@@ -317,16 +319,10 @@ def chain(folder: files.Path, table: str, number: int | None = None) -> list[Sav
 
 
 def delete_older(folder: files.Path, table: str) -> None:
-    """Deletes the saves of a table that are older than the last whole one but one, names before parts."""
-    found = saves(folder, table)
-    whole = [one.number for one in found if one.base is None]
-    if len(whole) < 2:
-        return
-    older = [one for one in found if one.number < whole[-2]]
-    for one in older:
-        files.remove(_save_path(folder, table, one.number))
-    for part in [part for one in older for part in one.parts]:
-        files.remove(os.path.join(files.as_path(folder), part.file))
+    """Deletes the saves of a table that are older than the last whole one but one."""
+    whole = [one.number for one in saves(folder, table) if one.base is None]
+    if len(whole) >= 2:
+        remove_saves(folder, table, before=whole[-2])
 
 
 def restore(table: Table, folder: files.Path, *, number: int | None = None, task: int = 0, tasks: int = 1) -> Save:
