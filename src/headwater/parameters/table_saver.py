@@ -8,17 +8,16 @@ of each worker they hold: so an update whose answer was lost is applied once, wh
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
 import os
 import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from headwater.errors import DataLossError, OpError
-from headwater.io import crc32c, files
+from headwater.io import checked_json, files
 from headwater.parameters.periodic import Periodic
 from headwater.parameters.recovery import Saves
 from headwater.parameters.table_host import TableService
@@ -235,9 +234,7 @@ class TableSaver:
 
     def _commit(self, together: _Together) -> None:
         told = {"at": together.at, "saves": dict(together.saves), "clients": dict(together.clients)}
-        packed = json.dumps(told).encode()
-        with files.atomic_write(os.path.join(self.folder, f"all.{together.number:08d}.json")) as file:
-            file.write(json.dumps({"crc32c": crc32c.masked(packed)}).encode() + b"\n" + packed)
+        checked_json.write(os.path.join(self.folder, f"all.{together.number:08d}.json"), told)
 
     def _tidy(self) -> None:
         """Removes what is older than the whole save before the last, of each table."""
@@ -268,12 +265,8 @@ def _numbered(folder: str) -> list[tuple[int, str]]:
 
 
 def _read(path: str, number: int) -> _Together:
-    with files.open_file(path, "rb") as file:
-        first, _, packed = file.read().partition(b"\n")
+    told = checked_json.read(path)
     try:
-        if json.loads(first)["crc32c"] != crc32c.masked(packed):
-            raise DataLossError(None, None, f"{path}: its checksum is wrong")
-        told: dict[str, Any] = json.loads(packed)
         return _Together(
             number=number,
             at=float(told["at"]),

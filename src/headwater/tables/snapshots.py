@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headwater.errors import DataLossError, FailedPreconditionError, InvalidArgumentError, NotFoundError, OpError
-from headwater.io import crc32c, files
+from headwater.io import checked_json, crc32c, files
 from headwater.tables import fields as f
 from headwater.tables.hashing import Words, owners
 from headwater.tables.optimizers import HISTORY
@@ -230,9 +230,7 @@ def commit_parts(
         step=tuple(steps),
         parts=tuple(parts),
     )
-    packed = json.dumps(asdict(made), indent=1).encode()
-    with files.atomic_write(_save_path(folder, table, number)) as file:
-        file.write(json.dumps({"crc32c": crc32c.masked(packed)}).encode() + b"\n" + packed)
+    checked_json.write(_save_path(folder, table, number), asdict(made), indent=1)
     return made
 
 
@@ -274,12 +272,8 @@ def saves(folder: files.Path, table: str | None = None) -> list[Save]:
 
 
 def _read_save(path: str) -> Save:
-    with files.open_file(path, "rb") as file:
-        first, _, packed = file.read().partition(b"\n")
+    told = checked_json.read(path)
     try:
-        if json.loads(first)["crc32c"] != crc32c.masked(packed):
-            raise DataLossError(None, None, f"{path}: its checksum is wrong")
-        told: Any = json.loads(packed)
         told["parts"] = tuple(Part(**part) for part in told["parts"])
         told["step"] = tuple(told["step"])
         save = Save(**told)
