@@ -54,6 +54,8 @@ _ROW_WORD_BYTES: Final = 4
 _LINE_BYTES: Final = 64
 #: Rows whose memory is brought near at a time: few enough that they stay near.
 _NEAR: Final = 32
+#: How many slots after that of a row that goes are likely to be looked at.
+_AFTER: Final = 6
 
 
 @inlined
@@ -630,6 +632,18 @@ def remove(directory: Words, s: int, shape: Words, rows: Words) -> None:
     meta = words_at(d[f.META], d[f.CAPACITY] * words)
     slots = d[f.SLOTS]
     index = numbers_at(d[f.INDEX], slots)
+    mask = U64((1 << d[f.SHIFT]) - 1)
+    for row in rows:
+        prefetch(d[f.META] + row * words * _WORD)
+    for row in rows:
+        prefetch(d[f.INDEX] + share(mix(meta[row * words]), slots) * _ROW_WORD_BYTES)
+    for row in rows:  # what stands after a row's slot is looked at, too
+        at = share(mix(meta[row * words]), slots)
+        for _ in range(_AFTER):
+            if index[at] == 0:
+                break
+            prefetch(d[f.META] + (np.int64(U64(index[at]) & mask) - 1) * words * _WORD)
+            at = at + 1 if at + 1 < slots else 0
     for row in rows:
         keep_old(d, row, words, width)
         if d[f.GONE] != 0:
@@ -779,6 +793,16 @@ def read_meta(d: Words, words: int, rows: int) -> Words:
     for i in range(rows):
         for j in range(words):
             out[i, j] = meta[i * words + j]
+    return out
+
+
+@compiled
+def read_uses(d: Words, words: int, rows: Words) -> Words:
+    """The uses of rows of a locked shard, [n]."""
+    meta = words_at(d[f.META], d[f.CAPACITY] * words)
+    out = np.empty(len(rows), np.int64)
+    for i in range(len(rows)):
+        out[i] = meta[rows[i] * words + 1]
     return out
 
 

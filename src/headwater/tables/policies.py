@@ -84,13 +84,17 @@ class Eviction(Protocol):
         ...
 
     def victims(self, counts: Numbers, steps: Numbers, count: int) -> Numbers:
-        """Which ``count`` rows go first, when there is no space."""
+        """Which ``count`` rows go first, when there is no space, in the order in which they go."""
         ...
 
 
-def _least(keys: Any, count: int) -> Numbers:
-    order: Numbers = np.lexsort(keys)
-    return order[:count]
+def _least(first: Numbers, second: Numbers, bits: int, count: int) -> Numbers:
+    """Rows with the least of ``first``, of equal ones of ``second`` below ``2**bits``, ascending."""
+    keys = (first << bits) | second
+    if count < len(keys):
+        some = np.sort(np.argpartition(keys, count - 1)[:count])
+        return some[np.argsort(keys[some], kind="stable")]
+    return np.argsort(keys, kind="stable")[:count]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +105,7 @@ class LeastRecent:
         return np.zeros(len(counts), np.bool_)
 
     def victims(self, counts: Numbers, steps: Numbers, count: int) -> Numbers:
-        return _least((counts, steps), count)
+        return _least(steps, counts, 30, count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +116,7 @@ class LeastFrequent:
         return np.zeros(len(counts), np.bool_)
 
     def victims(self, counts: Numbers, steps: Numbers, count: int) -> Numbers:
-        return _least((steps, counts), count)
+        return _least(counts, steps, 32, count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,4 +133,4 @@ class Age:
         return now - steps > self.steps
 
     def victims(self, counts: Numbers, steps: Numbers, count: int) -> Numbers:
-        return _least((counts, steps), count)
+        return _least(steps, counts, 30, count)

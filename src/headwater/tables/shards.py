@@ -215,6 +215,11 @@ class Shards:
         rows = np.flatnonzero(counts)
         return rows, counts[rows], (meta[rows, 1] >> f.STEP_SHIFT) & 0xFFFFFFFF
 
+    def uses_of(self, s: int, rows: Words) -> tuple[Words, Words]:
+        """How often rows of a locked shard were used, 0 for one that is free, and at which step last."""
+        use = kernels.read_uses(self.directory[s], self._words, rows)
+        return (use >> f.COUNT_SHIFT) & f.COUNT_MASK, (use >> f.STEP_SHIFT) & 0xFFFFFFFF
+
     def remove(self, s: int, rows: Words) -> None:
         """Removes rows of a shard that this thread has locked."""
         d, blocks = self.directory[s], self._blocks[s]

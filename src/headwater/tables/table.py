@@ -28,6 +28,7 @@ from headwater.tables import fields as f
 from headwater.tables import kernels
 from headwater.tables.hashing import Words, add_up, distinct, string_keys
 from headwater.tables.initializers import KINDS, Initializer
+from headwater.tables.leaving import Leaving
 from headwater.tables.optimizers import HISTORY, SGD, AnyOptimizer, GeneralOptimizer, step_rate
 from headwater.tables.policies import Admission, Eviction
 from headwater.tables.shards import Gate, Shards
@@ -37,7 +38,6 @@ Reals = NDArray[np.float32]
 COMBINERS: Final = ("sum", "mean", "sqrtn")
 _NO_WORDS: Words = np.empty(0, np.int64)
 _NO_REALS: Reals = np.empty(0, np.float32)
-_EVICTED_PART: Final = 16
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -206,6 +206,7 @@ class Table:
         memory_rows = None if config.memory_rows is None else max(1, config.memory_rows // shards)
         candidates = max(64, config.admission.candidates // shards) if config.admission.kind == 1 else 0
         self.shards: Shards = Shards(shape, memory_rows=memory_rows, folder=config.folder, candidates=candidates)
+        self._leaving = Leaving(self.shards, config.eviction) if config.eviction is not None else None
         self._closed = False
         #: Whether a delta may follow what was saved last.
         self.delta_may_follow: bool = False
@@ -590,20 +591,6 @@ class Table:
                 removed += len(gone)
         return removed
 
-    def _evict(self, s: int) -> None:
-        """Makes room in a table that is full: for one more row of shard ``s``."""
-        eviction = self.config.eviction
-        assert eviction is not None
-        if not int(self.shards.directory[s, f.LIVE]):
-            s = int(np.argmax(self.shards.directory[:-1, f.LIVE]))
-        with self.shards.locked(s) as d:
-            rows, counts, steps = self.shards.uses(d)
-            expired = eviction.expired(counts, steps, self._step)
-            gone = rows[expired]
-            if not len(gone):
-                gone = rows[eviction.victims(counts, steps, max(1, len(rows) // _EVICTED_PART))]
-            self.shards.remove(s, gone)
-
     def remove(self, ids: Any) -> int:
         """Removes the rows of distinct ids, as far as there are any; how many."""
         keys = self.keys(ids)
@@ -622,6 +609,8 @@ class Table:
         with self.gate.alone():
             self._open()
             self.shards.clear()
+            if self._leaving is not None:
+                self._leaving.clear()
             self._step = 0
             self.delta_may_follow = False
 
@@ -642,27 +631,30 @@ class Table:
                     os.sched_yield()
                 before = remaining
                 continue
+            if status == f.FULL:
+                self._make_space(keys, int(order[cursor[waiting[0]]]), int((stop - cursor).sum()))
+                continue
             for s in cast(Sequence[int], waiting.tolist()):
-                if status == f.FULL:
-                    self._make_space(keys, order, cursor, s)
                 if status == f.LOG_FULL:
                     self.shards.grow_log(s)
-                self.shards.grow(s)
+                else:
+                    self.shards.grow(s)
 
-    def _make_space(self, keys: Keys, order: Words, cursor: Words, s: int) -> None:
+    def _make_space(self, keys: Keys, first: int, count: int) -> None:
+        """Makes room in a table that is full: for the key number ``first``, better for ``count`` of them."""
         limit = self.config.row_limit
         assert limit is not None
         if self.shards.rows < limit:
             return
-        if self.config.eviction is None:
+        if self._leaving is None:
             raise ResourceExhaustedError(
                 None,
                 None,
                 f"{self._where()} is full: it has {len(self)} rows of at most {limit}, and "
-                f"{self._first_key(keys, int(order[cursor[s]]))} needs one more. Raise max_rows or max_bytes, or give "
-                "the table an eviction policy",
+                f"{self._first_key(keys, first)} needs one more. Raise max_rows or max_bytes, or give the table an "
+                "eviction policy",
             )
-        self._evict(s)
+        self._leaving.make_space(count, self._step)
 
     # Telling ----------------------------------------------------------------------------------------------------------
 
@@ -673,6 +665,7 @@ class Table:
         cold = np.maximum(shards.directory[:-1, f.ROWS] - shards.directory[:-1, f.HOT], 0)
         rows = shards.counter(f.ROWS)
         nbytes = rows * 8 * self.config.words + (rows - int(cold.sum())) * 4 * self.config.width
+        nbytes += self._leaving.nbytes if self._leaving is not None else 0
         return TableStatistics(
             rows=len(self),
             nbytes=nbytes + 4 * shards.counter(f.SLOTS),

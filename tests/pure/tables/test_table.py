@@ -404,3 +404,36 @@ def test_a_folder_that_is_not_there():
         table_of(memory_rows=5, folder="/nowhere/at/all")
     with pytest.raises(ValueError, match="belong together"):
         TableConfig(dim=4, memory_rows=5)
+
+
+@pytest.mark.parametrize("eviction", [LeastRecent(), LeastFrequent()])
+def test_a_row_takes_no_more_bytes_while_others_leave(eviction):
+    table = table_of(dim=8, optimizer=Adagrad(), shards=4, max_rows=100_000, eviction=eviction)
+    most = 0.0
+    for start in range(0, 400_000, 1000):
+        table.look_up(np.arange(start, start + 1000))
+        if start >= 40_000:
+            most = max(most, table.statistics().nbytes / len(table) - 64)
+    assert table.statistics().evicted >= 300_000
+    assert most <= 24
+
+
+def test_what_was_used_since_it_was_ranked_stays():
+    table = table_of(shards=1, max_rows=640, eviction=LeastRecent())
+    ids = np.arange(640)
+    for step in range(0, 640, 10):
+        table.look_up(ids[step : step + 10])
+        table.update(ids[step : step + 10], np.zeros((10, 4)))
+    table.look_up([1000])  # ranks the 40 rows that were not used for longest, of which one goes
+    table.look_up(ids[1:40])
+    table.look_up(np.arange(2000, 2010))
+    left = {key for key, _ in table.hottest(1000)}
+    assert left >= set(range(1, 40))
+    assert not left & set(range(40, 50))
+
+
+def test_rows_leave_in_their_order():
+    counts, steps = np.array([3, 1, 2, 1, 9, 1]), np.array([5, 7, 6, 2, 1, 2])
+    for policy, expected in ((LeastRecent(), [4, 3, 5, 0, 2, 1]), (LeastFrequent(), [3, 5, 1, 2, 0, 4])):
+        for count in range(1, 7):
+            assert policy.victims(counts, steps, count).tolist() == expected[:count]

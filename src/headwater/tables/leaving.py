@@ -1,0 +1,97 @@
+"""Which rows leave a full table: each shard's least used, ranked once for many of them, taken a few at a time.
+
+Few at a time, and from the shards that have most rows, so that hardly any row's memory is ever free: shards that gave
+away rows by chance, in turn, would differ in size, and each keeps the memory of its largest size.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from headwater.tables import fields as f
+from headwater.tables.hashing import Words
+from headwater.tables.policies import Eviction
+from headwater.tables.shards import Shards
+
+#: The part of a shard's rows that is ranked at once, and the part that leaves at once, but so many where they are few.
+_RANKED_PART: Final = 16
+_LEAVING_PART: Final = 256
+_LEAVING: Final = 64
+_BYTES: Final = 12
+
+
+class Leaving:
+    """Makes room in a table. A shard's ranking is used by the thread that has locked the shard.
+
+    Args:
+      shards: of the table.
+      eviction: ranks rows.
+    """
+
+    def __init__(self, shards: Shards, eviction: Eviction) -> None:
+        self._shards = shards
+        self._eviction = eviction
+        #: By shard rows that are to leave, last to leave first, and what the use of each was when they were ranked.
+        self._ranked: list[tuple[np.ndarray[tuple[int], np.dtype[np.uint32]], Words]] = []
+        self.clear()
+
+    def clear(self) -> None:
+        """Forgets all rankings."""
+        nothing = np.empty(0, np.uint32), np.empty(0, np.int64)
+        self._ranked = [nothing for _ in range(len(self._shards))]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that rankings take."""
+        return _BYTES * sum(len(rows) for rows, _ in self._ranked)
+
+    def make_space(self, wanted: int, now: int) -> None:
+        """Removes at least one row, if there are any, and no more than a small part of them.
+
+        Args:
+          wanted: how many rows are to be made.
+          now: the present step.
+        """
+        live = self._shards.directory[:-1, f.LIVE]
+        total = int(live.sum())
+        wanted = min(wanted, max(1, total // _RANKED_PART), max(total // _LEAVING_PART, _LEAVING))
+        for s in np.argsort(-live).tolist():
+            with self._shards.locked(s):
+                wanted -= self._remove_some(s, wanted, now)
+            if wanted <= 0:
+                return
+
+    def _remove_some(self, s: int, wanted: int, now: int) -> int:
+        """Removes at most ``wanted`` rows of a locked shard, more where they are expired; how many."""
+        live = int(self._shards.directory[s, f.LIVE])
+        count = max(1, min(wanted, live // _RANKED_PART, max(live // _LEAVING_PART, _LEAVING)))
+        gone = self._least_used(s, count)
+        if not len(gone):
+            rows, counts, steps = self._shards.uses(self._shards.directory[s])
+            gone = rows[self._eviction.expired(counts, steps, now)]
+            if not len(gone):
+                order = self._eviction.victims(counts, steps, max(1, live // _RANKED_PART))[::-1]
+                self._ranked[s] = rows[order].astype(np.uint32), _use(counts[order], steps[order])
+                gone = self._least_used(s, count)
+        self._shards.remove(s, gone)
+        return len(gone)
+
+    def _least_used(self, s: int, count: int) -> Words:
+        """The first rows of a shard's ranking that were not used since."""
+        rows, uses = self._ranked[s]
+        found: list[Words] = []
+        while count and len(rows):
+            next_rows, next_uses = rows[-count:].astype(np.int64), uses[-count:]
+            rows, uses = rows[:-count], uses[:-count]
+            as_before = next_rows[_use(*self._shards.uses_of(s, next_rows)) == next_uses]
+            found.append(as_before[::-1])
+            count -= len(as_before)
+        self._ranked[s] = rows, uses
+        return np.concatenate(found) if found else np.empty(0, np.int64)
+
+
+def _use(counts: Words, steps: Words) -> Words:
+    """How often and when a row was used, in one word."""
+    return (steps << f.STEP_SHIFT) | counts
