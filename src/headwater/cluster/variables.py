@@ -11,5 +11,9 @@ INSECURE = "HEADWATER_INSECURE"
 #: A secret that a launcher made for the tasks that it starts. Unlike ``HEADWATER_TOKEN``, it counts on loopback only,
 #: and other programs of the same user are let in as well.
 LAUNCH_TOKEN = "HEADWATER_LAUNCH_TOKEN"
+#: A folder in which each ``ps`` of graphs saves its own state, to go on with it when it is started anew.
+SAVES = "HEADWATER_SAVES"
+#: Seconds between two such saves.
+SAVE_EVERY_S = "HEADWATER_SAVE_EVERY_S"
 #: A folder for what a job writes of itself: event files, journals.
 LOG_DIR = "HEADWATER_LOG_DIR"

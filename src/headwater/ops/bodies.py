@@ -188,7 +188,8 @@ def _interpret_node(node: BodyNode, context: Any, values: Sequence[Any], turn: i
             ]
             for position, changed in zip(definition.updates, definition.lower(*current, **node.attrs), strict=True):
                 values[position].value = jnp.asarray(changed)
-                values[position].updates += 1
+                cell = values[position]
+                cell.counts[cell.slot] += 1
         return (values[definition.updates[0]],)
     arrays = [value if index in refs else _value(value, context) for index, value in enumerate(values)]
     if definition.kind is Kind.HOST:

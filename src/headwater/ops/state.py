@@ -90,7 +90,7 @@ def count_up_to(context: HostContext, ref: Any, *, limit: int) -> HostArray:
         if before >= limit:
             raise OutOfRangeError(None, None, f"Reached limit of {limit}")
         ref.value = jnp.asarray(before + 1, dtype=before.dtype)
-        ref.updates += 1
+        ref.counts[ref.slot] += 1
     return before
 
 

@@ -8,28 +8,14 @@ from headwater.dtypes import string
 from headwater.ops.define import fixed, host, no_outputs
 from headwater.registry import HostArray
 from headwater.resources.host_context import HostContext
-
-
-class Note:
-    """A text that a task keeps for as long as its variables.
-
-    Attributes:
-      text: empty before it is written.
-    """
-
-    def __init__(self) -> None:
-        self.text = b""
-
-
-def _note(context: HostContext) -> Note:
-    return context.resources.get_or_make("", "training", Note, Note)
+from headwater.resources.training_note import note_of
 
 
 @host("TrainingSealRead", infer=fixed(string, ()), inputs="")
 def read(context: HostContext) -> HostArray:
-    return np.array(_note(context).text, object)
+    return np.array(note_of(context.resources).text, object)
 
 
 @host("TrainingSealWrite", infer=no_outputs, inputs="text:string")
-def write(context: HostContext, text: HostArray) -> None:
-    _note(context).text = bytes(text.item())
+def write(context: HostContext, text: HostArray, *, together: str = "") -> None:
+    note_of(context.resources).change(bytes(text.item()), together)

@@ -12,10 +12,10 @@ from headwater.parameters.client import ParameterClient
 from headwater.parameters.conversation import ServerLink
 from headwater.parameters.host import HostedParameters
 from headwater.parameters.layout import Layout
-from headwater.parameters.recovery import Saves
 from headwater.parameters.service import ParameterService
-from headwater.parameters.state_saver import StateSaver
+from headwater.parameters.state_saver import ParameterSaver
 from headwater.parameters.updater import Updater
+from headwater.resources.state_saver import Saves
 from headwater.telemetry.snapshot import Group, Snapshot
 from headwater.telemetry.watchdog import ProgressWatchdog
 from headwater.transport.channel import Channel, memory_pair
@@ -58,7 +58,7 @@ class LocalServers:
         self._staleness_aware = staleness_aware
         self._log_dir = log_dir
         self._saves = saves
-        self.savers: dict[int, StateSaver] = {}
+        self.savers: dict[int, ParameterSaver] = {}
         self._channels: list[list[Channel]] = [[] for _ in layout.blocks]
         self._threads: list[threading.Thread] = []
         self._services: list[ParameterService] = []
@@ -79,7 +79,7 @@ class LocalServers:
             log_dir=self._log_dir,
         )
         if self._saves is not None:
-            self.savers[index] = StateSaver(host, self._saves, index=index, tasks=len(self._layout.blocks))
+            self.savers[index] = ParameterSaver(host, self._saves, index=index, tasks=len(self._layout.blocks))
         self._services[index].host(self.name, host, self.savers.get(index))
         return host
 

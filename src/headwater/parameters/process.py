@@ -23,14 +23,14 @@ from headwater.parameters.conversation import ServerLink
 from headwater.parameters.host import HostedParameters
 from headwater.parameters.layout import Layout
 from headwater.parameters.local_servers import MakeUpdater
-from headwater.parameters.recovery import Saves
 from headwater.parameters.replicas.links import EitherLink
 from headwater.parameters.replicas.recorded import RecordedUpdater
 from headwater.parameters.replicas.shard import ShardCopy, shard_name
 from headwater.parameters.replicas.witness import RemoteWitness, WitnessService
 from headwater.parameters.service import ParameterService
-from headwater.parameters.state_saver import StateSaver
+from headwater.parameters.state_saver import ParameterSaver
 from headwater.parameters.updater import Updater
+from headwater.resources.state_saver import Saves
 from headwater.task.agreement import Said
 from headwater.task.kinds import OPEN_TABLES
 from headwater.task.members import Members
@@ -98,7 +98,7 @@ class ParameterTask:
         replicas: int = 1,
     ) -> None:
         """On a ``ps``: serves its part of the set ``name`` from now on; see `HostedParameters`. With ``saves`` it goes
-        on with its own state, see `StateSaver`.
+        on with its own state, see `ParameterSaver`.
 
         With two ``replicas`` it also has a copy of the part of the ``ps`` before it; see
         `headwater.parameters.replicas`.
@@ -122,7 +122,7 @@ class ParameterTask:
             parameters, saver = make(index, name, make_updater(index)), None
             if saves is not None:
                 self.saves = saves
-                saver = StateSaver(parameters, saves, index=index, tasks=len(servers))
+                saver = ParameterSaver(parameters, saves, index=index, tasks=len(servers))
             self._service.host(name, parameters, saver)
             if saver is not None:
                 saver.start()

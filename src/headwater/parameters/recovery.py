@@ -13,25 +13,12 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from headwater.consistency import Consistency, KOfN, Synchronous
+from headwater.resources.state_saver import Saves
 
 Recovery = Literal["copy", "own"]
 
 #: Variables that a text names at most.
 _SHOWN: Final = 5
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Saves:
-    """Where and how often a ``ps`` saves its own state.
-
-    Attributes:
-      folder: below which each ``ps`` has a folder of its own. A ``ps`` that comes back on another machine must find it
-        there, too.
-      every_s: seconds between two saves.
-    """
-
-    folder: str
-    every_s: float = 5.0
 
 
 def saves_of(

@@ -12,7 +12,7 @@ from typing import ClassVar, Protocol
 from headwater.cluster.claims import Claim
 from headwater.parameters.client import ParameterClient
 from headwater.parameters.recovery import WayBack
-from headwater.parameters.state_saver import StateSaver
+from headwater.parameters.state_saver import ParameterSaver
 from headwater.parameters.waiting import LOOK_S, SPEAK_S
 from headwater.task import kinds
 from headwater.task.answers import bad_header
@@ -72,12 +72,12 @@ class ParameterService(Service):
         self._task = task
         self._watchdog = watchdog
         self._hosted: dict[str, Hosted] = {}
-        self._savers: dict[str, StateSaver] = {}
+        self._savers: dict[str, ParameterSaver] = {}
         self._used: list[ParameterClient] = []
         self._served: set[int] = set()
         self._changed = threading.Condition()
 
-    def host(self, name: str, parameters: Hosted, saver: StateSaver | None = None) -> None:
+    def host(self, name: str, parameters: Hosted, saver: ParameterSaver | None = None) -> None:
         """Answers from now on for the set ``name``, after ``saver`` has brought it where it was before."""
         if saver is not None:
             saver.restore()

@@ -7,10 +7,10 @@ import threading
 from headwater.errors import CancelledError, UnavailableError
 from headwater.parameters.conversation import ServerLink
 from headwater.parameters.process import ParameterTask
-from headwater.parameters.recovery import Saves
 from headwater.parameters.table_client import RowTable, TableClient
 from headwater.parameters.table_host import TableService
 from headwater.parameters.table_saver import TableSaver
+from headwater.resources.state_saver import Saves
 from headwater.tables import SGD, Admission, Initializer, TableConfig
 from headwater.transport.channel import Channel, memory_pair
 

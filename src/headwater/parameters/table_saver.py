@@ -18,9 +18,9 @@ from typing import Final
 
 from headwater.errors import DataLossError, OpError
 from headwater.io import checked_json, files
-from headwater.parameters.periodic import Periodic
-from headwater.parameters.recovery import Saves
 from headwater.parameters.table_host import TableService
+from headwater.resources.periodic import Periodic
+from headwater.resources.state_saver import Saves
 from headwater.tables import snapshots
 from headwater.tables.snapshots import PartReader, Snapshot
 from headwater.tables.table import Table

@@ -20,15 +20,23 @@ class Cell:
       name: as in its container.
       value: the current value (a ``jax.Array``), or None before the first assignment. Read and replaced under
         `Resources.lock`, because an update donates the old value's buffer.
-      updates: how many times the value was replaced.
+      counts: how many times the value was replaced is number ``slot`` of these, which may be in a file; see
+        `headwater.resources.update_counts`. Changed under `Resources.lock`.
+      slot: see ``counts``.
     """
 
-    __slots__ = ("name", "updates", "value")
+    __slots__ = ("counts", "name", "slot", "value")
 
     def __init__(self, name: str) -> None:
         self.name: str = name
         self.value: Any = None
-        self.updates: int = 0
+        self.counts: list[int] | memoryview[int] = [0]
+        self.slot: int = 0
+
+    @property
+    def updates(self) -> int:
+        """How many times the value was replaced."""
+        return self.counts[self.slot]
 
     @property
     def initialized(self) -> bool:

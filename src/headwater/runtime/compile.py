@@ -143,7 +143,7 @@ class Executable:
             changed, outputs, faults = run(donated, kept, inputs, counter)
             for cell, value in zip(self._written_cells, changed, strict=True):
                 cell.value = value
-                cell.updates += 1
+                cell.counts[cell.slot] += 1
         if not taken:
             self._taken.add(key)
         if faults:
@@ -168,7 +168,7 @@ class Executable:
             for cell, value in pairs:
                 cell.value = np.array(value)
                 cell.value.flags.writeable = False  # a program that fetches it gets a copy
-                cell.updates += 1
+                cell.counts[cell.slot] += 1
         return True
 
     def _run_elsewhere(self, run: Any, inputs: Sequence[Any], step_number: int) -> tuple[Sequence[Any], Sequence[Any]]:
@@ -181,7 +181,7 @@ class Executable:
             changed, outputs, faults = run(moved[first:last], moved[last:], moved[:first], counter)
             for cell, value in zip(self._written_cells, changed, strict=True):
                 cell.value = value
-                cell.updates += 1
+                cell.counts[cell.slot] += 1
         if faults:
             self._raise(faults)
         return outputs, changed

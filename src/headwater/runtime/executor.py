@@ -306,7 +306,7 @@ class CompiledPlan:
             value.flags.writeable = False  # a program that fetches it gets a copy
             with self._resources.lock:
                 cell.value = value
-                cell.updates += 1
+                cell.counts[cell.slot] += 1
             for index in outputs:
                 slots[index] = value
 

@@ -19,6 +19,7 @@ from headwater.runtime.devices import memory_bytes, share_machine, use_cpu_only
 from headwater.runtime.process import ProcessSettings, configure
 from headwater.runtime.task import TaskRuntime
 from headwater.server.master_service import MasterService
+from headwater.server.own_state import saver_for
 from headwater.server.snapshot import add_state
 from headwater.server.steps import StepService
 from headwater.task.kinds import HOLD, RESUME, RUN, RUN_CALLABLE, TENSORS, TRANSFER
@@ -75,8 +76,11 @@ class TaskServer(Service):
         peers = ClusterPeers(cluster, task, self.runtime.devices, self._link)
         self._steps = StepService(self.runtime, peers.push, self.shell.watchdog)
         self._master = MasterService(self.runtime, peers)
+        self._saver = saver_for(self.runtime.resources, task, len(cluster.task_indices(PS))) if task.job == PS else None
         self.shell.add_service(self)
         self.shell.start(plans=self, master=self._master)
+        if self._saver is not None:
+            self._saver.start()
         self.target: str = f"grpc://{self.shell.address}"
         register_master(self.target, self._master)
 
@@ -99,6 +103,8 @@ class TaskServer(Service):
         """Ends everything and frees the port. May be called again."""
         forget_master(self.target)
         self.shell.stop()
+        if self._saver is not None:
+            self._saver.free()
 
     def answer_all(self) -> None:
         """Gives steps of others that are as good as done the time to be answered; see `StepService.answer_all`."""
@@ -147,9 +153,13 @@ class TaskServer(Service):
         return self.runtime.knows(session)
 
     def job_over(self, reason: str) -> None:
+        if self._saver is not None:
+            self._saver.job_over = True
         self.runtime.resources.job_over(reason)
 
     def close(self) -> None:
+        if self._saver is not None:
+            self._saver.end()
         self._steps.stop()
         self._master.close()
 
@@ -160,7 +170,10 @@ class TaskServer(Service):
         }
 
     def add_to(self, snapshot: Snapshot) -> Snapshot:
-        return add_state(snapshot, self.runtime)
+        found = add_state(snapshot, self.runtime)
+        if self._saver is None:
+            return found
+        return dataclasses.replace(found, groups=(*found.groups, self._saver.group()))
 
     # What the control plane asks (`headwater.task.shell.PlanHandler`) -------------------------------------------------
 

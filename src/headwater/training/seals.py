@@ -29,6 +29,18 @@ from headwater.variables.variable_lists import global_variables
 
 _logger: Final = logging.getLogger(__name__)
 
+_GATHERING: Final = {
+    "ConsistencyGive",
+    "ConsistencyTake",
+    "GatherGradients",
+    "ResourceConditionalAccumulator",
+    "SparseConditionalAccumulator",
+    "StepBarrierWait",
+}
+"""Operations whose state on a ``ps`` belongs to one life of a training of all tasks."""
+_TABLES: Final = {"MutableHashTableOfTensorsV2", "MutableHashTableV2"}
+"""Operations that hold what checkpoints have and the state of a ``ps`` has not."""
+
 RESTORE: Final = "HEADWATER_RESTORE"
 """``lost`` (the default): a chief restores what is lost; ``always``: it restores whenever it begins."""
 
@@ -113,6 +125,24 @@ def always_restores(environ: Mapping[str, str] = os.environ) -> bool:
     return text == "always"
 
 
+def together(types: Mapping[str, str]) -> str:
+    """Why no ``ps`` of a graph may go back by itself, in words; empty where it may.
+
+    Args:
+      types: the types of its operations, with the name of one of each.
+    """
+    gathering = sorted(types.keys() & _GATHERING)
+    if gathering:
+        return (
+            f"{types[gathering[0]]!r} gathers gradients, or has workers wait for each other: there an update is of "
+            "the same values on all ps, so all go back together"
+        )
+    tables = sorted(types.keys() & _TABLES)
+    if tables:
+        return f"{types[tables[0]]!r} is a table, which checkpoints hold alone, so all ps go back together"
+    return ""
+
+
 class Seals:
     """The seals on the tasks that hold the variables of a graph.
 
@@ -124,6 +154,7 @@ class Seals:
 
     def __init__(self, master: str, graph: Graph, config: Any) -> None:
         self._master = master
+        self._graph = graph
         self._config = config
         with graph.as_default():
             devices = [parse_device(variable.device) for variable in global_variables()]
@@ -155,11 +186,12 @@ class Seals:
         """Leaves a seal on all tasks; None: breaks what is there."""
         if not self.tasks:
             return
+        why = together({operation.type: operation.name for operation in self._graph.get_operations()})
         with Graph().as_default() as graph:
             writes: list[Any] = []
             for task in self.tasks:
                 with graph.device(task):
                     text = convert_to_tensor(seal.encode() if seal else b"")
-                    writes.append(graph.create_op("TrainingSealWrite", [text]))
+                    writes.append(graph.create_op("TrainingSealWrite", [text], {"together": why}))
             with Session(self._master, graph, self._config) as sess:
                 sess.run(writes)

@@ -17,7 +17,7 @@ from headwater.keras.parameter_server.model import ServedModel, serve_model, ser
 from headwater.keras.parameter_server.strategy import ParameterServerStrategy
 from headwater.parameters.layout import FixedShardsPartitioner, Partitioner
 from headwater.parameters.local_servers import LocalServers
-from headwater.parameters.recovery import Saves
+from headwater.resources.state_saver import Saves
 
 import keras  # isort: skip - the package before it chooses the backend
 

@@ -21,9 +21,9 @@ from headwater.parameters.batches import Examples
 from headwater.parameters.layout import FixedShardsPartitioner, make_layout
 from headwater.parameters.local_servers import LocalServers
 from headwater.parameters.pytrees import OptaxUpdater, leaf_specs
-from headwater.parameters.recovery import Saves
 from headwater.parameters.rounds import Round
 from headwater.parameters.updater import Array, Updater
+from headwater.resources.state_saver import Saves
 
 _tree: Any = jax.tree
 SIZE = 40

@@ -18,14 +18,14 @@ from headwater import ParameterServer
 from headwater.consistency import from_text
 from headwater.errors import FailedPreconditionError
 from headwater.io.disk import mounted
+from headwater.io.state_files import numbered
 from headwater.keras import ParameterServerStrategy
 from headwater.parameters.block_values import BlockValues
 from headwater.parameters.client import ParameterClient
 from headwater.parameters.layout import FixedShardsPartitioner, Layout, make_layout
 from headwater.parameters.local_servers import LocalServers
 from headwater.parameters.pytrees import OptaxUpdater, leaf_specs
-from headwater.parameters.recovery import Saves
-from headwater.parameters.state_files import numbered
+from headwater.resources.state_saver import Saves
 from headwater.task.metrics import metrics_of
 from headwater.telemetry.snapshot import Snapshot
 from tests.inproc.keras.test_parameter_server import PARAMS, alone, close, connected, gradients

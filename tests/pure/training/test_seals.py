@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from headwater.errors import InvalidArgumentError
-from headwater.training.seals import Decision, Seal, always_restores, decide
+from headwater.training.seals import Decision, Seal, always_restores, decide, together
 
 SEAL = Seal(training="t", process="former", source="/logs")
 
@@ -20,6 +20,24 @@ def decided(*seals: Seal | None, own: str | None = None, source: str = "/logs", 
 def test_a_seal_travels_as_text() -> None:
     assert Seal.decode(SEAL.encode()) == SEAL
     assert Seal.decode(b"") is None
+
+
+def test_a_ps_may_go_back_by_itself_where_nothing_is_gathered() -> None:
+    assert together({"VariableV2": "v", "GatherV2": "rows", "FIFOQueueV2": "queue", "HashTableV2": "words"}) == ""
+
+
+@pytest.mark.parametrize(
+    ("kind", "why"),
+    [
+        ("GatherGradients", "all go back together"),
+        ("StepBarrierWait", "wait for each other"),
+        ("MutableHashTableV2", "table"),
+    ],
+)
+def test_what_belongs_to_one_life_of_all_goes_back_together(kind: str, why: str) -> None:
+    found = together({"VariableV2": "v", kind: "its/name"})
+    assert why in found
+    assert "'its/name'" in found
 
 
 def test_fresh_parameter_servers_are_prepared_as_ever() -> None:

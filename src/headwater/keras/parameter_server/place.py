@@ -7,7 +7,7 @@ from typing import Protocol
 from headwater.consistency import Consistency
 from headwater.parameters.layout import Partitioner
 from headwater.parameters.process import ParameterTask
-from headwater.parameters.recovery import Saves
+from headwater.resources.state_saver import Saves
 
 
 class Place(Protocol):

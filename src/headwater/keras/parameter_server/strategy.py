@@ -13,8 +13,9 @@ from headwater.keras.strategy import Strategy, active_strategy
 from headwater.parameters.conversation import Traffic
 from headwater.parameters.layout import Partitioner
 from headwater.parameters.process import ParameterTask, process_task
-from headwater.parameters.recovery import Recovery, Saves, saves_of
+from headwater.parameters.recovery import Recovery, saves_of
 from headwater.parameters.replicas.limits import require_replicas
+from headwater.resources.state_saver import Saves
 from headwater.task.members import find_members
 
 

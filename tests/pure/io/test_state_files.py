@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headwater.errors import DataLossError
+from headwater.io import state_files
 from headwater.io.disk import mounted
-from headwater.parameters import state_files
-from headwater.parameters.state_files import Header, Spec, StateReader, StateWriter, bytes_of, find_chain
+from headwater.io.state_files import Header, Spec, StateReader, StateWriter, bytes_of, find_chain
 from tests.support.faulty_disk import FaultyDisk, Killed
 
 ARRAYS = [np.arange(6, dtype=np.float32).reshape(2, 3), np.array(7, np.int64), np.zeros((0, 4), np.float16)]

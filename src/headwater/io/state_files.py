@@ -17,6 +17,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import secrets
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,8 +28,6 @@ from numpy.typing import NDArray
 
 from headwater.errors import DataLossError, OpError
 from headwater.io import crc32c, files
-from headwater.parameters.updater import Array
-from headwater.transport.handshake import new_generation
 
 MAGIC: Final = b"HWSTATE1"
 _LENGTH: Final = struct.Struct("<I")
@@ -37,6 +36,7 @@ _CHUNK, _ROWS, _END = 0, 1, 2
 _NAME: Final = re.compile(r"(\d{8,})\.(full|delta)")
 _UNFINISHED: Final = re.compile(r"\.\d{8,}\.(full|delta)\.[0-9a-f]+\.tmp")
 
+Array = NDArray[Any]
 Bytes = NDArray[np.uint8]
 
 
@@ -385,5 +385,5 @@ def _verified(path: str) -> Header:
 
 
 def new_id() -> int:
-    """A random number for a file."""
-    return new_generation()
+    """A random number for a file: not 0, below 2 to the power of 63."""
+    return secrets.randbelow((1 << 63) - 1) + 1

@@ -1,0 +1,265 @@
+"""A ``ps`` saves its own state every few seconds, and goes on with it when it is started anew: what is common to
+graphs, Keras and JAX.
+
+A save is of one moment: for it, updates wait only as long as it takes to take references to arrays. What did not change
+since the save before is not written again, see `headwater.io.state_files`.
+
+A whole state is written first, and again when the deltas since have grown to half its size. Once it is whole, what is
+older than the whole state before it is removed: so a damaged file costs the saves since, not everything.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from headwater.errors import FailedPreconditionError, OpError
+from headwater.io import crc32c, files, state_files
+from headwater.io.state_files import Array, Bytes, Chain, Header, Spec, StateWriter, bytes_of
+from headwater.resources.periodic import Periodic
+from headwater.telemetry.troubles import TROUBLES, Troubles
+
+_log = logging.getLogger("headwater")
+
+#: What is written again where a byte of it changed, in bytes.
+CHUNK_BYTES: Final = 256 << 10
+
+#: Of each chunk of an array two sums of different kinds: that neither changes with the bytes is next to impossible.
+_Digests = list[tuple[int, int]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Saves:
+    """Where and how often a ``ps`` saves its own state.
+
+    Attributes:
+      folder: below which each ``ps`` has a folder of its own. A ``ps`` that comes back on another machine must find it
+        there, too.
+      every_s: seconds between two saves.
+    """
+
+    folder: str
+    every_s: float = 5.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Taken:
+    """A state as it is at one moment.
+
+    Attributes:
+      at: when, in seconds since 1970.
+      signature: of what it is a state of.
+      facts: all but the arrays, as JSON takes it.
+      arrays: as they were then, whatever becomes of the state.
+      rows: of each table how many rows are yet to be taken.
+    """
+
+    at: float
+    signature: str
+    facts: Mapping[str, Any]
+    arrays: Sequence[tuple[Spec, Array]]
+    rows: Sequence[int] = ()
+
+
+class StateSaver:
+    """Saves the state of one thing on this task.
+
+    Args:
+      saves: where and how often.
+      name: of the folder below ``saves.folder``.
+      what: is saved, for people.
+      index: the number of this ``ps``.
+      tasks: how many there are.
+      option: how people name the folder.
+      troubles: is told of what cannot be written.
+      clock: gives seconds since 1970.
+
+    Attributes:
+      folder: of the files.
+      written_bytes: so far.
+      count: of saves so far.
+    """
+
+    def __init__(
+        self,
+        saves: Saves,
+        name: str,
+        what: str,
+        *,
+        index: int,
+        tasks: int,
+        option: str,
+        troubles: Troubles = TROUBLES,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.folder: str = os.path.join(files.as_path(saves.folder), name, f"ps-{index:05d}-of-{tasks:05d}")
+        self.written_bytes: int = 0
+        self.count: int = 0
+        self._task = f"/job:ps/task:{index}"
+        self._every_s = saves.every_s
+        self._option = option
+        self._troubles = troubles
+        self._clock = clock
+        self._number = 0
+        # Of the file written last; None where the next must be whole.
+        self._last: Header | None = None
+        self._digests: dict[Spec, _Digests] = {}
+        self._full_bytes = self._delta_bytes = 0
+        #: Numbers of the last whole state, and of the one before.
+        self._fulls = (0, 0)
+        self._saving = threading.Lock()
+        self._periodic = Periodic(f"saving {what} of {self._task}", saves.every_s, self.save)
+
+    # What is saved ----------------------------------------------------------------------------------------------------
+
+    def _take(self, *, whole: bool) -> Taken | None:
+        """The present state; None where there is nothing to save.
+
+        Args:
+          whole: all of it will be written, not what changed.
+        """
+        raise NotImplementedError
+
+    def _write_rows(self, writer: StateWriter) -> None:
+        """Writes the rows of tables of what was taken."""
+
+    def _failed(self) -> None:
+        """What was taken could not be written."""
+
+    # Beginning and end ------------------------------------------------------------------------------------------------
+
+    def _found(self) -> Chain | None:
+        """The newest state that can be read whole; None where there is none.
+
+        Raises:
+          FailedPreconditionError: it is of another number of ``ps``.
+          OpError: the folder cannot be read.
+        """
+        state_files.remove_unfinished(self.folder)
+        chain = state_files.find_chain(self.folder)
+        self._number = max((number for number, _ in state_files.numbered(self.folder)), default=0)
+        if chain is None:
+            self._require_no_others()
+            return None
+        for problem in chain.problems:
+            _log.error("%s cannot use a state that it has saved: %s", self._task, problem)
+        return chain if chain.paths else None
+
+    def _require_no_others(self) -> None:
+        """Raises FailedPreconditionError where there are states of another number of ``ps``."""
+        parent, mine = os.path.split(self.folder)
+        count = mine.rpartition("-of-")[2]
+        for name in files.listdir(parent) if files.isdir(parent) else ():
+            if name.rpartition("-of-")[2] != count and state_files.numbered(os.path.join(parent, name)):
+                raise FailedPreconditionError(
+                    None,
+                    None,
+                    f"{parent} holds the state of {name}, and there are {int(count)} ps now: start as many as before, "
+                    f"remove it, or name another folder in {self._option}",
+                )
+
+    def start(self) -> None:
+        """Saves from now on, in a thread of its own."""
+        self._periodic.start()
+
+    def _remove_all(self) -> None:
+        """Removes the states, as the job is over."""
+        try:
+            state_files.remove(self.folder)
+        except OpError as error:
+            _log.error("%s cannot remove its states, though the job is over: %s", self._task, error.message)
+
+    # Saving -----------------------------------------------------------------------------------------------------------
+
+    def save(self) -> bool:
+        """Writes what changed; whether there was anything, and all of it is written."""
+        with self._saving:
+            whole = self._last is None or 2 * self._delta_bytes > self._full_bytes
+            taken = self._take(whole=whole)
+            if taken is None:
+                return False
+            what = f"the state of {self._task} in {self.folder}"
+            try:
+                saved = self._write(taken, whole=whole)
+            except BaseException as error:
+                self._last = None
+                self._failed()
+                if not isinstance(error, OpError):
+                    raise
+                then = f"the next save is tried in {self._every_s:g} s; should the task be lost, it goes back further"
+                self._troubles.failed(what, error, then)
+                return False
+            self._troubles.written(what)
+            return saved
+
+    def _write(self, taken: Taken, *, whole: bool) -> bool:
+        arrays, rows = taken.arrays, taken.rows
+        digests = {spec: _digests(array) for spec, array in arrays}
+        changed = {
+            number: found
+            for number, (spec, _) in enumerate(arrays)
+            if (found := _changed(self._digests.get(spec), digests[spec]))
+        }
+        last = self._last
+        if last is not None and not changed and not any(rows) and last.facts == taken.facts:
+            return False
+        if not rows and not whole:  # a delta of most of it is better a whole state
+            size = sum(len(found) for found in changed.values())
+            whole = 2 * size > sum(map(len, digests.values()))
+        base = last.id if last is not None and not whole else 0
+        header = Header(
+            number=self._number + 1,
+            id=state_files.new_id(),
+            base=base,
+            at=taken.at,
+            signature=taken.signature,
+            facts=taken.facts,
+            arrays=[spec for spec, _ in arrays],
+        )
+        files.makedirs(self.folder)
+        with StateWriter(self.folder, header) as writer:
+            for number, (spec, array) in enumerate(arrays):
+                data = bytes_of(array)
+                for chunk in range(len(digests[spec])) if whole else changed.get(number, ()):
+                    start = chunk * CHUNK_BYTES
+                    writer.chunk(number, start, data[start : start + CHUNK_BYTES])
+            self._write_rows(writer)
+        self._wrote(header, writer.nbytes, digests)
+        return True
+
+    def _wrote(self, header: Header, nbytes: int, digests: dict[Spec, _Digests]) -> None:
+        self._number, self._last, self._digests = header.number, header, digests
+        self.written_bytes += nbytes
+        self.count += 1
+        if header.base:
+            self._delta_bytes += nbytes
+            return
+        self._full_bytes, self._delta_bytes = nbytes, 0
+        self._fulls = (self._fulls[1], header.number)
+        state_files.remove(self.folder, before=self._fulls[0])
+
+
+def _chunks(data: Bytes) -> Iterator[Bytes]:
+    for start in range(0, len(data), CHUNK_BYTES):
+        yield data[start : start + CHUNK_BYTES]
+
+
+def _digests(array: Array) -> _Digests:
+    return [
+        (crc32c.value(chunk), int(chunk[: len(chunk) // 8 * 8].view(np.uint64).sum(dtype=np.uint64)))
+        for chunk in _chunks(bytes_of(array))
+    ]
+
+
+def _changed(before: _Digests | None, after: _Digests) -> list[int]:
+    """The numbers of chunks that changed; all where there were none before."""
+    if before is None:
+        return list(range(len(after)))
+    return [at for at, (one, other) in enumerate(zip(before, after, strict=True)) if one != other]

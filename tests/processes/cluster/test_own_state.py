@@ -1,0 +1,62 @@
+"""A ``ps`` of graphs that saves its own state, as real processes: one is killed, and the other keeps its updates."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.support.processes import Process, processes
+
+PROGRAM = Path(__file__).with_name("programs") / "goes_back.py"
+READ = re.compile(r"^step (\d+) count (\d+) loss ([\d.]+)$", re.MULTILINE)
+
+pytestmark = pytest.mark.slow
+
+
+def read(worker: Process) -> list[tuple[int, int, float]]:
+    return [(int(step), int(count), float(loss)) for step, count, loss in READ.findall(worker.output)]
+
+
+def falls(numbers: list[int]) -> list[tuple[int, int]]:
+    """Where numbers go down: before and after."""
+    return [(before, after) for before, after in itertools.pairwise(numbers) if after < before]
+
+
+def test_the_other_ps_keeps_its_updates_and_what_is_lost_is_said(tmp_path: Path) -> None:
+    settings = {"HEADWATER_SAVES": str(tmp_path / "saves"), "HEADWATER_SAVE_EVERY_S": "0.5"}
+    with processes(ps=2, worker=2) as cluster:
+        ps = [cluster.start("ps", index, PROGRAM, **settings) for index in range(2)]
+        workers = [cluster.start("worker", index, PROGRAM, f"--folder={tmp_path}") for index in range(2)]
+        for worker in workers:
+            worker.wait_for(r"^step \d{3}")
+        folder = tmp_path / "saves" / "+graph" / "ps-00001-of-00002"
+        while not list(folder.glob("*.full")):  # the first is due within the first half second
+            workers[0].wait_for("^step ", after=workers[0].line_count())
+        ps[1].kill()
+        before = max(count for worker in workers for _, count, _ in read(worker))
+        ps[1] = cluster.start("ps", 1, PROGRAM, **settings)
+        told = ps[1].wait_for(r"goes on with its own state of \d+ variables, saved [\d.]+ s ago: (.*)")[1]
+        for worker in workers:
+            worker.wait_for("^step ", after=worker.line_count() + 10)
+        # To count began with the first update, the initial value; the kill came after what the workers have read.
+        lost = re.search(r"updates? (?:(\d+) to )?(\d+) of [^;]*\bcount\b", told)
+        if lost is not None:
+            assert int(lost[2]) - 1 >= before
+        else:
+            assert "no update is lost" in told
+        (tmp_path / "stop").touch()
+        for one in (*workers, *ps):
+            one.succeeds()
+    for worker in workers:
+        found = read(worker)
+        assert falls([step for step, _, _ in found]) == []
+        assert len(falls([count for _, count, _ in found])) <= 1
+        if lost is not None:
+            assert all(after >= int(lost[1] or lost[2]) - 1 for _, after in falls([count for _, count, _ in found]))
+        assert found[-1][2] < found[0][2]
+    assert "Restored" not in workers[0].output
+    assert "still have the state of this training" in workers[0].output
+    assert not any(folder.iterdir())  # the job is over
