@@ -60,6 +60,7 @@ from headwater.parameters.epoch_sums import EpochSums
 from headwater.parameters.host_state import Answered, HostState
 from headwater.parameters.layout import Block, Layout, block_shape
 from headwater.parameters.recovery import WayBack
+from headwater.parameters.round_sums import RoundSums
 from headwater.parameters.rounds import Round
 from headwater.parameters.tickets import Tickets
 from headwater.parameters.updater import Array, HostedTable, Updater
@@ -141,6 +142,7 @@ class HostedParameters:
         Liu, *Staleness-aware Async-SGD for Distributed Deep Learning*, IJCAI 2016. What the optimizer keeps, such as
         momenta, sees the whole gradient.
       log_dir: the folder for the journal of examples, on the first ``ps``; see `headwater.parameters.accounts`.
+      round_sums: for synchronous training, what the optimizer needs of the gradients of other ``ps``.
       clock: seconds that only grow.
 
     Attributes:
@@ -166,6 +168,7 @@ class HostedParameters:
         program: Said | None = None,
         staleness_aware: bool = False,
         log_dir: str | None = None,
+        round_sums: RoundSums | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.name = name
@@ -189,6 +192,7 @@ class HostedParameters:
         # each hold up another one.
         self._state = State(choice=Asynchronous() if isinstance(choice, BoundedStaleness) and index else choice)
         self._round = Round()
+        self._round_sums = round_sums
         self._tickets = Tickets(in_rounds=isinstance(choice, Synchronous | KOfN))
         self._filled = 0
         self._trainings = 0
@@ -427,8 +431,10 @@ class HostedParameters:
                 self._accounts.flush()
 
     def take(self, channel: Channel, first: Frame) -> None:
-        """Refuses what another copy sends: there is none of this set."""
-        raise bad_header(first, channel.peer)
+        """Tells another ``ps`` its part of the sums of rounds."""
+        if self._round_sums is None:
+            raise bad_header(first, channel.peer)
+        self._round_sums.serve(channel, first)
 
     def close(self) -> None:
         """The task stops."""
@@ -559,6 +565,7 @@ class HostedParameters:
             if (wish is not None or talk.worker in self._resting) and talk.worker not in self._state.members:
                 self._event(Joined(talk.worker))
             request, again = self._request(talk, number)
+            self._judged(talk.worker, request)
             if not again:
                 self._take_back(talk.worker, work_of(work)[1])
             return self._values(talk, everything, extras, wish, keeps, request)
@@ -657,11 +664,13 @@ class HostedParameters:
                     split = self._optimized + len(extras)
                     changes = dict(zip(extras, tensors[self._optimized : split], strict=True))
                     rows = [(tensors[at], tensors[at + 1]) for at in range(split, expected, 2)]
-                    self._round.add(tensors[: self._optimized], changes, rows, weight, knobs)
+                    source = worker, self._lives[worker], number
+                    self._round.add(tensors[: self._optimized], changes, rows, weight, knobs, source)
                     if sums is not None and wish is not None:
                         self._sums.add(worker, wish[1], sums)
                 else:
                     self._accounts.dropped(worker, given)
+                self._judged(worker, request)
                 self._tickets.ended(worker)
                 try:
                     self._perform(decision)
@@ -672,6 +681,7 @@ class HostedParameters:
             elif request.applied and self._state.gathers and request.version == self.version:
                 self._event(Back(worker))
             else:
+                self._judged(worker, request)
                 if not again:
                     self._tell_dropped(worker, given)
                     self._changed.notify_all()
@@ -697,6 +707,11 @@ class HostedParameters:
             return latest, True
         request = self._latest[talk.worker] = _Request(number=number)
         return request, False
+
+    def _judged(self, worker: str, request: _Request) -> None:
+        """Other ``ps`` may ask whether the worker's gradient is part of a round here."""
+        if self._round_sums is not None:
+            self._round_sums.judged(worker, self._lives[worker], request.number, taken=request.applied)
 
     def _require_present(self, talk: _Talk) -> None:
         """Raises UnavailableError where the worker has another channel meanwhile: it asks again there."""
@@ -925,8 +940,9 @@ class HostedParameters:
                     talk.turn.notify_all()
             elif isinstance(action, Apply):
                 stale = self._staleness_aware and action.staleness > 1
+                total = self._round_sums.total if self._round_sums is not None else None
                 try:
-                    self._round.apply(self._updater, 1 / action.staleness if stale else 1.0)
+                    self._round.apply(self._updater, 1 / action.staleness if stale else 1.0, total)
                 except BaseException as error:
                     reason = self._refused_update(error)
                     self._spoil(str(reason))

@@ -12,6 +12,7 @@ from headwater.parameters.client import ParameterClient
 from headwater.parameters.conversation import ServerLink
 from headwater.parameters.host import HostedParameters
 from headwater.parameters.layout import Layout
+from headwater.parameters.round_sums import RoundSums, Squares
 from headwater.parameters.service import ParameterService
 from headwater.parameters.state_saver import ParameterSaver
 from headwater.parameters.updater import Updater
@@ -34,6 +35,7 @@ class LocalServers:
       choice: how closely workers keep together.
       staleness_aware, log_dir: see `HostedParameters`.
       saves: where each goes on with its own state when it is started anew. Nothing is saved by itself, see `savers`.
+      squares: see `headwater.parameters.process.ParameterTask.host`.
 
     Attributes:
       hosts: what each has.
@@ -50,6 +52,7 @@ class LocalServers:
         staleness_aware: bool = False,
         log_dir: str | None = None,
         saves: Saves | None = None,
+        squares: Callable[[int], Squares] | None = None,
     ) -> None:
         self.name = name
         self._layout = layout
@@ -58,25 +61,28 @@ class LocalServers:
         self._staleness_aware = staleness_aware
         self._log_dir = log_dir
         self._saves = saves
+        self._squares = squares
         self.savers: dict[int, ParameterSaver] = {}
         self._channels: list[list[Channel]] = [[] for _ in layout.blocks]
         self._threads: list[threading.Thread] = []
-        self._services: list[ParameterService] = []
-        self.hosts: list[HostedParameters] = []
-        for index in range(len(layout.blocks)):
-            self._services.append(_service(index))
-            self.hosts.append(self._host(index))
+        self._services = [_service(index) for index in range(len(layout.blocks))]
+        self.hosts: list[HostedParameters] = [self._host(index) for index in range(len(layout.blocks))]
 
     def _host(self, index: int) -> HostedParameters:
+        sums, task = None, f"/job:ps/task:{index}"
+        if self._squares is not None:
+            others = [(f"/job:ps/task:{n}", _MemoryLink(self, n)) for n in range(len(self._services)) if n != index]
+            sums = RoundSums(self.name, task, others, self._squares(index))
         host = HostedParameters(
             self.name,
-            f"/job:ps/task:{index}",
+            task,
             index,
             self._layout,
             self._make_updater(index),
             self._choice,
             staleness_aware=self._staleness_aware,
             log_dir=self._log_dir,
+            round_sums=sums,
         )
         if self._saves is not None:
             self.savers[index] = ParameterSaver(host, self._saves, index=index, tasks=len(self._layout.blocks))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import atexit
 import importlib
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, NoReturn
@@ -27,6 +27,7 @@ from headwater.parameters.replicas.links import EitherLink
 from headwater.parameters.replicas.recorded import RecordedUpdater
 from headwater.parameters.replicas.shard import ShardCopy, shard_name
 from headwater.parameters.replicas.witness import RemoteWitness, WitnessService
+from headwater.parameters.round_sums import RoundSums, Squares
 from headwater.parameters.service import ParameterService
 from headwater.parameters.state_saver import ParameterSaver
 from headwater.parameters.updater import Updater
@@ -96,13 +97,20 @@ class ParameterTask:
         log_dir: str | None = None,
         saves: Saves | None = None,
         replicas: int = 1,
+        squares: Callable[[int], Squares] | None = None,
     ) -> None:
         """On a ``ps``: serves its part of the set ``name`` from now on; see `HostedParameters`. With ``saves`` it goes
         on with its own state, see `ParameterSaver`.
 
         With two ``replicas`` it also has a copy of the part of the ``ps`` before it; see
-        `headwater.parameters.replicas`.
+        `headwater.parameters.replicas`. Where updates take a sum over all ``ps``, ``squares`` gives what finds the part
+        of each, see `headwater.parameters.round_sums`.
         """
+        index, servers = self.members.number, self.members.servers
+        sums = None
+        if squares is not None:
+            others = [(str(other), self.shell.link(other)) for other in servers if other != self.members.me]
+            sums = RoundSums(name, str(self.members.me), others, squares(index))
 
         def make(shard: int, called: str, updater: Updater) -> HostedParameters:
             return HostedParameters(
@@ -115,9 +123,9 @@ class ParameterTask:
                 program=program,
                 staleness_aware=staleness_aware,
                 log_dir=log_dir,
+                round_sums=sums,
             )
 
-        index, servers = self.members.number, self.members.servers
         if replicas == 1:
             parameters, saver = make(index, name, make_updater(index)), None
             if saves is not None:

@@ -41,6 +41,11 @@ coming, WAIT frames say why. The tensors of each are its arrays::
                                             it is to go on without the update, which may wait for its next step
     ERROR   (0, code, message)              as in `headwater.task.answers`
 
+A ``ps`` asks another one::
+
+    ROUND_SUM (set, (worker, life, number)…)   answered by DONE (its part of a sum over all ``ps``), see
+                                            `headwater.parameters.round_sums`
+
 ``set`` names a set of parameters; a task can host several. ``wish`` is None, or (number of the training, epoch,
 steps of the epoch or -1, a step that there are no data for or -1): the worker asks for its next step of that epoch; the
 answer's ``ticket`` is its number, or -1 when the epoch is over, -2 when training is; ``share`` is which part of the

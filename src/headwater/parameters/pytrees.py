@@ -37,6 +37,7 @@ from headwater.parameters.local_servers import LocalServers
 from headwater.parameters.process import ParameterTask, process_task
 from headwater.parameters.recovery import Recovery, saves_of
 from headwater.parameters.replicas.limits import require_replicas
+from headwater.parameters.round_sums import Squares
 from headwater.parameters.updater import Array, HostedTable
 from headwater.parameters.wishes import Wish
 from headwater.runtime.memory import MemoryChecked
@@ -140,10 +141,21 @@ class OptaxUpdater:
         self._blocks.change(changes)
         if self._norms and not knobs:
             raise InvalidArgumentError(None, None, "gradients came without the norm of all of them")
-        total = np.float32(knobs[0]) if self._norms else None
+        total = np.float32(knobs[-1]) if self._norms else None
         self._blocks.optimized, self._state = self._update(
             self._blocks.optimized, self._state, list(gradients), total, None if scale == 1 else np.float32(scale)
         )
+
+    def squares(self) -> Squares:
+        """What gives these blocks' part of the sum of squares that an update takes, from their gradients.
+
+        Raises:
+          SumsError: see `headwater.parameters.global_norms.sums_of_gradients`.
+        """
+        shapes = zip(self._blocks.shapes, self._blocks.specs, strict=True)
+        params = self._as_tree([_jax.ShapeDtypeStruct(shape, spec.dtype) for shape, spec in shapes])
+        part = sums_of_gradients(self._optimizer, params)
+        return lambda gradients: float(part(self._as_tree(gradients)))
 
     def rows(self, numbers: Sequence[Array]) -> list[Array]:
         return []
@@ -256,16 +268,23 @@ class ParameterServer:
         require_replicas(replicas, servers, choice, saves=own is not None)
         self._replicas = replicas
         norms = servers > 1 and find_sums(optimizer, shapes) > 0
-        if norms and isinstance(choice, Synchronous | KOfN):
+        if norms and isinstance(choice, KOfN):
             raise SumsError(
-                f"the optimizer takes a norm over all leaves, and with consistency {choice} the mean of gradients is "
-                f"on {servers} ps: use one ps, or consistency 'async' or 'staleness=...'"
+                f"the optimizer takes a norm over all leaves, and with consistency {choice} an update may be of other "
+                f"workers' gradients on each of {servers} ps: use one ps, or consistency 'sync', 'async' or "
+                "'staleness=...'"
             )
-        self._sum = sums_of_gradients(optimizer, shapes) if norms else None
+        total = sums_of_gradients(optimizer, shapes) if norms else None
+        # Where several gradients make an update, the ps add up what each has of their mean.
+        in_rounds = isinstance(choice, Synchronous)
+        self._sum = None if in_rounds else total
         program = said({"optimizer": {"digest of its update": update_digest(optimizer, shapes)}})
 
         def make_updater(index: int) -> OptaxUpdater:
             return OptaxUpdater(layout, index, self._structure, optimizer, norms=norms)
+
+        def squares(index: int) -> Squares:
+            return make_updater(index).squares()
 
         self._task: ParameterTask | None = None
         self._table_client: TableClient | None = None
@@ -286,6 +305,7 @@ class ParameterServer:
                     log_dir=log_dir,
                     saves=own,
                     replicas=replicas,
+                    squares=squares if norms and in_rounds else None,
                 )
                 task.serve()
             self._client = task.client(name, layout, choice, leaves, replicas=replicas)

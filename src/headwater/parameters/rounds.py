@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from headwater.parameters.round_sums import Source
 from headwater.parameters.updater import Array, Updater
+
+Total = Callable[[Sequence[Source], Sequence[Array]], float]
 
 
 class Round:
@@ -25,6 +28,7 @@ class Round:
         self._changes: list[Mapping[int, Array]] = []
         self._rows: list[Sequence[tuple[Array, Array]]] = []
         self._knobs: Sequence[float] = ()
+        self._sources: list[Source] = []
 
     def add(
         self,
@@ -33,34 +37,43 @@ class Round:
         rows: Sequence[tuple[Array, Array]],
         weight: float,
         knobs: Sequence[float],
+        source: Source,
     ) -> None:
         """Adds what one worker gave; see `Updater.apply`. ``weight`` is the number of examples."""
         self._weights.append(weight)
         self._gradients.append(gradients)
         self._changes.append(changes)
         self._rows.append(rows)
+        self._sources.append(source)
         if knobs:
             self._knobs = knobs
 
-    def apply(self, updater: Updater, scale: float = 1.0) -> None:
-        """Makes the update, see `Updater.apply`; nothing is left afterwards."""
+    def apply(self, updater: Updater, scale: float = 1.0, total: Total | None = None) -> None:
+        """Makes the update, see `Updater.apply`; nothing is left afterwards.
+
+        Args:
+          updater: makes it.
+          scale: see `Updater.apply`.
+          total: gives a sum over all ``ps`` of the mean gradients' squares, which becomes the last knob; see
+            `headwater.parameters.round_sums.RoundSums.total`.
+        """
         weights, gradients, changes, rows = self._weights, self._gradients, self._changes, self._rows
-        knobs = self._knobs
+        knobs, sources = self._knobs, self._sources
         self.clear()
-        total = sum(weights)
-        if not total:  # none, or none that counts, such as one that is not finite
+        everything = sum(weights)
+        if not everything:  # none, or none that counts, such as one that is not finite
             return
-        if len(weights) == 1:
-            updater.apply(gradients[0], changes[0], rows[0], knobs, scale)
-            return
-        shares = [weight / total for weight in weights]
-        updater.apply(
-            [_mean(parts, shares) for parts in zip(*gradients, strict=True)],
+        mean, changed, changed_rows = gradients[0], changes[0], rows[0]
+        if len(weights) > 1:
+            shares = [weight / everything for weight in weights]
+            mean = [_mean(parts, shares) for parts in zip(*gradients, strict=True)]
             # All workers run one program, so the same variables change at all of them.
-            {number: _mean([each[number] for each in changes], shares) for number in changes[0]},
-            [_mean_rows(parts, shares) for parts in zip(*rows, strict=True)],
-            knobs,
-        )
+            changed = {number: _mean([each[number] for each in changes], shares) for number in changed}
+            changed_rows = [_mean_rows(parts, shares) for parts in zip(*rows, strict=True)]
+            scale = 1.0
+        if total is not None:
+            knobs = (*knobs, total(sources, mean))
+        updater.apply(mean, changed, changed_rows, knobs, scale)
 
 
 def _mean(parts: Sequence[Array], shares: Sequence[float]) -> Array:

@@ -66,7 +66,7 @@ class ParameterService(Service):
       watchdog: is told of workers' steps.
     """
 
-    kinds: ClassVar[Collection[int]] = (kinds.HELLO, kinds.SECOND)
+    kinds: ClassVar[Collection[int]] = (kinds.HELLO, kinds.SECOND, kinds.ROUND_SUM)
 
     def __init__(self, task: str, watchdog: ProgressWatchdog) -> None:
         self._task = task
@@ -93,8 +93,8 @@ class ParameterService(Service):
         return client
 
     def serve(self, channel: Channel, first: Frame) -> None:
-        """Serves a channel that begins with a HELLO frame, or a SECOND frame of another copy; waits for the program to
-        come to that set."""
+        """Serves a channel that begins with a HELLO frame of a worker, a SECOND frame of another copy, or a ROUND_SUM
+        frame of another ``ps``; waits for the program to come to that set."""
         match first.header:
             case (str(name), *_):
                 pass
@@ -111,10 +111,10 @@ class ParameterService(Service):
             found = self._hosted[name]
             if first.kind == kinds.HELLO:
                 self._served.add(channel.peer_generation)
-        if first.kind == kinds.SECOND:
-            found.take(channel, first)
-        else:
+        if first.kind == kinds.HELLO:
             found.serve(channel, first, self._watchdog)
+        else:
+            found.take(channel, first)
 
     def has_served(self, generation: int) -> bool:
         return generation in self._served

@@ -55,6 +55,8 @@ WRITE_ROWS: Final = 80
 RELEASE: Final = 81
 REST: Final = 82
 HOLDS: Final = 83
+# ... and between ``ps`` tasks: `headwater.parameters.round_sums`
+ROUND_SUM: Final = 91
 # ... and between their copies: `headwater.parameters.replicas`
 VIEW: Final = 84
 SECOND: Final = 85

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -43,13 +45,23 @@ MANY = 10**6
 def servers(
     optimizer: Any, consistency: str = "async", *, tasks: int = 2, workers: int = 1, norms: bool = False
 ) -> LocalServers:
+    """With ``norms`` the optimizer takes a norm over all leaves."""
     layout = make_layout(leaf_specs(PARAMS), tasks, FixedShardsPartitioner(2))
     structure = jax.tree.structure(PARAMS)
 
     def updater(index: int) -> OptaxUpdater:
         return OptaxUpdater(layout, index, structure, optimizer, norms=norms)
 
-    return LocalServers("params", layout, updater, from_text(consistency, workers))
+    squares = (lambda index: updater(index).squares()) if norms and consistency == "sync" else None
+    return LocalServers("params", layout, updater, from_text(consistency, workers), squares=squares)
+
+
+def at_once(*pushes: Callable[[], object]) -> None:
+    threads = [threading.Thread(target=push) for push in pushes]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
 
 
 def connected(local: LocalServers, worker: int = 0) -> ParameterClient:
@@ -334,6 +346,52 @@ def test_a_norm_over_all_leaves_is_over_those_of_all_ps(optimizer: Any) -> None:
     for step in steps:
         client.push(step, knobs=(float(total(jax.tree.unflatten(jax.tree.structure(PARAMS), step))),))
     close(client.values(), alone(optimizer, steps))
+    local.stop()
+
+
+@pytest.mark.parametrize("tasks", [2, 3, 7], ids=lambda tasks: f"{tasks} ps")
+def test_a_norm_of_a_mean_is_added_up_over_all_ps(tasks: int) -> None:
+    optimizer = optax.chain(optax.scale(0.5), optax.clip_by_global_norm(0.5), optax.adam(0.05))
+    local = servers(optimizer, "sync", tasks=tasks, workers=2, norms=True)
+    clients = [connected(local, worker) for worker in range(2)]
+    given = [[gradients(10 * number + worker) for worker in range(2)] for number in range(4)]
+    for each in given:
+        at_once(*(functools.partial(client.push, mine) for client, mine in zip(clients, each, strict=True)))
+    means = [[sum(leaves) / 2 for leaves in zip(*each, strict=True)] for each in given]
+    for client in clients:
+        close(client.values(), alone(optimizer, means))
+        client.close()
+    local.stop()
+
+
+def test_a_norm_needs_no_part_of_a_ps_that_has_lost_the_gradients() -> None:
+    optimizer = optax.chain(optax.clip_by_global_norm(0.5), optax.sgd(0.1))
+    local = servers(optimizer, "sync", workers=2, norms=True)
+    clients = [connected(local, worker) for worker in range(2)]
+    clients[0].snapshot()
+    at_once(*(functools.partial(client.push, gradients(0)) for client in clients))
+    taken = threading.Event()
+    first, add = local.hosts[1]._round, local.hosts[1]._round.add
+
+    def noted(*args: Any) -> None:
+        add(*args)
+        taken.set()
+
+    first.add = noted
+    pushes = [threading.Thread(target=client.push, args=(gradients(1),)) for client in clients]
+    pushes[0].start()
+    assert taken.wait(60)
+    local.restart(1)  # with the gradient of one of them
+    pushes[1].start()
+    for push in pushes:
+        push.join()
+    assert [host.version for host in local.hosts] == [2, 0]
+    at_once(*(functools.partial(client.push, gradients(2)) for client in clients))
+    assert [host.version for host in local.hosts] == [3, 1]
+    for one, other in zip(clients[0].values(), clients[1].values(), strict=True):
+        np.testing.assert_array_equal(one, other)
+    for client in clients:
+        client.close()
     local.stop()
 
 

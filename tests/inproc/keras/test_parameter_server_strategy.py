@@ -87,7 +87,7 @@ class Cluster:
         first.model.optimizer.build(first.model.trainable_variables)
         layout = first.layout()
         make_updater = functools.partial(first._updater, layout)
-        self.local = LocalServers(first.model.name, layout, make_updater, choice, saves=saves)
+        self.local = LocalServers(first.model.name, layout, make_updater, choice, saves=saves, squares=first.squares())
         for worker, served in enumerate(self.served):
             initial = [np.asarray(variable.value) for variable in served.variables]
             served.use(self.local.client(initial, worker))
@@ -161,9 +161,16 @@ def test_one_worker_makes_what_keras_makes(name: str) -> None:
 
 
 @pytest.mark.parametrize("partitioner", [None, FixedShardsPartitioner(2)], ids=["whole", "split"])
-def test_synchronous_workers_make_what_one_makes_with_the_same_batches(partitioner: Partitioner | None) -> None:
+@pytest.mark.parametrize(
+    "optimizer",
+    [lambda: keras.optimizers.Adam(0.02), lambda: keras.optimizers.SGD(0.5, 0.9, global_clipnorm=0.2)],
+    ids=["adam", "clipped by all norms"],
+)
+def test_synchronous_workers_make_what_one_makes_with_the_same_batches(
+    optimizer: Callable[[], Any], partitioner: Partitioner | None
+) -> None:
     def make() -> Any:
-        return dense(lambda: keras.optimizers.Adam(0.02))
+        return dense(optimizer)
 
     alone = make()
     # 96 examples in batches of 20: the last batch of an epoch is smaller, and its shares are uneven.
@@ -531,7 +538,7 @@ def test_a_ps_goes_on_with_its_own_rows_and_their_state(exact: bool, tmp_path: P
 
 def test_what_cannot_work_is_said() -> None:
     with pytest.raises(ValueError, match="global_clipnorm needs the gradients"):
-        Cluster(lambda: dense(lambda: keras.optimizers.SGD(0.1, global_clipnorm=1.0)), consistency="sync")
+        Cluster(lambda: dense(lambda: keras.optimizers.SGD(0.1, global_clipnorm=1.0)), workers=3, consistency="k=2")
     with pytest.raises(ValueError, match="table_updates must be"):
         ParameterServerStrategy(table_updates="eager")
 

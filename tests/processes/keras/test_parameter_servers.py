@@ -117,12 +117,14 @@ def test_a_chief_that_is_asked_to_end_saves_first_and_goes_on_from_there(tmp_pat
         assert live(cluster, saved)[1] > updates
 
 
-@pytest.mark.parametrize("optimizer", ["same", "other"])
-def test_norms_are_over_the_leaves_of_all_ps(optimizer: str) -> None:
-    with processes(ps=2, worker=1) as cluster:
-        for job, index in (("ps", 0), ("ps", 1), ("worker", 0)):
+@pytest.mark.parametrize(
+    ("consistency", "optimizer", "workers"), [("async", "same", 1), ("async", "other", 1), ("sync", "same", 2)]
+)
+def test_norms_are_over_the_leaves_of_all_ps(consistency: str, optimizer: str, workers: int) -> None:
+    with processes(ps=2, worker=workers) as cluster:
+        for job, index in (("ps", 0), ("ps", 1), *(("worker", number) for number in range(workers))):
             config = json.dumps({"cluster": cluster.hosts, "task": {"type": job, "index": index}})
-            started = cluster.start(job, index, CLIPPED, optimizer, TF_CONFIG=config)
+            started = cluster.start(job, index, CLIPPED, consistency, optimizer, TF_CONFIG=config)
         if optimizer == "same":  # the norm of three twos and two sixes is the root of 84
             assert "clipped -0.021822 -0.021822 -0.021822 -0.065465 -0.065465" in started.succeeds()
         else:

@@ -6,6 +6,7 @@ compiled once, with gradients, values and state in one executable that changes i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -85,15 +86,26 @@ class KerasUpdater:
       variables: the model's variables, in the layout's order.
       optimizer: the model's.
       clips: see `clone_optimizer`.
+      joint_norm: whether ``global_clipnorm`` clips by the norm over every ``ps``, whose square is the last knob of an
+        update.
       exact: how tables are updated, see `headwater.keras.parameter_server.table_updates`.
     """
 
     def __init__(
-        self, layout: Layout, index: int, variables: Sequence[Any], optimizer: Any, *, clips: bool, exact: bool = False
+        self,
+        layout: Layout,
+        index: int,
+        variables: Sequence[Any],
+        optimizer: Any,
+        *,
+        clips: bool,
+        joint_norm: bool = False,
+        exact: bool = False,
     ) -> None:
         self._blocks = BlockValues(layout, index)
         self._original = optimizer
-        self._clips = clips
+        self._clips = clips and not joint_norm
+        self._joint_clipnorm = float(optimizer.global_clipnorm) if joint_norm else None
         self._exact = exact
         self._variables = [variables[block.variable] for block in self._blocks.blocks]
         optimized = self._blocks.optimized_at
@@ -190,6 +202,9 @@ class KerasUpdater:
     ) -> None:
         self._blocks.check_gradients(gradients)
         self._blocks.change(changes)
+        if self._joint_clipnorm is not None:
+            *knobs, total = knobs
+            gradients = _clipped(gradients, self._joint_clipnorm, math.sqrt(total))
         if knobs:
             self._set_rate(knobs[0])
         if self._blocks.optimized:
@@ -220,6 +235,15 @@ class KerasUpdater:
                 )
             found.append(table[wanted])
         return found
+
+
+def _clipped(gradients: Sequence[Array], clipnorm: float, norm: float) -> Sequence[Array]:
+    """Gradients whose norm, with those of other ``ps``, is ``norm``: times min(1, clipnorm / norm). Where it is not
+    finite they become NaN, as in Keras."""
+    if norm <= clipnorm:
+        return gradients
+    factor = clipnorm / norm if math.isfinite(norm) else math.nan
+    return [gradient * np.asarray(factor, gradient.dtype) for gradient in gradients]
 
 
 def join_state(optimizer: Any, layout: Layout, variables: Sequence[Any], states: Sequence[Mapping[str, Array]]) -> None:

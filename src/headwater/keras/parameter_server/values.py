@@ -24,6 +24,7 @@ from headwater.parameters.conversation import Traffic
 from headwater.parameters.layout import Layout, VariableSpec, make_layout
 from headwater.parameters.local_servers import LocalServers
 from headwater.parameters.replicas.limits import require_no_tables
+from headwater.parameters.round_sums import Squares, sum_of_squares
 from headwater.task.agreement import said
 
 if TYPE_CHECKING:
@@ -98,16 +99,17 @@ class ModelValues:
         """Which ``ps`` has what.
 
         Raises:
-          ValueError: the optimizer clips by the norm of all gradients together, which no ``ps`` knows; or each part is
-            to have two copies, and the model has tables.
+          ValueError: the optimizer clips by the norm of all gradients together, which no ``ps`` can find out; or each
+            part is to have two copies, and the model has tables.
         """
         place, optimizer = self.place, self.optimizer
-        servers = len(place.task.members.servers) if place.task is not None else self.servers
+        servers = self._servers
         in_rounds = isinstance(place.choice, Synchronous | KOfN)
-        if in_rounds and servers > 1 and optimizer.global_clipnorm:
+        if isinstance(place.choice, KOfN) and self._joint_norm:
             raise ValueError(
-                f"global_clipnorm needs the gradients of all variables at one place, and with consistency "
-                f"{place.choice} they meet on {servers} ps tasks; use clipnorm, one ps, or 'async'"
+                f"global_clipnorm needs the gradients of all variables, and with consistency {place.choice} an update "
+                f"may be of other workers' gradients on each of {servers} ps tasks; use clipnorm, one ps, 'sync' or "
+                "'async'"
             )
         if place.replicas > 1:
             require_no_tables(
@@ -143,6 +145,20 @@ class ModelValues:
     def workers_clip(self) -> bool:
         return not isinstance(self.place.choice, Synchronous | KOfN)
 
+    @property
+    def _servers(self) -> int:
+        """How many ``ps`` there are."""
+        return len(self.place.task.members.servers) if self.place.task is not None else self.servers
+
+    @property
+    def _joint_norm(self) -> bool:
+        """Whether an update is clipped by a norm that several ``ps`` have to find together."""
+        return self._servers > 1 and not self.workers_clip and bool(self.optimizer.global_clipnorm)
+
+    def squares(self) -> Callable[[int], Squares] | None:
+        """What the parts of that norm are found with, by ``ps``; None where there is none to find."""
+        return (lambda _: sum_of_squares) if self._joint_norm else None
+
     def _updater(self, layout: Layout, index: int) -> KerasUpdater:
         return KerasUpdater(
             layout,
@@ -150,6 +166,7 @@ class ModelValues:
             self.variables,
             self.optimizer,
             clips=not self.workers_clip,
+            joint_norm=self._joint_norm,
             exact=self.place.exact_tables,
         )
 
@@ -164,7 +181,9 @@ class ModelValues:
         ]
         make_updater: Callable[[int], KerasUpdater] = functools.partial(self._updater, layout)
         if place.task is None:
-            client = LocalServers(self.model.name, layout, make_updater, place.choice).client(initial)
+            client = LocalServers(self.model.name, layout, make_updater, place.choice, squares=self.squares()).client(
+                initial
+            )
         else:
             client = place.task.client(self.model.name, layout, place.choice, initial, replicas=place.replicas)
         client.tables.set_initial(self._held_rows)
@@ -205,6 +224,7 @@ class ModelValues:
             staleness_aware=self.place.staleness_aware,
             saves=self.place.saves,
             replicas=self.place.replicas,
+            squares=self.squares(),
         )
         if self._dynamic is not None:
             self._dynamic.host()
