@@ -20,7 +20,7 @@ from headwater.cli import jobs, render, serve
 from headwater.cli.arguments import UsageError, parse_arguments
 from headwater.cli.launcher.plan import LaunchSettings
 from headwater.cli.launcher.shell import launch
-from headwater.errors import OpError
+from headwater.errors import OpError, OutOfRangeError
 
 app = typer.Typer(
     name="headwater",
@@ -255,6 +255,8 @@ def worker(
         _usage_error("worker", str(error))
     try:
         run_worker(invocation, join, host=host, as_flags=flags)
+    except OutOfRangeError as error:  # nothing has failed
+        print(f"headwater worker: {error.message}", file=sys.stderr)
     except (OpError, ValueError, OSError) as error:
         _fail("worker", str(error))
 

@@ -12,7 +12,7 @@ from headwater.cli.arguments import Invocation
 from headwater.cli.execute import interpreter_command
 from headwater.cluster.addresses import Address, parse_address
 from headwater.cluster.names import TaskName
-from headwater.cluster.variables import LISTEN_FDS
+from headwater.cluster.variables import JOINED, LISTEN_FDS
 from headwater.telemetry.snapshot import SNAPSHOT_DETAIL, Snapshot
 from headwater.transport.control_client import ControlClient
 from headwater.transport.ports import listen
@@ -34,6 +34,7 @@ def join(address: str, host: str) -> tuple[socket.socket, dict[str, str]]:
       A socket that listens at the worker's address, and the environment that tells its program the cluster.
 
     Raises:
+      OutOfRangeError: the job is over.
       OpError: the cluster cannot be reached, or the address cannot be had.
       ValueError: ``address`` is none, or no task of this version is there.
     """
@@ -52,6 +53,7 @@ def join(address: str, host: str) -> tuple[socket.socket, dict[str, str]]:
     environment = {
         "TF_CONFIG": json.dumps({"cluster": _jobs(cluster), "task": {"type": _JOB, "index": index}}),
         LISTEN_FDS: json.dumps({own: listening.fileno()}),
+        JOINED: registrar,
     }
     return listening, environment
 

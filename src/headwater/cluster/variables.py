@@ -11,6 +11,8 @@ INSECURE = "HEADWATER_INSECURE"
 #: A secret that a launcher made for the tasks that it starts. Unlike ``HEADWATER_TOKEN``, it counts on loopback only,
 #: and other programs of the same user are let in as well.
 LAUNCH_TOKEN = "HEADWATER_LAUNCH_TOKEN"
+#: Set for a worker that has joined a running cluster: the address of the task that has given it its place.
+JOINED = "HEADWATER_JOINED"
 #: A folder in which each ``ps`` of graphs saves its own state, to go on with it when it is started anew.
 SAVES = "HEADWATER_SAVES"
 #: Seconds between two such saves.

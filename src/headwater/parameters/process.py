@@ -18,6 +18,7 @@ import jax
 
 from headwater.cluster.names import TaskName
 from headwater.consistency import Consistency
+from headwater.parameters.arrivals import Arrival
 from headwater.parameters.client import ParameterClient
 from headwater.parameters.conversation import ServerLink
 from headwater.parameters.host import HostedParameters
@@ -34,6 +35,7 @@ from headwater.parameters.updater import Updater
 from headwater.resources.state_saver import Saves
 from headwater.task.agreement import Said
 from headwater.task.kinds import OPEN_TABLES
+from headwater.task.links import WaitingLink
 from headwater.task.members import Members
 from headwater.task.service import Service
 from headwater.task.shell import TaskShell
@@ -161,15 +163,15 @@ class ParameterTask:
     ) -> ParameterClient:
         """A worker's access to the set ``name``; not connected yet."""
         members = self.members
-        links: list[tuple[str, ServerLink]] = [(str(task), self.shell.link(task)) for task in members.servers]
+        each = [self.shell.link(task) for task in members.servers]
+        ways: list[WaitingLink | EitherLink] = [*each]
+        links: list[tuple[str, ServerLink]] = [
+            (str(task), way) for task, way in zip(members.servers, ways, strict=True)
+        ]
         names: list[str] | None = None
         if replicas > 1:
-            each = [self.shell.link(task) for task in members.servers]
-            seconds = [*each[1:], each[0]]
-            links = [
-                (f"{task}, or its second copy", EitherLink([first, second]))
-                for task, first, second in zip(members.servers, each, seconds, strict=True)
-            ]
+            ways = [EitherLink([first, second]) for first, second in zip(each, [*each[1:], each[0]], strict=True)]
+            links = [(f"{task}, or its second copy", way) for task, way in zip(members.servers, ways, strict=True)]
             names = [shard_name(name, shard) for shard in range(len(links))]
         client = ParameterClient(
             name,
@@ -182,6 +184,16 @@ class ParameterTask:
             initial=initial,
             shard_names=names,
         )
+        if not members.is_chief:
+            others = [*members.servers, members.workers[0]]
+            sessions = client.conversation.sessions
+            arrival = Arrival(
+                members.me,
+                [(task, self.shell.link(task)) for task in others],
+                lambda: all(session.life for session in sessions),
+            )
+            for way in ways:
+                way.check = arrival.check
         return self._service.use(client)
 
     def serve(self) -> NoReturn:

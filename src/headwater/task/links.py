@@ -2,18 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 from headwater.errors import DeadlineExceededError, UnavailableError
 from headwater.transport.channel import Channel
 from headwater.transport.frames import Frame
 from headwater.transport.links import Link
 from headwater.transport.problems import ConnectFailure, Problem
 
+T = TypeVar("T")
+
 #: After so long without an answer another channel is tried, in seconds.
 _ANSWER_S = 5.0
 
 
 class WaitingLink(Link):
-    """A link whose channels wait for the other task where it is not there, and say so."""
+    """A link whose channels wait for the other task where it is not there, and say so.
+
+    Attributes:
+      check: called after each attempt that found it not there, while it is waited for without a deadline of its own.
+        What it raises ends the wait.
+    """
+
+    check: Callable[[], None] | None = None
+
+    def _wait_for(self, attempt: Callable[[], T], deadline_s: float | None) -> T:
+        def checked() -> T:
+            try:
+                return attempt()
+            except ConnectFailure:
+                if self.check is not None:
+                    self.check()
+                raise
+
+        return super()._wait_for(attempt if deadline_s is not None else checked, deadline_s)
 
     def _open(self) -> Channel:
         return self._wait_for(self._attempt, None)

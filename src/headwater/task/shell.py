@@ -26,6 +26,7 @@ from headwater.errors import (
     FailedPreconditionError,
     InvalidArgumentError,
     OpError,
+    OutOfRangeError,
     UnavailableError,
     UnimplementedError,
 )
@@ -442,6 +443,8 @@ class TaskShell:
         except ValueError as error:
             raise InvalidArgumentError(None, None, f"a task cannot join at {address!r}: {error}") from error
         most = os.environ.get(MAX_WORKERS, "")
+        if self._state.over:
+            raise OutOfRangeError(None, None, f"{job} at {address} has come too late: the job is over")
         with self._lock:
             task = lifetime.place_in(self._state, job, int(most) if most.isdecimal() else None)
             decision = lifetime.decide(self._state, lifetime.Joined(str(task), address))

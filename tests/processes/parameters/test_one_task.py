@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.processes import Process, Processes, processes
+from tests.support.processes import Process, Processes, bound, processes
 
 LEARNS = Path(__file__).with_name("learns.py")
 SERVED = Path(__file__).parents[1] / "keras" / "served.py"
@@ -100,6 +100,24 @@ def test_a_worker_joins_and_leaves(consistency: str, tmp_path: Path) -> None:
         (tmp_path / "stop").touch()
         for task in (chief, third, *ps):
             task.succeeds()
+
+
+def late(cluster: Processes, folder: Path) -> Process:
+    """A worker that has got its place, and finds the cluster as it is now."""
+    with bound() as kept:
+        own = f"localhost:{kept.getsockname()[1]}"
+    hosts = {**cluster.hosts, "worker": [*cluster.hosts["worker"], own]}
+    config = json.dumps({"cluster": hosts, "task": {"type": "worker", "index": len(hosts["worker"]) - 1}})
+    env = {"TF_CONFIG": config, "HEADWATER_JOINED": cluster.hosts["ps"][0]}
+    return cluster.run(*HEADWATER, "exec", str(LEARNS), str(folder), **env)
+
+
+def test_a_worker_that_joins_when_all_have_ended_ends_at_once(tmp_path: Path) -> None:
+    with processes(ps=2, worker=1) as cluster:
+        shown = late(cluster, tmp_path)
+        shown.succeeds()
+        assert "/job:worker/task:1 has come too late: the job is over" in shown.output
+        assert "no parameter server and no chief is there any more" in shown.output
 
 
 def test_a_worker_of_keras_joins(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from headwater.errors import UnavailableError
@@ -23,9 +23,14 @@ class EitherLink:
 
     Args:
       links: to both copies' tasks, first to the one that serves at the beginning.
+
+    Attributes:
+      check: called whenever a copy was not there, while it is waited for without a deadline. What it raises ends the
+        wait.
     """
 
     def __init__(self, links: Sequence[PeerLink]) -> None:
+        self.check: Callable[[], None] | None = None
         self._links = links
         self._never = threading.Event()
         self._at = 0
@@ -43,6 +48,8 @@ class EitherLink:
                 error = failure
             if time.monotonic() >= give_up_at:
                 raise error
+            if self.check is not None and deadline_s is None:
+                self.check()
             self._at = (self._at + 1) % len(self._links)
             self._never.wait(_PAUSE_S)
 

@@ -1,0 +1,87 @@
+"""A worker that comes just as the job ends hears so, rather than wait for parameter servers that will not come back."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Protocol
+
+from headwater.cluster.names import TaskName
+from headwater.cluster.variables import JOINED
+from headwater.errors import FailedPreconditionError, OpError
+from headwater.task.shell import OVER_DETAIL
+
+_log = logging.getLogger("headwater")
+
+#: Between two looks, in seconds.
+_LOOK_S: Final = 1.0
+
+
+class _Link(Protocol):
+    def reach(self, deadline_s: float | None = None) -> Any: ...
+
+
+class Arrival:
+    """What a worker does while it waits for a ``ps`` that it has not met yet.
+
+    The job is over where another task says so; for a worker that has joined the cluster, for it was there then, also
+    where neither a ``ps`` nor the chief can be reached any more.
+
+    Args:
+      me: this worker.
+      others: every ``ps`` and the chief, with the way to it, without waiting.
+      has_met_all: whether this worker has met every ``ps``: what is lost later is waited for.
+      environ: says whether this worker has joined.
+      clock: gives seconds that only grow.
+    """
+
+    def __init__(
+        self,
+        me: TaskName,
+        others: Sequence[tuple[TaskName, _Link]],
+        has_met_all: Callable[[], bool],
+        *,
+        environ: Mapping[str, str] = os.environ,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._me = me
+        self._others = others
+        self._has_met_all = has_met_all
+        self._joined = bool(environ.get(JOINED))
+        self._clock = clock
+        self._next_look = -float("inf")
+
+    def check(self) -> None:
+        """Called whenever a ``ps`` was not there.
+
+        Raises:
+          SystemExit: the job is over, and this worker has joined it: it ends with code 0, as there is nothing to do.
+          FailedPreconditionError: the same for another worker, and outside of the main thread.
+        """
+        if self._clock() < self._next_look or self._has_met_all():
+            return
+        why = self._why_over()
+        self._next_look = self._clock() + _LOOK_S
+        if not why:
+            return
+        text = f"{self._me} has come too late: the job is over ({why})"
+        if self._joined and threading.current_thread() is threading.main_thread():
+            _log.warning("%s", text)
+            raise SystemExit(0)
+        raise FailedPreconditionError(None, None, text)
+
+    def _why_over(self) -> str:
+        answered = False
+        for task, link in self._others:
+            try:
+                details = link.reach(0.0).details
+            except OpError as error:
+                _log.debug("%s does not say whether the job is over: %s", task, error.message)
+                continue
+            answered = True
+            if OVER_DETAIL in details:
+                return f"{task} says so"
+        return "no parameter server and no chief is there any more" if self._joined and not answered else ""
