@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 _INSECURE = "--insecure"
+_DIALECT = "--dialect"
+DIALECTS = ("auto", "1", "2")
 _FLAGS = frozenset("bBdEiIOPqsSuvx")
 _WITH_VALUE = frozenset("WX")
 Kind = Literal["file", "module", "code", "stdin"]
@@ -24,12 +26,14 @@ class Invocation:
     Attributes:
       options: options of the interpreter, e.g. ``("-u", "-W", "error")``.
       insecure: whether servers may start unguarded at addresses that others can reach.
+      dialect: which of TensorFlow's ways the program is written in: ``1``, ``2`` or ``auto``; None where not said.
       kind: what ``program`` is: a file's path, a module's name, code, or (``stdin``) nothing: code comes from there.
       arguments: the program's own.
     """
 
     options: tuple[str, ...] = ()
     insecure: bool = False
+    dialect: str | None = None
     kind: Kind
     program: str = ""
     arguments: tuple[str, ...] = ()
@@ -37,7 +41,8 @@ class Invocation:
     def command_line(self) -> list[str]:
         """The arguments that describe this program, without the interpreter's options."""
         lead = {"file": [self.program], "module": ["-m", self.program], "code": ["-c", self.program], "stdin": ["-"]}
-        return [*([_INSECURE] if self.insecure else ()), *lead[self.kind], *self.arguments]
+        own = [*([_INSECURE] if self.insecure else ()), *([_DIALECT, self.dialect] if self.dialect else ())]
+        return [*own, *lead[self.kind], *self.arguments]
 
 
 def parse_arguments(arguments: Sequence[str]) -> Invocation:
@@ -48,6 +53,7 @@ def parse_arguments(arguments: Sequence[str]) -> Invocation:
     """
     options: list[str] = []
     insecure = False
+    dialect: str | None = None
     kind: Kind | None = None
     rest = list(arguments)
     while kind is None:
@@ -56,6 +62,10 @@ def parse_arguments(arguments: Sequence[str]) -> Invocation:
         argument = rest.pop(0)
         if argument == _INSECURE:
             insecure = True
+        elif argument == _DIALECT or argument.startswith(f"{_DIALECT}="):
+            dialect = _value(_DIALECT, argument.partition("=")[2], rest)
+            if dialect not in DIALECTS:
+                raise UsageError(f"{_DIALECT} must be one of {', '.join(DIALECTS)}, not {dialect!r}")
         elif argument == "--check-hash-based-pycs":
             options += [argument, _value(argument, "", rest)]
         elif argument.startswith("--"):
@@ -69,7 +79,14 @@ def parse_arguments(arguments: Sequence[str]) -> Invocation:
             kind = "file"
             rest.insert(0, argument)
     program, *own = rest
-    return Invocation(options=tuple(options), insecure=insecure, kind=kind, program=program, arguments=tuple(own))
+    return Invocation(
+        options=tuple(options),
+        insecure=insecure,
+        dialect=dialect,
+        kind=kind,
+        program=program,
+        arguments=tuple(own),
+    )
 
 
 def _short_options(argument: str, rest: list[str], options: list[str]) -> Kind | None:

@@ -22,7 +22,7 @@ import headwater
 from headwater.cli.arguments import Invocation, UsageError, parse_arguments
 from headwater.cli.child import become_child
 from headwater.cluster.variables import INSECURE
-from headwater.compat import modules
+from headwater.compat import dialect, modules
 
 USAGE = """\
 Usage: headwater exec [PYTHON OPTIONS] PROGRAM [ARGUMENTS]
@@ -33,7 +33,10 @@ Usage: headwater exec [PYTHON OPTIONS] PROGRAM [ARGUMENTS]
 Runs a Python program as python does, with Headwater in place of TensorFlow: `import tensorflow` is Headwater.
 PYTHON OPTIONS are python's own, such as -u, -W error, -O or -X dev, and
 
-  --insecure  Lets servers start at addresses that others can reach without a token or certificates.
+  --insecure     Lets servers start at addresses that others can reach without a token or certificates.
+  --dialect WAY  Which of TensorFlow's ways the program is written in: 1 for graphs and sessions, 2 for values at once
+                 (GradientTape, tf.function). By default, auto: 2 for programs that name what only that way has, 1 for
+                 all others and for modules.
 """
 
 _KEYBOARD_INTERRUPT = 128 + 2
@@ -74,10 +77,13 @@ def execute(arguments: Sequence[str]) -> int:
         del sys.path[0]
     if invocation.insecure:
         os.environ[INSECURE] = "1"
-    modules.install()
     try:
         _check_task_config()
+        if invocation.kind == "module":  # finding it may run its package
+            dialect.install(None, invocation.dialect)
         code, main = _load(invocation)
+        if invocation.kind != "module":
+            dialect.install(code, invocation.dialect)
         sys.modules["__main__"] = main
         exec(code, main.__dict__)
     except SystemExit as error:

@@ -94,6 +94,10 @@ class Operation:
 
     _id_value = number
 
+    def count_as(self, number: int) -> None:
+        """Gives it another `number`: with a lower one it is older than what is being built, which does not hold it."""
+        self._id = number
+
     @property
     def inputs(self) -> tuple[Tensor, ...]:
         return self._inputs

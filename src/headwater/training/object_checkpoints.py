@@ -125,6 +125,10 @@ class Checkpoint(Trackable):
             }
         return self._savers[key_of_all]
 
+    def default_session(self) -> Any:
+        """The session in which a manager saves; ValueError when there is none."""
+        return _session(None)
+
     def count(self, session: Any) -> int:
         """Counts one more `save` in ``session``; how many there were with it."""
         if self._counter is None:
@@ -367,7 +371,7 @@ class CheckpointManager:
         Returns:
           Its path.
         """
-        session = _session(None)
+        session = self._checkpoint.default_session()
         count = self._checkpoint.count(session)
         if checkpoint_number is None:
             number = count

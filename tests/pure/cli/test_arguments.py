@@ -16,6 +16,8 @@ from headwater.cli.arguments import Invocation, UsageError, parse_arguments
         (["-u", "-W", "error", "p"], Invocation(options=("-u", "-W", "error"), kind="file", program="p")),
         (["-uOWerror", "p"], Invocation(options=("-u", "-O", "-W", "error"), kind="file", program="p")),
         (["-Xdev", "-OO", "p"], Invocation(options=("-X", "dev", "-O", "-O"), kind="file", program="p")),
+        (["--dialect", "2", "p"], Invocation(dialect="2", kind="file", program="p")),
+        (["--dialect=1", "-c", "x"], Invocation(dialect="1", kind="code", program="x")),
         (["-u", "--insecure", "p"], Invocation(options=("-u",), insecure=True, kind="file", program="p")),
         (["-uc", "code"], Invocation(options=("-u",), kind="code", program="code")),
         (

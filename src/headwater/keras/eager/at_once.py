@@ -1,0 +1,233 @@
+"""Functions that add operations to a graph, run at once: what they add is computed, and they give arrays.
+
+For each call there is a graph, in which the arrays that the function is given, or finds elsewhere, are placeholders.
+Its operations are then computed by the JAX functions that compute them in every other graph, one by one, or traced,
+where a function is being compiled.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+import zlib
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import keras
+import numpy as np
+
+from headwater.dtypes import DType, from_numpy
+from headwater.graph.context import get_default_graph
+from headwater.graph.convert import convert_to_tensor, register_tensor_conversion_function
+from headwater.graph.graph import Graph
+from headwater.graph.indexed_slices import IndexedSlices
+from headwater.graph.operation import Operation, Tensor
+from headwater.keras.eager.function import RunsInPython, tracing
+from headwater.keras.eager.tape import value_of
+from headwater.keras.eager.tensors import HostTensor, host_tensor, known
+from headwater.ops.bodies import call
+from headwater.ops.dataset_functions import LoneContext
+from headwater.ops.faults import error_of, fault_of
+from headwater.registry import Kind, as_outputs
+
+_jax: Any = jax
+_jnp: Any = jnp
+_keras: Any = keras
+_Variable: Any = keras.Variable
+
+Function = Callable[..., Any]
+
+
+class _Building(threading.local):
+    depth = 0
+
+
+_building = _Building()
+
+
+@contextmanager
+def building() -> Generator[None]:
+    """Within it, functions add operations to the default graph."""
+    _building.depth += 1
+    try:
+        yield
+    finally:
+        _building.depth -= 1
+
+
+class _CallGraph(Graph):
+    """The graph of one call.
+
+    Attributes:
+      given: what stands for the arrays that it uses, and these, by the arrays' ids.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.given: dict[int, tuple[Tensor, Any]] = {}
+
+    def capture(self, value: Any) -> Tensor:
+        """What stands for an array."""
+        if id(value) not in self.given:
+            shape = tuple(value.shape)
+            attrs = {"dtype": from_numpy(np.dtype(value.dtype)), "shape": shape}
+            op = self.create_op("Placeholder", [], attrs, "given")
+            # As if it had been there first: a branch or a turn that is being built uses it, and does not hold it.
+            op.count_as(-1 - len(self.given))
+            self.given[id(value)] = (op.outputs[0], value)
+        return self.given[id(value)][0]
+
+
+def _converted(value: Any, dtype: DType | None, name: str | None, as_ref: bool) -> Any:
+    del as_ref
+    if isinstance(value, _Variable):
+        value = value_of(value)
+    graph = get_default_graph()
+    if isinstance(graph, _CallGraph):
+        return graph.capture(value)
+    return convert_to_tensor(np.asarray(value), dtype, name)
+
+
+register_tensor_conversion_function((_jax.Array, _Variable, HostTensor), _converted)
+
+
+def at_once(function: Function) -> Function:
+    """``function`` of arrays rather than of a graph's tensors.
+
+    It still adds operations where it is given tensors of a graph, or is called while one is built.
+    """
+
+    @functools.wraps(function)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        if _building.depth or _has_tensor(args) or _has_tensor(kwargs):
+            return function(*args, **kwargs)
+        graph = _CallGraph()
+        with graph.as_default(), building():
+            result = function(*args, **kwargs)
+        return _Evaluation(graph).structure(result)
+
+    return run
+
+
+def _has_tensor(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return any(map(_has_tensor, value))  # pyright: ignore[reportUnknownArgumentType]
+    if isinstance(value, Mapping):
+        return any(map(_has_tensor, value.values()))  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    return isinstance(value, Tensor)
+
+
+class _Evaluation:
+    """Values of a graph's tensors."""
+
+    def __init__(self, graph: _CallGraph) -> None:
+        self._values: dict[Tensor, Any] = dict(graph.given.values())
+        self._done: set[Operation] = {tensor.op for tensor in self._values}
+
+    def structure(self, result: Any) -> Any:
+        """``result`` with values in place of tensors; None for an operation without results."""
+        if isinstance(result, Tensor):
+            self._compute(result.op)
+            return _outer(self._values[result])
+        if isinstance(result, Operation):
+            self._compute(result)
+            return None
+        if isinstance(result, IndexedSlices):
+            raise NotImplementedError("a result of rows by their numbers (IndexedSlices) cannot be computed at once")
+        if isinstance(result, tuple) and hasattr(result, "_fields"):
+            made: Any = type(result)
+            return made(*map(self.structure, result))  # pyright: ignore[reportUnknownArgumentType]
+        if isinstance(result, (list, tuple)):
+            return type(result)(map(self.structure, result))  # pyright: ignore
+        if isinstance(result, dict):
+            return {key: self.structure(value) for key, value in result.items()}  # pyright: ignore
+        return result
+
+    def _compute(self, wanted: Operation) -> None:
+        needed: set[Operation] = set()
+        stack = [wanted]
+        while stack:
+            op = stack.pop()
+            if op in needed or op in self._done:
+                continue
+            needed.add(op)
+            stack.extend(tensor.op for tensor in op.inputs)
+            stack.extend(op.control_inputs)
+        for op in sorted(needed, key=lambda op: op.number):
+            results = _results(op, [self._values[tensor] for tensor in op.inputs])
+            self._values.update(zip(op.outputs, results, strict=True))
+            self._done.add(op)
+
+
+def _results(op: Operation, values: Sequence[Any]) -> Sequence[Any]:
+    definition = op.definition
+    attrs = {key: value for key, value in op.attrs.items() if key in definition.attrs}
+    if definition.kind is Kind.STATEFUL or definition.ref_positions(op.attrs):
+        raise NotImplementedError(f"{op.type} changes a variable of a graph, which cannot be done at once")
+    traced = any(isinstance(value, _jax.core.Tracer) for value in values)
+    if definition.kind is Kind.HOST and definition.traced is None:
+        if traced or (tracing() is not None and not values):
+            raise RunsInPython(f"{op.type} runs on the host")
+        context = LoneContext(op_name=op.name, arguments=tuple(tensor.name for tensor in op.inputs))
+        return as_outputs(definition.lower(context, *map(np.asarray, values), **attrs))
+    if any(_is_text(value) for value in values) or attrs.get("dtype") == "string":
+        if definition.string_lower is None:
+            raise NotImplementedError(f"{op.type} has no form for text")
+        return as_outputs(definition.string_lower(*map(np.asarray, values), **attrs))
+    static = definition.static_positions(op.attrs, len(values))
+    values = [np.asarray(value) if at in static else value for at, value in enumerate(values)]
+    if definition.kind is Kind.RANDOM:
+        return as_outputs(definition.lower(_key(op), *values, **attrs))
+    if not traced and tracing() is None and fault_of(definition.name, values, op.attrs):
+        raise error_of(definition.name, op.name)
+    values = [_fixed(value) if at in definition.constants else value for at, value in enumerate(values)]
+    results = call(definition, values, attrs)
+    return results if definition.differentiable else tuple(map(_fixed, results))
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype.kind in "OSU"
+
+
+def _fixed(value: Any) -> Any:
+    """``value``, through which no gradient flows."""
+    return _jax.lax.stop_gradient(value) if isinstance(value, _jax.Array) else value
+
+
+def _outer(value: Any) -> Any:
+    """A value as programs see it. Sizes that are known while a function is compiled stay in NumPy, and known."""
+    if isinstance(value, _jax.Array):
+        return value
+    array = np.asarray(value)
+    if array.dtype.kind in "OSU":
+        return host_tensor(array)
+    return array.view(HostTensor) if tracing() is not None and array.dtype.kind in "iub" else known(array)
+
+
+# Random numbers -----------------------------------------------------------------------------------------------------
+
+
+class _Seeds:
+    seed: int | None = None
+
+
+_generators: dict[tuple[int, int], Any] = {}
+
+
+def set_seed(seed: int) -> None:
+    """Random numbers from now on follow from ``seed``."""
+    _Seeds.seed = int(seed)
+    _generators.clear()
+
+
+def _key(op: Operation) -> Any:
+    """A key for what an operation draws. Its state is a variable, so that a compiled function draws anew each time."""
+    pair = int(op.attrs.get("seed") or 0), int(op.attrs.get("seed2") or 0)
+    if pair not in _generators:
+        fixed = None if _Seeds.seed is None and pair == (0, 0) else zlib.crc32(repr((_Seeds.seed, pair)).encode())
+        _generators[pair] = _keras.random.SeedGenerator(fixed)
+    words = _jnp.asarray(_generators[pair].next(), np.uint32)
+    return _jax.random.fold_in(_jax.random.wrap_key_data(words), zlib.crc32(op.type.encode()))

@@ -1,0 +1,240 @@
+"""``tf.train.Checkpoint`` of Keras's models and optimizers, and of variables.
+
+Files have TensorFlow's format. The names in them are ours: the name that the program gave an object, and the number of
+the variable within it; Keras's own names of variables count what a program has built before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import jax.numpy as jnp
+import keras
+import numpy as np
+
+from headwater.io.bundle_writer import BundleWriter
+from headwater.io.files import Path, as_path
+from headwater.keras.eager.tape import value_of
+from headwater.keras.eager.tensors import Variable
+from headwater.training.checkpoint_reader import CheckpointReader
+from headwater.training.checkpoint_state import update_checkpoint_state
+from headwater.training.object_checkpoints import CheckpointManager as GraphManager
+
+_jnp: Any = jnp
+_keras: Any = keras
+_KerasVariable: Any = keras.Variable
+_Optimizer: Any = keras.optimizers.Optimizer
+_Layer: Any = keras.layers.Layer
+_Metric: Any = keras.metrics.Metric
+
+_COUNTER = "save_counter"
+
+
+class Checkpoint:
+    """The state of objects: variables, models, layers, optimizers, metrics, lists and dicts of these.
+
+    Args:
+      root: an object whose attributes are saved as if they were given; not supported.
+      **kwargs: the objects, by the names of the attributes that they become.
+
+    Raises:
+      ValueError: an object has no state to save.
+    """
+
+    def __init__(self, root: Any = None, **kwargs: Any) -> None:
+        if root is not None:
+            raise NotImplementedError("tf.train.Checkpoint: root is not supported; give objects by name")
+        self.save_counter: Any = Variable(0, dtype="int64", trainable=False, name=_COUNTER)
+        self._objects: dict[str, Any] = dict(sorted(kwargs.items()))
+        for name, value in self._objects.items():
+            _variables_of(value, name)
+            setattr(self, name, value)
+
+    def _variables(self) -> dict[str, Any]:
+        found = {f"{_COUNTER}/0": self.save_counter}
+        for name, value in self._objects.items():
+            found.update((f"{name}/{key}", variable) for key, variable in _variables_of(value, name).items())
+        return found
+
+    def write(self, file_prefix: Path, options: Any = None) -> str:
+        """Writes the values to files with these names' beginning, and returns that."""
+        _refuse(options)
+        prefix = as_path(file_prefix)
+        with BundleWriter(prefix) as writer:
+            for name, variable in sorted(self._variables().items()):
+                writer.add(name, np.asarray(value_of(variable)))
+            writer.finish()
+        return prefix
+
+    def save(self, file_prefix: Path, options: Any = None) -> str:
+        """Writes a checkpoint whose name ends with the number of saves, and makes it the newest of its folder."""
+        _refuse(options)
+        number = self.count(None)
+        path = self.write(f"{as_path(file_prefix)}-{number}")
+        folder = path.rpartition("/")[0]
+        update_checkpoint_state(folder or ".", path, [path], save_relative_paths=True)
+        return path
+
+    def default_session(self) -> None:
+        """No session: what is saved is there."""
+
+    def count(self, session: Any) -> int:
+        """Counts a save."""
+        del session
+        self.save_counter.assign_add(1)
+        return int(self.save_counter.numpy())
+
+    def read(self, save_path: Path, options: Any = None) -> Status:
+        """The same as `restore`."""
+        return self.restore(save_path, options)
+
+    def restore(self, save_path: Path | None, options: Any = None) -> Status:
+        """Gives the objects the values of a checkpoint; nothing for None. An optimizer that has made no step yet is
+        built for the model that is saved with it.
+
+        Raises:
+          NotFoundError: there is no such checkpoint.
+          ValueError: a value has another shape than the variable.
+        """
+        _refuse(options)
+        if save_path is None:
+            return Status(set(), set())
+        path = as_path(save_path)
+        reader = CheckpointReader(path)
+        stored = set(reader.get_variable_to_shape_map())
+        self._build_optimizers(stored)
+        variables = self._variables()
+        for name, variable in variables.items():
+            if name in stored:
+                value = reader.get_tensor(name)
+                if tuple(value.shape) != tuple(variable.shape):
+                    raise ValueError(
+                        f"{name} in {path} has shape {value.shape}, but the variable {tuple(variable.shape)}"
+                    )
+                variable.assign(_jnp.asarray(value))
+        return Status(stored - set(variables), set(variables) - stored)
+
+    def _build_optimizers(self, stored: set[str]) -> None:
+        models = [value for value in self._objects.values() if isinstance(value, _keras.Model) and value.built]
+        for name, value in self._objects.items():
+            slots = sum(key.startswith(f"{name}/") for key in stored)
+            if isinstance(value, _Optimizer) and not value.built and slots > len(value.variables) and len(models) == 1:
+                value.build(models[0].trainable_variables)
+
+
+def _refuse(options: Any) -> None:
+    if options is not None:
+        raise NotImplementedError("tf.train.CheckpointOptions are not supported")
+
+
+class Status:
+    """What came of a restore.
+
+    Args:
+      unused: names of values of the checkpoint that no variable has.
+      missing: names of variables that the checkpoint has no value for.
+    """
+
+    def __init__(self, unused: set[str], missing: set[str]) -> None:
+        self._unused = unused
+        self._missing = missing
+
+    def assert_consumed(self) -> Self:
+        """Itself; AssertionError where a value found no variable, or a variable no value."""
+        if self._unused:
+            raise AssertionError(f"values without a variable: {', '.join(sorted(self._unused))}")
+        return self.assert_existing_objects_matched()
+
+    def assert_existing_objects_matched(self) -> Self:
+        """Itself; AssertionError where a variable found no value."""
+        if self._missing:
+            raise AssertionError(f"variables without a value: {', '.join(sorted(self._missing))}")
+        return self
+
+    def expect_partial(self) -> Self:
+        """Itself."""
+        return self
+
+
+def _variables_of(value: Any, name: str) -> dict[str, Any]:
+    """The variables of an object, by their names within it."""
+    if isinstance(value, _KerasVariable):
+        return {"0": value}
+    if isinstance(value, (_Layer, _Optimizer, _Metric)):
+        variables: Any = value.variables
+        return {str(at): variable for at, variable in enumerate(variables)}
+    if isinstance(value, Mapping):
+        parts: Any = {str(key): part for key, part in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    elif isinstance(value, (list, tuple)):
+        parts = {str(at): part for at, part in enumerate(value)}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    else:
+        raise ValueError(
+            "`Checkpoint` was expecting a trackable object (an object derived from `Trackable`), got "
+            f"{value!r} as {name}: variables, models, layers, optimizers, metrics, lists and dicts of these have state"
+        )
+    return {
+        f"{key}/{inner}": v for key, part in parts.items() for inner, v in _variables_of(part, f"{name}/{key}").items()
+    }
+
+
+class CheckpointManager(GraphManager):
+    """Saves checkpoints in a folder, and deletes old ones.
+
+    Args:
+      checkpoint: what is saved.
+      directory: the folder.
+      max_to_keep: how many checkpoints to keep; None: all.
+      keep_checkpoint_every_n_hours: besides, one is kept for good when as many hours have passed since the last such.
+      checkpoint_name: begin of the names of the checkpoints.
+      step_counter: a variable that counts steps, for ``checkpoint_interval``.
+      checkpoint_interval: how many steps lie between two checkpoints.
+      init_fn: what `restore_or_initialize` calls where there is no checkpoint.
+
+    Raises:
+      ValueError: ``max_to_keep`` is not positive, or there is an interval without a counter.
+    """
+
+    def __init__(
+        self,
+        checkpoint: Checkpoint,
+        directory: Path,
+        max_to_keep: int | None,
+        keep_checkpoint_every_n_hours: float | None = None,
+        checkpoint_name: str = "ckpt",
+        step_counter: Any = None,
+        checkpoint_interval: int | None = None,
+        init_fn: Any = None,
+    ) -> None:
+        if checkpoint_interval is not None and step_counter is None:
+            raise ValueError("`step_counter` should be passed if `checkpoint_interval` is not None.")
+        whole: Any = checkpoint
+        super().__init__(whole, directory, max_to_keep, keep_checkpoint_every_n_hours, checkpoint_name)
+        self.checkpoint: Checkpoint = checkpoint
+        self.directory: str = as_path(directory)
+        self._counter = step_counter
+        self._every = checkpoint_interval
+        self._init = init_fn
+        self._saved_at: int | None = None
+
+    def save(self, checkpoint_number: Any = None, check_interval: bool = True, options: Any = None) -> Any:
+        """Saves a checkpoint and returns its path; None where the last one is not old enough."""
+        _refuse(options)
+        step = None if self._counter is None else int(np.asarray(value_of(self._counter)))
+        last = self._saved_at
+        if check_interval and self._every and step is not None and last is not None and step - last < self._every:
+            return None
+        self._saved_at = step
+        number = checkpoint_number
+        if number is not None and not isinstance(number, int):
+            number = int(np.asarray(value_of(number) if isinstance(number, _KerasVariable) else number))
+        return super().save(number)
+
+    def restore_or_initialize(self) -> str | None:
+        """Restores the newest checkpoint and returns its path, or calls ``init_fn``."""
+        if self.latest_checkpoint is not None:
+            self.checkpoint.restore(self.latest_checkpoint)
+            return self.latest_checkpoint
+        if self._init is not None:
+            self._init()
+        return None

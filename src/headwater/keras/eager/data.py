@@ -1,0 +1,201 @@
+"""``tf.data`` at once: datasets whose elements are tensors with values."""
+
+from __future__ import annotations
+
+import logging
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import keras
+import numpy as np
+
+from headwater.data import dataset as plain
+from headwater.data import readers
+from headwater.data import structure as nest
+from headwater.graph.graph import Graph
+from headwater.input import dataset as graphs
+from headwater.keras.eager.at_once import building
+from headwater.keras.eager.function import RunsInPython, tracing
+from headwater.keras.eager.tape import value_of
+from headwater.keras.eager.tensors import host_tensor
+
+_jax: Any = jax
+_jnp: Any = jnp
+_Variable: Any = keras.Variable
+
+_log = logging.getLogger("headwater")
+
+
+def _as_tensor(part: Any) -> Any:
+    if not isinstance(part, np.ndarray | np.generic):
+        return part
+    array: Any = part
+    return host_tensor(array) if array.dtype.kind in "OSU" else _jnp.asarray(array)
+
+
+def _as_numpy(part: Any) -> Any:
+    if isinstance(part, _Variable):
+        part = value_of(part)
+    return np.asarray(part) if isinstance(part, _jax.Array) else part
+
+
+class DatasetIterator:
+    """An iterator over the elements of a dataset, for programs and for functions that are compiled.
+
+    Args:
+      elements: gives elements of NumPy's arrays.
+      dataset: of which they are.
+    """
+
+    def __init__(self, elements: Iterable[Any], dataset: Any) -> None:
+        self._elements = iter(elements)
+        close = getattr(self._elements, "close", None)
+        if close is not None:
+            # When the interpreter ends at the latest, and while it still can.
+            weakref.finalize(self, close)
+        self._dataset = dataset
+        self._back: list[Any] = []
+
+    @property
+    def element_spec(self) -> Any:
+        """The type and shape of each component."""
+        return self._dataset.element_spec
+
+    def __iter__(self) -> DatasetIterator:
+        return self
+
+    def __next__(self) -> Any:
+        trace = tracing()
+        if trace is not None:
+            return trace.pull(self)
+        return _mapped(_as_tensor, self.pull())
+
+    def get_next(self) -> Any:
+        """The next element.
+
+        Raises:
+          StopIteration: there is none.
+        """
+        return next(self)
+
+    def pull(self) -> Any:
+        """The next element, in NumPy's arrays; StopIteration at the end."""
+        return self._back.pop() if self._back else next(self._elements)
+
+    def put_back(self, element: Any) -> None:
+        """Makes ``element`` the next one again."""
+        self._back.append(element)
+
+
+def _mapped(function: Callable[[Any], Any], element: Any) -> Any:
+    return _jax.tree_util.tree_map(function, element)
+
+
+class Dataset(graphs.Dataset):
+    """A sequence of elements; ``for`` goes over them, as tensors.
+
+    A function given to `map` and its like is compiled where it is made of TensorFlow's functions, and otherwise called
+    for each element, as layers that look text up need it.
+    """
+
+    @classmethod
+    def _plain_class(cls) -> Any:
+        return Dataset
+
+    @classmethod
+    def as_value(cls, value: Any, dtype: Any = None) -> Any:
+        return super().as_value(_as_numpy(value), dtype)
+
+    @classmethod
+    def _traced(cls, function: Callable[..., Any], inputs: plain.Dataset, kind: str) -> Any:
+        try:
+            with Graph().as_default(), building():
+                return graphs.traced(function, inputs, kind)
+        except Exception as error:  # noqa: BLE001 - whatever it needs that is no function of a graph's tensors
+            _log.debug("%s runs element by element: %s", kind, error)
+
+        def one(*parts: Any) -> Any:
+            result = function(*(_mapped(_as_tensor, part) for part in parts))
+            return nest.map_structure(_as_numpy, nest.plain_lists(result))
+
+        return plain.Dataset._traced.__func__(Dataset, one, inputs, kind)  # pyright: ignore[reportFunctionMemberAccess]
+
+    def __iter__(self) -> Any:
+        if tracing() is not None:
+            raise RunsInPython("it goes over a dataset")
+        return DatasetIterator(self.elements(), self)
+
+    def elements(self) -> Iterator[Any]:
+        """The elements, in NumPy's arrays."""
+        self._ready()
+        return plain.Dataset.__iter__(self)
+
+    def as_numpy_iterator(self) -> Iterator[Any]:
+        for element in self.elements():
+            yield nest.map_structure(lambda part: part[()] if isinstance(part, np.ndarray) else part, element)
+
+    def reduce(self, initial_state: Any, reduce_func: Callable[..., Any], name: str | None = None) -> Any:
+        """The last of the states that ``reduce_func(state, element)`` gives."""
+        del name
+        state = _mapped(lambda part: _as_tensor(np.asarray(_as_numpy(part))), initial_state)
+        for element in self.elements():
+            state = reduce_func(state, _mapped(_as_tensor, element))
+        return state
+
+    def get_single_element(self, name: str | None = None) -> Any:
+        """The only element.
+
+        Raises:
+          ValueError: there is none, or more than one.
+        """
+        del name
+        found = list(self.take(2).elements())
+        if len(found) != 1:
+            raise ValueError("Dataset had more than one element." if found else "Dataset was empty.")
+        return _mapped(_as_tensor, found[0])
+
+    def make_one_shot_iterator(self) -> Any:
+        raise AttributeError("'Dataset' object has no attribute 'make_one_shot_iterator': use iter(dataset)")
+
+    def make_initializable_iterator(self, shared_name: str | None = None) -> Any:
+        raise AttributeError("'Dataset' object has no attribute 'make_initializable_iterator': use iter(dataset)")
+
+
+class TFRecordDataset(readers.TFRecordDataset, Dataset):
+    __doc__ = readers.TFRecordDataset.__doc__
+
+
+class TextLineDataset(readers.TextLineDataset, Dataset):
+    __doc__ = readers.TextLineDataset.__doc__
+
+
+class FixedLengthRecordDataset(readers.FixedLengthRecordDataset, Dataset):
+    __doc__ = readers.FixedLengthRecordDataset.__doc__
+
+
+class Distributed:
+    """What one process gets of a dataset, over which it may go any number of times.
+
+    Args:
+      dataset: gives this process's elements.
+    """
+
+    def __init__(self, dataset: Any) -> None:
+        self.dataset = dataset
+
+    @property
+    def element_spec(self) -> Any:
+        """The type and shape of each component."""
+        return self.dataset.element_spec
+
+    def __iter__(self) -> DatasetIterator:
+        if tracing() is not None:
+            raise RunsInPython("it goes over a dataset")
+        elements = getattr(self.dataset, "elements", None)
+        return DatasetIterator(iter(self.dataset) if elements is None else elements(), self.dataset)
+
+    def __len__(self) -> int:
+        return len(self.dataset)

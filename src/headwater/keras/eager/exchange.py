@@ -1,0 +1,181 @@
+"""Sums over the processes of a mirrored group, in the midst of what is compiled.
+
+A sum is an operation of JAX's. Computed at once it goes over the group's channels. In a function that is compiled it
+divides the function: what comes before a sum is one executable, what needs its result another. Sums that do not need
+each other's results are one exchange.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from jax._src import core
+from jax.extend.core import Primitive
+from jax.interpreters import ad
+
+from headwater.keras.mirrored.steps import Replicas
+
+_jax: Any = jax
+_core: Any = core
+_ad: Any = ad
+
+_primitive: Any = Primitive("headwater_sum")
+_primitive.multiple_results = True
+
+
+class Processes:
+    """All processes of a group, as an attribute of operations.
+
+    Args:
+      replicas: all replicas.
+    """
+
+    def __init__(self, replicas: Replicas) -> None:
+        self._replicas = replicas
+
+    def sums(self, values: Sequence[Any]) -> list[Any]:
+        """For each array its sum over all processes: one exchange for each element type."""
+        arrays = [np.asarray(value) for value in values]
+        found: list[Any] = list(arrays)
+        for dtype in dict.fromkeys(array.dtype for array in arrays):
+            places = [at for at, array in enumerate(arrays) if array.dtype == dtype]
+            wide = np.dtype(np.float32) if dtype.itemsize < 4 and dtype.kind not in "iu" else dtype
+            vector = np.concatenate([arrays[at].ravel().astype(wide) for at in places])
+            total = np.asarray(self._replicas.add_up(vector, "sums of a loop"))
+            start = 0
+            for at in places:
+                size = arrays[at].size
+                found[at] = total[start : start + size].reshape(arrays[at].shape).astype(dtype)
+                start += size
+        return [_jax.numpy.asarray(value) for value in found]
+
+
+def sums(values: Sequence[Any], processes: Processes) -> list[Any]:
+    """For each array its sum over all processes, each of which must come here."""
+    return _primitive.bind(*map(_jax.numpy.asarray, values), processes=processes) if values else []
+
+
+def _at_once(*values: Any, processes: Processes) -> list[Any]:
+    return processes.sums(values)
+
+
+def _same_shapes(*values: Any, processes: Processes) -> list[Any]:
+    del processes
+    return list(values)
+
+
+def _transposed(cotangents: Sequence[Any], *values: Any, processes: Processes) -> list[Any]:
+    zeros = [_ad.instantiate_zeros(cotangent) for cotangent in cotangents]
+    del values
+    return sums(zeros, processes)
+
+
+def _differential(values: Sequence[Any], tangents: Sequence[Any], processes: Processes) -> Any:
+    return sums(values, processes), sums([_ad.instantiate_zeros(tangent) for tangent in tangents], processes)
+
+
+_primitive.def_impl(_at_once)
+_primitive.def_abstract_eval(_same_shapes)
+_ad.primitive_jvps[_primitive] = _differential
+_ad.primitive_transposes[_primitive] = _transposed
+
+
+def compiled(closed: Any) -> Callable[..., Sequence[Any]]:
+    """What was traced, for XLA: one executable, or as many as its sums need.
+
+    Args:
+      closed: a ``ClosedJaxpr``.
+
+    Raises:
+      NotImplementedError: a sum is within a loop, a branch or another compiled function.
+    """
+    equations = closed.jaxpr.eqns
+    if any(_sums_within(inner) for equation in equations for inner in _core.jaxprs_in_params(equation.params)):
+        raise NotImplementedError(
+            "replicas exchange within a loop, a branch or another compiled function: apply gradients and reduce values "
+            "outside of these"
+        )
+    if not any(equation.primitive is _primitive for equation in equations):
+        return _jax.jit(_core.jaxpr_as_fun(closed))
+    return _Pieces(closed)
+
+
+def _sums_within(jaxpr: Any) -> bool:
+    return any(
+        equation.primitive is _primitive or any(map(_sums_within, _core.jaxprs_in_params(equation.params)))
+        for equation in jaxpr.eqns
+    )
+
+
+class _Pieces:
+    """A function with sums: level by level an executable, then all sums that can be made by then.
+
+    A level is how many sums must have been made before an operation can run.
+    """
+
+    def __init__(self, closed: Any) -> None:
+        jaxpr = closed.jaxpr
+        self._known: dict[Any, Any] = dict(zip(jaxpr.constvars, closed.consts, strict=True))
+        self._inputs = list(jaxpr.invars)
+        self._outputs = list(jaxpr.outvars)
+        levels: dict[Any, int] = {}
+        pieces: list[list[Any]] = []
+        self._sums: list[list[Any]] = []
+        for equation in jaxpr.eqns:
+            level = max((levels.get(item, 0) for item in _variables(equation.invars)), default=0)
+            while len(pieces) <= level:
+                pieces.append([])
+                self._sums.append([])
+            is_sum = equation.primitive is _primitive
+            (self._sums if is_sum else pieces)[level].append(equation)
+            levels.update((item, level + is_sum) for item in equation.outvars)
+        self._pieces = [self._piece(jaxpr, pieces, level) for level in range(len(pieces))]
+
+    def _piece(self, jaxpr: Any, pieces: Sequence[Sequence[Any]], level: int) -> tuple[list[Any], list[Any], Any]:
+        own = pieces[level]
+        made = {item for equation in own for item in equation.outvars}
+        needed = {
+            item
+            for later in (*pieces[level + 1 :], *self._sums[level:])
+            for equation in later
+            for item in _variables(equation.invars)
+        }
+        needed.update(_variables(self._outputs))
+        inputs = list(
+            dict.fromkeys(item for equation in own for item in _variables(equation.invars) if item not in made)
+        )
+        outputs = [item for equation in own for item in equation.outvars if item in needed]
+        part = jaxpr.replace(
+            constvars=[],
+            invars=inputs,
+            outvars=outputs,
+            eqns=list(own),
+            debug_info=_unknown_names(jaxpr, inputs, outputs),
+        )
+        return inputs, outputs, _jax.jit(_core.jaxpr_as_fun(_core.ClosedJaxpr(part, [])))
+
+    def __call__(self, *values: Any) -> list[Any]:
+        env = {**self._known, **dict(zip(self._inputs, values, strict=True))}
+        for (inputs, outputs, run), equations in zip(self._pieces, self._sums, strict=True):
+            if outputs:
+                env.update(zip(outputs, run(*[env[item] for item in inputs]), strict=True))
+            if equations:
+                processes = equations[0].params["processes"]
+                totals = processes.sums([_value(item, env) for equation in equations for item in equation.invars])
+                env.update(zip([item for equation in equations for item in equation.outvars], totals, strict=True))
+        return [_value(item, env) for item in self._outputs]
+
+
+def _variables(items: Sequence[Any]) -> list[Any]:
+    return [item for item in items if not isinstance(item, _core.Literal)]
+
+
+def _value(item: Any, env: dict[Any, Any]) -> Any:
+    return item.val if isinstance(item, _core.Literal) else env[item]
+
+
+def _unknown_names(jaxpr: Any, inputs: Sequence[Any], outputs: Sequence[Any]) -> Any:
+    return jaxpr.debug_info._replace(arg_names=("",) * len(inputs), result_paths=("",) * len(outputs))

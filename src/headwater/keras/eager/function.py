@@ -1,0 +1,431 @@
+"""`function`: a Python function that is traced once for each kind of arguments, and then runs compiled.
+
+What it reads and changes of variables becomes arguments and results of what is compiled; so do the elements of datasets
+that it asks iterators for. A function that cannot be compiled, because it goes over a dataset or branches on a tensor,
+runs as Python: functions that it calls, and what it gives to ``strategy.run``, are still compiled.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import threading
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+import jax
+import keras
+import numpy as np
+from keras import StatelessScope
+
+from headwater.errors import OutOfRangeError
+from headwater.keras.eager.exchange import compiled
+from headwater.keras.eager.scope import RecordingScope
+from headwater.keras.eager.tape import value_of, variable_changes
+
+_jax: Any = jax
+_tree: Any = jax.tree_util
+_Variable: Any = keras.Variable
+_stateless: Any = StatelessScope
+
+_log = logging.getLogger("headwater")
+
+#: What asks for the value of a tensor that is not there while a function is traced.
+_NEEDS_VALUES: tuple[type[Exception], ...] = (jax.errors.ConcretizationTypeError,)
+
+
+class Pulls(Protocol):
+    """An iterator over a dataset."""
+
+    def pull(self) -> Any:
+        """The next element; StopIteration at the end."""
+        ...
+
+    def put_back(self, element: Any) -> None:
+        """Makes ``element`` the next one again."""
+        ...
+
+
+class Shares(Protocol):
+    """A strategy with several processes."""
+
+    def align(self, variables: Sequence[Any]) -> None:
+        """Gives variables that are new the values that they have in the first process."""
+        ...
+
+
+class Serves(Protocol):
+    """A strategy whose variables are elsewhere."""
+
+    def read(self, variables: Sequence[Any]) -> None:
+        """Gives variables the values that they have there."""
+        ...
+
+    def write(self, optimizer: Any, variables: Sequence[Any], gradients: Sequence[Any]) -> None:
+        """Has an optimizer apply gradients there."""
+        ...
+
+
+class RunsInPython(Exception):
+    """What is traced cannot be compiled; the message says why."""
+
+
+class Tracing:
+    """A function that is being traced.
+
+    Attributes:
+      pulled: what it has asked iterators for: the iterators, and the elements of this call.
+      stand_ins: what stands for these elements.
+      strategies: those whose replicas exchange in it.
+      pushes: gradients for variables that are elsewhere: the strategy, the optimizer, variables, and gradients.
+    """
+
+    def __init__(self, pulled: list[tuple[Pulls, Any]]) -> None:
+        self.pulled = pulled
+        self.stand_ins: list[Any] = []
+        self.strategies: dict[int, Shares] = {}
+        self.pushes: list[tuple[Serves, Any, list[Any], list[Any]]] = []
+        self._next = 0
+
+    def pull(self, iterator: Pulls) -> Any:
+        """What stands for the next element of an iterator."""
+        at = self._next
+        self._next += 1
+        if at >= len(self.stand_ins):
+            raise _Unknown(iterator)
+        return self.stand_ins[at]
+
+
+class _Unknown(Exception):
+    """An element of an iterator is asked for that the trace does not know yet."""
+
+    def __init__(self, iterator: Pulls) -> None:
+        super().__init__()
+        self.iterator = iterator
+
+
+class _Here(threading.local):
+    def __init__(self) -> None:
+        self.tracing: Tracing | None = None
+        self.in_python = 0
+
+
+_here = _Here()
+
+
+def tracing() -> Tracing | None:
+    """The function that this thread traces; None where what it does is done at once."""
+    return _here.tracing
+
+
+def runs_in_python() -> bool:
+    """Whether this thread is within a function that could not be compiled."""
+    return _here.in_python > 0
+
+
+@contextmanager
+def _trace_of(pulled: list[tuple[Pulls, Any]]) -> Generator[Tracing]:
+    before, _here.tracing = _here.tracing, Tracing(pulled)
+    try:
+        yield _here.tracing
+    finally:
+        _here.tracing = before
+
+
+class _Switch:
+    eagerly = False
+
+
+def run_functions_eagerly(run_eagerly: bool) -> None:
+    """Whether functions run as Python rather than compiled."""
+    _Switch.eagerly = bool(run_eagerly)
+
+
+def functions_run_eagerly() -> bool:
+    """Whether functions run as Python rather than compiled."""
+    return _Switch.eagerly
+
+
+class _Compiled:
+    """What came of a trace.
+
+    Attributes:
+      variables: those that it reads or changes.
+    """
+
+    def __init__(self, run: Any, variables: list[Any], trace: Tracing, more: _Results) -> None:
+        self._run = run
+        self.variables = variables
+        self._strategies = list(trace.strategies.values())
+        self._pushes = [(strategy, optimizer, variables) for strategy, optimizer, variables, _ in trace.pushes]
+        self._more = more
+        self._aligned = False
+
+    def __call__(self, values: Sequence[Any], pulled: Sequence[Any]) -> Any:
+        for strategy, _, _ in self._pushes:
+            strategy.read(self.variables)
+        if not self._aligned:
+            for strategy in self._strategies:
+                strategy.align(self.variables)
+            self._aligned = True
+        state = [value_of(variable) for variable in self.variables]
+        found = list(self._run(*state, *values, *pulled))
+        for variable, value in zip(self._more.written, found, strict=False):
+            variable_changes(variable)
+            variable._direct_assign(value)
+        rest = found[len(self._more.written) :]
+        for strategy, optimizer, variables in self._pushes:
+            gradients, rest = rest[: len(variables)], rest[len(variables) :]
+            strategy.write(optimizer, variables, gradients)
+        return self._more.structure(rest)
+
+
+class _Results:
+    """How the results of what is compiled become what the function returns."""
+
+    def __init__(self, written: list[Any], leaves: list[Any], tree: Any) -> None:
+        self.written = written
+        self._leaves = [None if isinstance(leaf, _jax.Array) else (leaf,) for leaf in leaves]
+        self._tree = tree
+
+    def structure(self, arrays: Sequence[Any]) -> Any:
+        rest = iter(arrays)
+        leaves = [next(rest) if leaf is None else leaf[0] for leaf in self._leaves]
+        return _tree.tree_unflatten(self._tree, leaves)
+
+
+class Function:
+    """A compiled function.
+
+    Args:
+      python_function: what it does.
+      input_signature: the tensors that it takes, or None.
+
+    Attributes:
+      python_function: the same.
+    """
+
+    def __init__(self, python_function: Callable[..., Any], input_signature: Any = None) -> None:
+        self.__name__: str = getattr(python_function, "__name__", type(python_function).__name__)
+        functools.update_wrapper(self, python_function)
+        self.python_function = python_function
+        self.input_signature = input_signature
+        self._lock = threading.RLock()
+        self._traces: dict[Any, _Compiled] = {}
+        self._iterators: dict[Any, list[int | Pulls]] = {}
+        self._kept: list[Any] = []
+        self._variables: dict[int, Any] = {}
+        self._in_python = False
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if tracing() is not None:
+            if self._in_python:
+                raise RunsInPython(f"{self.__name__} cannot be compiled")
+            return self.python_function(*args, **kwargs)
+        if self._in_python or _Switch.eagerly:
+            return self._as_python(args, kwargs)
+        with self._lock:
+            return self._call(args, kwargs)
+
+    def _as_python(self, args: Any, kwargs: Any) -> Any:
+        _here.in_python += 1
+        try:
+            return self.python_function(*args, **kwargs)
+        finally:
+            _here.in_python -= 1
+
+    def _call(self, args: Any, kwargs: Any) -> Any:
+        if self.input_signature is not None:
+            args = _as_signed(self.__name__, args, kwargs, self.input_signature)
+        leaves, tree = _tree.tree_flatten((args, kwargs))
+        places = [at for at, leaf in enumerate(leaves) if isinstance(leaf, (_jax.Array, np.ndarray, np.generic))]
+        values = [leaves[at] for at in places]
+        if any(value.dtype.kind in "OSU" for value in values):
+            return self._give_up("text cannot be compiled", args, kwargs, quiet=True)
+        fixed = [(None if at in set(places) else leaf) for at, leaf in enumerate(leaves)]
+        key = (tree, tuple(map(_key_of, fixed)), tuple((value.shape, str(value.dtype)) for value in values))
+        pulled: list[tuple[Pulls, Any]] = []
+        try:
+            for place in self._iterators.get(key, ()):
+                iterator = leaves[place] if isinstance(place, int) else place
+                pulled.append((iterator, _pull(iterator)))
+            found, elements = self._find(key, pulled)
+            if found is None:
+                found = self._trace(key, tree, leaves, places, pulled)
+                _, elements = self._find(key, pulled)
+        except (RunsInPython, *_NEEDS_VALUES) as error:
+            _put_back(pulled)
+            quiet = isinstance(error, RunsInPython)
+            return self._give_up(str(error).partition("\n")[0], args, kwargs, quiet=quiet)
+        except BaseException:
+            _put_back(pulled)
+            raise
+        return found(values, elements)
+
+    def _find(self, key: Any, pulled: Sequence[tuple[Pulls, Any]]) -> tuple[_Compiled | None, list[Any]]:
+        elements: list[Any] = _tree.tree_leaves([element for _, element in pulled])
+        if any(element.dtype.kind in "OSU" for element in elements):
+            raise RunsInPython("text cannot be compiled")
+        specs = tuple((element.shape, str(element.dtype)) for element in elements)
+        return self._traces.get((key, specs)), elements
+
+    def _give_up(self, why: str, args: Any, kwargs: Any, *, quiet: bool) -> Any:
+        if not quiet:
+            _log.warning(
+                "%s needs the value of a tensor to go on (%s), so that it runs as Python, operation by operation: use "
+                "tf.cond, tf.while_loop or tf.where to have it compiled",
+                self.__name__,
+                why,
+            )
+        self._in_python = True
+        return self._as_python(args, kwargs)
+
+    def _trace(
+        self, key: Any, tree: Any, leaves: list[Any], places: Sequence[int], pulled: list[tuple[Pulls, Any]]
+    ) -> _Compiled:
+        values = [leaves[at] for at in places]
+        while True:
+            known = list(self._variables.values())
+            try:
+                # So that variables that are made in it get their values where nothing is traced any more.
+                with _stateless():
+                    closed, used, trace, results = self._traced(known, tree, leaves, places, values, pulled)
+            except _Unknown as asked:
+                pulled.append((asked.iterator, _pull(asked.iterator)))
+                continue
+            new = {at: variable for at, variable in used.items() if at not in self._variables}
+            if not new:
+                break
+            self._variables.update(new)
+        found = _Compiled(compiled(closed), known, trace, results)
+        elements: list[Any] = _tree.tree_leaves([element for _, element in pulled])
+        specs = tuple((element.shape, str(element.dtype)) for element in elements)
+        self._traces[key, specs] = found
+        at = {id(leaf): place for place, leaf in enumerate(leaves)}
+        self._iterators[key] = [at.get(id(iterator), iterator) for iterator, _ in pulled]
+        # Arguments are known by their ids, which must not become those of others.
+        self._kept.append([leaf for leaf in leaves if type(_key_of(leaf)) is int])
+        return found
+
+    def _traced(
+        self,
+        known: list[Any],
+        tree: Any,
+        leaves: list[Any],
+        places: Sequence[int],
+        values: Sequence[Any],
+        pulled: list[tuple[Pulls, Any]],
+    ) -> tuple[Any, dict[int, Any], Tracing, _Results]:
+        elements = [element for _, element in pulled]
+        told: list[Any] = []
+
+        def run(state: Sequence[Any], values: Sequence[Any], elements: Sequence[Any]) -> Any:
+            given = list(leaves)
+            for at, value in zip(places, values, strict=True):
+                given[at] = value
+            args, kwargs = _tree.tree_unflatten(tree, given)
+            with RecordingScope(known, state) as scope, _trace_of(pulled) as trace:
+                trace.stand_ins = list(elements)
+                result = self.python_function(*args, **kwargs)
+                result = _tree.tree_map(lambda leaf: value_of(leaf) if isinstance(leaf, _Variable) else leaf, result)
+            flat, shape = _tree.tree_flatten(result)
+            written = list(scope.written.values())
+            told[:] = [dict(scope.used), trace, _Results(written, flat, shape)]
+            gradients = [gradient for *_, found in trace.pushes for gradient in found]
+            return (
+                [scope.current(variable) for variable in written],
+                gradients,
+                [leaf for leaf in flat if isinstance(leaf, _jax.Array)],
+            )
+
+        closed = _jax.make_jaxpr(run)([value_of(variable) for variable in known], values, elements)
+        used, trace, results = told
+        return closed, used, trace, results
+
+
+def _key_of(leaf: Any) -> Any:
+    """What an argument that is no array is known by."""
+    if leaf is None or isinstance(leaf, (bool, int, float, complex, str, bytes)):
+        return type(leaf), leaf
+    if hasattr(leaf, "put_back"):  # each call may have another iterator over elements of the same kind
+        return "iterator", str(leaf.element_spec)
+    return id(leaf)
+
+
+def _as_signed(name: str, args: Any, kwargs: Any, signature: Any) -> Any:
+    """The arguments as the tensors that a signature names.
+
+    Raises:
+      TypeError: there are more or fewer, or some come by name.
+      ValueError: one has another shape.
+    """
+    given, specs = _tree.tree_leaves(args), _tree.tree_leaves(signature)
+    if kwargs or len(given) != len(specs):
+        raise TypeError(f"{name}() takes {len(specs)} tensors by their order, as its input_signature says")
+    found: list[Any] = []
+    for value, spec in zip(given, specs, strict=True):
+        array = value_of(value) if isinstance(value, _Variable) else value
+        array = _jax.numpy.asarray(array, spec.dtype.numpy_dtype)
+        if not spec.shape.is_compatible_with(array.shape):
+            raise ValueError(f"{name}(): a tensor of shape {array.shape} does not fit {spec} of its input_signature")
+        found.append(array)
+    return _tree.tree_unflatten(_tree.tree_structure(args), found)
+
+
+def _pull(iterator: Pulls) -> Any:
+    try:
+        return iterator.pull()
+    except StopIteration:
+        raise OutOfRangeError(None, None, "End of sequence") from None
+
+
+def _put_back(pulled: Sequence[tuple[Pulls, Any]]) -> None:
+    for iterator, element in reversed(pulled):
+        iterator.put_back(element)
+
+
+def function(
+    func: Callable[..., Any] | None = None,
+    input_signature: Any = None,
+    autograph: bool = True,
+    jit_compile: bool | None = None,
+    reduce_retracing: bool = False,
+    experimental_implements: Any = None,
+    experimental_autograph_options: Any = None,
+    experimental_attributes: Any = None,
+    experimental_relax_shapes: bool | None = None,
+    experimental_compile: bool | None = None,
+    experimental_follow_type_hints: bool | None = None,
+) -> Any:
+    """A function that is traced and compiled when it is called; as a decorator with or without arguments.
+
+    Args:
+      func: what it does.
+      input_signature: the tensors that it takes: what it is given is made these.
+      autograph, jit_compile, reduce_retracing, experimental_relax_shapes, experimental_compile: hints, of which none
+        changes a result. XLA compiles always, once for each kind of arguments.
+      experimental_implements, experimental_autograph_options, experimental_attributes, experimental_follow_type_hints:
+        not supported.
+
+    Raises:
+      NotImplementedError: one of the arguments that are not supported.
+    """
+    del autograph, jit_compile, reduce_retracing, experimental_relax_shapes, experimental_compile
+    refused = {
+        "experimental_implements": experimental_implements,
+        "experimental_autograph_options": experimental_autograph_options,
+        "experimental_attributes": experimental_attributes,
+        "experimental_follow_type_hints": experimental_follow_type_hints,
+    }
+    for name, value in refused.items():
+        if value is not None:
+            raise NotImplementedError(f"tf.function: {name} is not supported")
+
+    def decorated(inner: Callable[..., Any]) -> Function:
+        return Function(inner, input_signature)
+
+    return decorated if func is None else decorated(func)

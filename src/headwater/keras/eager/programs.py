@@ -1,0 +1,86 @@
+"""What a program of TensorFlow 2 finds besides: ``tf.Tensor``, where it is, and Keras as it expects it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from types import ModuleType
+from typing import Any
+
+import jax
+import keras
+import numpy as np
+from keras.src.backend.common.stateless_scope import in_stateless_scope
+
+from headwater.graph.operation import Tensor as GraphTensor
+from headwater.keras.eager import tensors
+from headwater.keras.eager.function import RunsInPython, tracing
+from headwater.keras.eager.strategies import watch_optimizers
+
+_jax: Any = jax
+_keras: Any = keras
+_in_scope: Any = in_stateless_scope
+
+
+class _TensorType(type):
+    """JAX's arrays are tensors."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, (_jax.Array, tensors.HostTensor, GraphTensor))
+
+
+class Tensor(metaclass=_TensorType):
+    """For ``isinstance``: an array, or a tensor of a graph that is being built."""
+
+
+def executing_eagerly() -> bool:
+    """Whether what is done here is done at once: not in a function that is being compiled."""
+    return tracing() is None
+
+
+def inside_function() -> bool:
+    """Whether this is in a function that is being compiled."""
+    return tracing() is not None
+
+
+@contextmanager
+def init_scope() -> Generator[None]:
+    """Within it, what is done is done at once.
+
+    Raises:
+      NotImplementedError: in a function that is being compiled.
+    """
+    if _in_scope():
+        raise NotImplementedError("tf.init_scope in a tf.function: make variables before the function runs")
+    yield
+
+
+def py_function(func: Callable[..., Any], inp: Any, Tout: Any, name: str | None = None) -> Any:
+    """``func`` of tensors, called in Python; a function with it is not compiled."""
+    del name
+    if tracing() is not None:
+        raise RunsInPython("tf.py_function runs on the host")
+    found = func(*[tensors.convert_to_tensor(item) for item in inp])
+    if isinstance(Tout, (list, tuple)):
+        return [tensors.constant(np.asarray(value), dtype) for value, dtype in zip(found, Tout, strict=True)]  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    return tensors.constant(np.asarray(found), Tout)
+
+
+def _same(function: Any = None, **_settings: Any) -> Any:
+    return (lambda inner: inner) if function is None else function  # pyright: ignore[reportUnknownLambdaType, reportUnknownVariableType]
+
+
+autograph = ModuleType(
+    "tensorflow.autograph", "``tf.autograph``: functions run as Python where they branch on tensors."
+)
+autograph.__dict__.update(experimental=ModuleType("tensorflow.autograph.experimental"))
+autograph.__dict__["experimental"].__dict__.update(do_not_convert=_same)
+
+
+def begin() -> None:
+    """Makes arrays and Keras what programs of TensorFlow 2 expect. A second call changes nothing."""
+    tensors.attach()
+    watch_optimizers()
+    metric: Any = _keras.metrics.Metric
+    if not hasattr(metric, "reset_states"):
+        metric.reset_states = lambda self: self.reset_state()  # pyright: ignore[reportUnknownLambdaType, reportUnknownMemberType]

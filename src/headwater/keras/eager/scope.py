@@ -1,0 +1,53 @@
+"""The state of a function: which of Keras's variables it reads and changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from keras import StatelessScope
+
+from headwater.keras.eager.tape import variable_changes
+
+_base: Any = StatelessScope
+
+
+class RecordingScope(_base):
+    """Within it, variables have the values given here, and changes are kept here.
+
+    Args:
+      variables: those with values of their own.
+      values: for each its value.
+
+    Attributes:
+      used: variables that were read or changed, by their ids, in the order in which they were first used.
+      written: those of them that were changed.
+    """
+
+    def __init__(self, variables: Sequence[Any] = (), values: Sequence[Any] = ()) -> None:
+        super().__init__(collect_losses=True)
+        self.state_mapping: dict[int, Any] = {
+            id(variable): value for variable, value in zip(variables, values, strict=True)
+        }
+        self.used: dict[int, Any] = {}
+        self.written: dict[int, Any] = {}
+
+    def get_current_value(self, variable: Any) -> Any:
+        self.used.setdefault(id(variable), variable)
+        if variable._value is None and id(variable) not in self.state_mapping:
+            # Made in here: Keras initialises it when the outermost scope ends, and gives another array at every read.
+            made = variable._initializer(variable._shape, dtype=variable._dtype)
+            self.state_mapping[id(variable)] = made
+        return self.state_mapping.get(id(variable))
+
+    def add_update(self, update: Any) -> None:
+        variable, value = update
+        variable_changes(variable)
+        self.used.setdefault(id(variable), variable)
+        self.written.setdefault(id(variable), variable)
+        self.state_mapping[id(variable)] = value
+
+    def current(self, variable: Any) -> Any:
+        """The value that a variable that was used has now."""
+        value = self.state_mapping.get(id(variable))
+        return variable.value if value is None else value

@@ -1,0 +1,267 @@
+"""Strategies for training loops of a program's own: ``strategy.run`` within ``tf.function``."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import keras
+import numpy as np
+from keras.src.backend.common.stateless_scope import get_stateless_scope, in_stateless_scope
+from keras.src.optimizers.base_optimizer import BaseOptimizer
+
+from headwater.cluster.resolvers import TFConfigClusterResolver
+from headwater.keras import strategy as base
+from headwater.keras.eager.data import Distributed
+from headwater.keras.eager.exchange import Processes, sums
+from headwater.keras.eager.function import Function, runs_in_python, tracing
+from headwater.keras.eager.scope import RecordingScope
+from headwater.keras.eager.tape import value_of
+from headwater.keras.mirrored import strategy as mirrored
+from headwater.keras.strategy import InputContext, ReplicaContext, Strategy, get_replica_context
+from headwater.keras.values import ReduceOp, map_structure
+
+_jax: Any = jax
+_jnp: Any = jnp
+_keras: Any = keras
+_Variable: Any = keras.Variable
+_scope: Any = get_stateless_scope
+_in_scope: Any = in_stateless_scope
+
+_SEED = "seed_generator_state"
+
+
+class Replicating(Strategy):
+    """What strategies for loops have in common."""
+
+    def run(
+        self,
+        fn: Callable[..., Any],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+        options: Any = None,
+    ) -> Any:
+        """Calls ``fn`` for this process's replica: compiled with the function that this is called in, if any."""
+        if len(self.local_replicas()) > 1:
+            if tracing() is not None:
+                raise NotImplementedError(
+                    "strategy.run in a tf.function has one replica in each process, but this process has "
+                    f"{len(self.local_replicas())} devices: start a process for each, as `headwater run` does"
+                )
+            return super().run(fn, args, kwargs, options)
+        if runs_in_python() and tracing() is None:
+            # The function around it goes over a dataset, and could not be compiled as a whole.
+            return self._compiled(fn)(*args, **dict(kwargs or {}))
+        return self._in_replica(fn, args, kwargs)
+
+    def _compiled(self, fn: Callable[..., Any]) -> Function:
+        known: dict[Any, Function] = self.__dict__.setdefault("_functions", {})
+        inner: Any = getattr(fn, "python_function", fn)
+        cells = getattr(inner, "__closure__", None) or ()
+        key = (
+            getattr(inner, "__code__", inner),
+            tuple(id(cell.cell_contents) for cell in cells),
+            id(getattr(inner, "__self__", None)),
+        )
+        if key not in known:
+
+            def run(*args: Any, **kwargs: Any) -> Any:
+                return self._in_replica(inner, args, kwargs)
+
+            known[key] = Function(functools.wraps(inner)(run))
+        return known[key]
+
+    def _in_replica(self, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any] | None) -> Any:
+        with self.scope(), ReplicaContext(self, self.local_replicas()[0]):
+            return fn(*args, **dict(kwargs or {}))
+
+    def combine_gradients(self, optimizer: Any, gradients: Sequence[Any], variables: Sequence[Any]) -> Any:
+        """The gradients to apply, from those of this replica; None where they are applied elsewhere."""
+        del optimizer, variables
+        return gradients
+
+    def experimental_distribute_dataset(self, dataset: Any, options: Any = None) -> Any:
+        return Distributed(super().experimental_distribute_dataset(dataset, options))
+
+    def distribute_datasets_from_function(self, dataset_fn: Callable[[InputContext], Any], options: Any = None) -> Any:
+        return Distributed(super().distribute_datasets_from_function(dataset_fn, options))
+
+    experimental_distribute_datasets_from_function = distribute_datasets_from_function
+
+
+class DefaultStrategy(Replicating):
+    """One replica, wherever computations go by themselves."""
+
+
+class OneDeviceStrategy(Replicating, base.OneDeviceStrategy):
+    __doc__ = base.OneDeviceStrategy.__doc__
+
+
+class _Mirrors(Replicating):
+    """Replicas in several processes."""
+
+    _replicas: Any
+
+    @functools.cached_property
+    def _processes(self) -> Processes:
+        return Processes(self._replicas)
+
+    @functools.cached_property
+    def _aligned(self) -> dict[int, Any]:
+        return {}
+
+    def _sums(self, values: Sequence[Any]) -> list[Any]:
+        """The sums over all processes."""
+        trace = tracing()
+        if trace is not None:
+            trace.strategies[id(self)] = self
+        return sums(values, self._processes) if self._replicas.processes > 1 else list(values)
+
+    def align(self, variables: Sequence[Any]) -> None:
+        """Gives variables that are new the values that they have in the first process."""
+        if self._replicas.processes == 1:
+            return
+        new = [v for v in variables if id(v) not in self._aligned and not str(v.path).endswith(_SEED)]
+        self._aligned.update((id(variable), variable) for variable in new)
+        if new:
+            values = self._replicas.broadcast([np.asarray(value_of(v)) for v in new], "values of new variables")
+            for variable, value in zip(new, values, strict=True):
+                variable._direct_assign(_jnp.asarray(value))
+
+    def _in_replica(self, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any] | None) -> Any:
+        if self._replicas.processes == 1:
+            return super()._in_replica(fn, args, kwargs)
+        if tracing() is None:
+            self.align([variable for model in self._models for variable in model.variables])
+        with self._changes():
+            return super()._in_replica(fn, args, kwargs)
+
+    @functools.cached_property
+    def _models(self) -> list[Any]:
+        return []
+
+    def adopt(self, model: Any) -> None:
+        super().adopt(model)
+        if not any(model is other for other in self._models):
+            self._models.append(model)
+
+    @contextmanager
+    def _changes(self) -> Generator[None]:
+        """Within it a replica changes variables; then, what the replicas gave each becomes one value."""
+        if _in_scope():
+            scope = _scope()
+            before, outer, scope.written = dict(scope.state_mapping), scope.written, {}
+            yield
+            own, scope.written = scope.written, {**outer, **scope.written}
+            self._combine(scope, list(own.values()), before)
+            return
+        with RecordingScope() as scope:
+            yield
+            self._combine(scope, list(scope.written.values()), {})
+        for variable in scope.written.values():
+            variable._direct_assign(scope.current(variable))
+
+    def _combine(self, scope: Any, changed: Sequence[Any], before: Mapping[int, Any]) -> None:
+        summed = [v for v in changed if v.aggregation == "sum" and not str(v.path).endswith(_SEED)]
+        averaged = [v for v in changed if v.aggregation == "mean"]
+        old = [before.get(id(v), v._value) for v in summed]
+        values = [scope.current(v) - was for v, was in zip(summed, old, strict=True)]
+        values += [scope.current(v) for v in averaged]
+        totals = self._sums(values)
+        for variable, was, total in zip(summed, old, totals, strict=False):
+            scope.add_update((variable, was + total))
+        for variable, total in zip(averaged, totals[len(summed) :], strict=True):
+            scope.add_update((variable, (total / self._replicas.processes).astype(total.dtype)))
+
+    def combine_gradients(self, optimizer: Any, gradients: Sequence[Any], variables: Sequence[Any]) -> Any:
+        del optimizer, variables
+        there = [at for at, gradient in enumerate(gradients) if gradient is not None]
+        totals = self._sums([gradients[at] for at in there])
+        found = list(gradients)
+        for at, total in zip(there, totals, strict=True):
+            found[at] = total
+        return found
+
+    def reduce(self, reduce_op: ReduceOp | str, value: Any, axis: int | None = None) -> Any:
+        """The sum or mean of the values of all replicas; see `headwater.keras.strategy.Strategy.reduce`."""
+        op = ReduceOp.of(reduce_op)
+        if len(self.local_replicas()) > 1:
+            return super().reduce(op, value, axis)
+
+        def reduce_leaf(leaf: Any) -> Any:
+            array = _jnp.asarray(value_of(leaf) if isinstance(leaf, _Variable) else leaf)
+            count = 1 if axis is None else array.shape[axis]
+            array = array if axis is None else _jnp.sum(array, axis=axis)
+            if op is ReduceOp.SUM:
+                return self._sums([array])[0]
+            total, number = self._sums([array, _jnp.asarray(count, _jnp.float32)])
+            return total / number.astype(total.dtype)
+
+        return map_structure(reduce_leaf, value)
+
+    def all_reduce(self, reduce_op: ReduceOp, value: Any) -> Any:
+        if len(self.local_replicas()) > 1:
+            return super().all_reduce(reduce_op, value)
+        scale = self._replicas.processes if reduce_op is ReduceOp.MEAN else 1
+        return map_structure(lambda leaf: self._sums([_jnp.asarray(leaf)])[0] / scale, value)
+
+    def gather(self, value: Any, axis: int) -> Any:
+        if tracing() is not None and self._replicas.processes > 1:
+            raise NotImplementedError("strategy.gather in a tf.function: call it outside of the function")
+        return _jax.tree_util.tree_map(_jnp.asarray, super().gather(value, axis))
+
+
+class MirroredStrategy(_Mirrors, mirrored.MirroredStrategy):
+    __doc__ = mirrored.MirroredStrategy.__doc__
+
+
+class MultiWorkerMirroredStrategy(_Mirrors, mirrored.MultiWorkerMirroredStrategy):
+    __doc__ = mirrored.MultiWorkerMirroredStrategy.__doc__
+
+    def __init__(self, cluster_resolver: Any = None, communication_options: Any = None) -> None:
+        super().__init__(communication_options, cluster_resolver)
+
+    @property
+    def cluster_resolver(self) -> Any:
+        return self._resolver or TFConfigClusterResolver()
+
+
+class ExperimentalMultiWorkerMirroredStrategy(_Mirrors, mirrored.ExperimentalMultiWorkerMirroredStrategy):
+    __doc__ = mirrored.ExperimentalMultiWorkerMirroredStrategy.__doc__
+
+    @property
+    def cluster_resolver(self) -> Any:
+        return self._resolver or TFConfigClusterResolver()
+
+
+_default = DefaultStrategy()
+
+
+def get_strategy() -> Strategy:
+    """The strategy whose scope this thread is in, or the default one."""
+    return base.active_strategy() or _default
+
+
+def watch_optimizers() -> None:
+    """From now on an optimizer of Keras's, called in a replica, applies what all replicas have found together."""
+    kind: Any = BaseOptimizer
+    if hasattr(kind.apply, "__wrapped__"):
+        return
+    apply = kind.apply
+
+    @functools.wraps(apply)
+    def applied(self: Any, grads: Any, trainable_variables: Any = None) -> Any:
+        context = get_replica_context()
+        strategy = context.strategy if context is not None else None
+        if isinstance(strategy, Replicating):
+            variables = self._trainable_variables if trainable_variables is None else list(trainable_variables)
+            grads = strategy.combine_gradients(self, list(grads), variables)
+            if grads is None:
+                return None
+        return apply(self, grads, trainable_variables)
+
+    kind.apply = applied

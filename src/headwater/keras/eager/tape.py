@@ -1,0 +1,389 @@
+"""`GradientTape`: remembers what is computed while it is open, and differentiates it.
+
+Everything that JAX computes passes through its current trace. A tape puts a trace of its own in front of that: it has
+each operation computed as it would have been, and notes the operation, its arguments and its results. So values stay
+ordinary arrays, whatever computes them, in a function that is being compiled as well as at once. For a gradient, the
+operations between sources and targets are run anew under `jax.vjp`; where all of it is compiled, XLA computes what is
+there twice once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import keras
+from jax._src import core
+from keras import StatelessScope
+from keras.src.backend.common.stateless_scope import get_stateless_scope, in_stateless_scope
+
+_jax: Any = jax
+_jnp: Any = jnp
+_core: Any = core
+_tree: Any = jax.tree_util
+_Variable: Any = keras.Variable
+_scope: Any = get_stateless_scope
+_in_scope: Any = in_stateless_scope
+_stateless: Any = StatelessScope
+
+_NONE = "none"
+_ZERO = "zero"
+
+
+@dataclass(frozen=True, slots=True)
+class _Noted:
+    """One operation.
+
+    Attributes:
+      compute: from values of its arguments to those of its results, as a list.
+      arguments: arrays.
+      results: arrays.
+    """
+
+    compute: Callable[..., Any]
+    arguments: Sequence[Any]
+    results: Sequence[Any]
+
+
+class _NotingTrace(_core.Trace):
+    """Has each operation computed by another trace, and notes it."""
+
+    def __init__(self, below: Any, note: Callable[[_Noted], None]) -> None:
+        super().__init__()
+        self.below: Any = below
+        self._note = note
+        self.requires_low = False
+
+    def stage_value(self, val: Any) -> Any:
+        return self.below.stage_value(val)
+
+    def _run(self, compute: Callable[..., Any], arguments: Sequence[Any], *, several: bool) -> Any:
+        with _core.set_current_trace(self.below):
+            results = compute(*arguments)
+
+        def as_list(*values: Any) -> Any:
+            return compute(*values) if several else [compute(*values)]
+
+        self._note(_Noted(as_list, tuple(arguments), list(results) if several else [results]))
+        return results
+
+    def process_primitive(self, primitive: Any, tracers: Sequence[Any], params: Any, /) -> Any:
+        def compute(*values: Any) -> Any:
+            return primitive.bind(*values, **params)
+
+        return self._run(compute, tracers, several=primitive.multiple_results)
+
+    def process_custom_jvp_call(
+        self, primitive: Any, fun: Any, jvp: Any, tracers: Sequence[Any], /, **settings: Any
+    ) -> Any:
+        return self._run_function(
+            lambda trace, *values: trace.process_custom_jvp_call(primitive, fun, jvp, values, **settings), tracers
+        )
+
+    def process_custom_vjp_call(
+        self, primitive: Any, fun: Any, fwd: Any, bwd: Any, tracers: Sequence[Any], /, **settings: Any
+    ) -> Any:
+        return self._run_function(
+            lambda trace, *values: trace.process_custom_vjp_call(primitive, fun, fwd, bwd, values, **settings), tracers
+        )
+
+    def _run_function(self, call: Callable[..., Any], arguments: Sequence[Any]) -> Any:
+        """A function with a derivative of its own. It may be traced once only, into something that can be run often."""
+        closed = _jax.make_jaxpr(lambda *values: call(_core.trace_ctx.trace, *values))(*arguments)
+        return self._run(_core.jaxpr_as_fun(closed), arguments, several=True)
+
+
+class GradientTape:
+    """Notes operations, for `gradient`.
+
+    Args:
+      persistent: whether several gradients may be taken.
+      watch_accessed_variables: whether gradients by trainable variables may be taken that nobody called `watch` for.
+    """
+
+    def __init__(self, persistent: bool = False, watch_accessed_variables: bool = True) -> None:
+        self._persistent = persistent
+        self._watch_variables = watch_accessed_variables
+        self._noted: list[_Noted] = []
+        self._watched: dict[int, Any] = {}
+        self._variables: dict[int, tuple[Any, dict[int, Any]]] = {}
+        self._trace: _NotingTrace | None = None
+        self._used = False
+
+    def __enter__(self) -> GradientTape:
+        self._open()
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        if self._trace is not None:
+            self._close()
+
+    def _open(self) -> None:
+        if self._trace is not None:
+            raise ValueError("Tape is still recording. This can happen if you try to re-enter an already-active tape.")
+        self._trace = _NotingTrace(_core.trace_ctx.trace, self._noted.append)
+        _core.trace_ctx.set_trace(self._trace)
+        _open_tapes.append(self)
+
+    def _close(self) -> None:
+        assert self._trace is not None
+        _core.trace_ctx.set_trace(self._trace.below)
+        _open_tapes.remove(self)
+        self._trace = None
+
+    def watch(self, tensor: Any) -> None:
+        """Gradients by these tensors or variables may be taken.
+
+        Raises:
+          ValueError: one is no array or variable.
+        """
+        for leaf in _flat(tensor):
+            if isinstance(leaf, _Variable):
+                self._values_of(leaf)
+                self._watched[id(leaf)] = leaf
+            elif isinstance(leaf, _jax.Array):
+                self._watched[id(leaf)] = leaf
+            else:
+                raise ValueError(
+                    f"Passed in object {leaf} of type {type(leaf).__name__!r}, not tf.Tensor or tf.Variable"
+                )
+
+    def watched_variables(self) -> tuple[Any, ...]:
+        """The variables that gradients may be taken by, as far as they are known, in the order in which they came."""
+        return tuple(variable for variable, _ in self._variables.values())
+
+    @contextmanager
+    def stop_recording(self) -> Generator[None]:
+        """Within it, nothing is noted.
+
+        Raises:
+          ValueError: the tape is not open.
+        """
+        if self._trace is None:
+            raise ValueError("Tape is not recording.")
+        self._close()
+        try:
+            yield
+        finally:
+            self._open()
+
+    def reset(self) -> None:
+        """Forgets all."""
+        self._noted.clear()
+        self._watched.clear()
+        self._variables.clear()
+
+    def changed(self, variable: Any) -> None:
+        """To be called before a variable changes: what was computed with its old value has a gradient by it, too."""
+        self._values_of(variable)
+
+    def _values_of(self, variable: Any) -> dict[int, Any]:
+        """The values that a variable has had."""
+        _, values = self._variables.setdefault(id(variable), (variable, {}))
+        value = value_of(variable)
+        values[id(value)] = value
+        return values
+
+    def gradient(
+        self, target: Any, sources: Any, output_gradients: Any = None, unconnected_gradients: Any = _NONE
+    ) -> Any:
+        """The sum of the gradients of all targets, by each of ``sources``.
+
+        Args:
+          target: tensors or variables, in a structure.
+          sources: tensors or variables, in a structure.
+          output_gradients: for each target, what to multiply its gradient with; ones when None.
+          unconnected_gradients: ``none`` or ``zero``: the result for a source on which no target depends.
+
+        Returns:
+          A structure like ``sources``.
+
+        Raises:
+          RuntimeError: a second gradient of a tape that is not persistent.
+        """
+        self._use_up("gradients")
+        leaves, structure = _tree.tree_flatten(sources, is_leaf=_is_none)
+        targets = [_as_array(leaf) for leaf in _flat(target)]
+        seeds: list[Any] = (
+            [None] * len(targets) if output_gradients is None else _flat(output_gradients, keep_none=True)
+        )
+        found = self._gradients(targets, seeds, leaves)
+        if str(getattr(unconnected_gradients, "value", unconnected_gradients)) == _ZERO:
+            found = [
+                _jnp.zeros_like(_as_array(leaf)) if value is None else value
+                for leaf, value in zip(leaves, found, strict=True)
+            ]
+        return _tree.tree_unflatten(structure, found)
+
+    def jacobian(
+        self,
+        target: Any,
+        sources: Any,
+        unconnected_gradients: Any = _NONE,
+        parallel_iterations: int | None = None,
+        experimental_use_pfor: bool = True,
+    ) -> Any:
+        """The gradient of each element of ``target`` by each of ``sources``: of the target's shape, then the source's.
+
+        ``parallel_iterations`` and ``experimental_use_pfor`` say how TensorFlow computes the same.
+        """
+        del parallel_iterations, experimental_use_pfor
+        self._use_up("gradients (or Jacobians)")
+        leaves, structure = _tree.tree_flatten(sources, is_leaf=_is_none)
+        whole = _as_array(target)
+        function, positions, values = self._function([whole], leaves)
+        zero = str(getattr(unconnected_gradients, "value", unconnected_gradients)) == _ZERO
+        found: list[Any] = [
+            _jnp.zeros((*whole.shape, *_as_array(leaf).shape), whole.dtype) if zero else None for leaf in leaves
+        ]
+        if values:
+            _, pull = _jax.vjp(function, *values)
+            ones = _jnp.eye(whole.size, dtype=whole.dtype).reshape(whole.size, *whole.shape)
+            rows = _jax.vmap(lambda row: pull([row]))(ones)
+            for position, total in _sums(positions, rows):
+                found[position] = total.reshape(*whole.shape, *total.shape[1:])
+        return _tree.tree_unflatten(structure, found)
+
+    def batch_jacobian(
+        self,
+        target: Any,
+        source: Any,
+        unconnected_gradients: Any = _NONE,
+        parallel_iterations: int | None = None,
+        experimental_use_pfor: bool = True,
+    ) -> Any:
+        """The Jacobian of each row of ``target`` by the same row of ``source``."""
+        whole = self.jacobian(target, source, unconnected_gradients, parallel_iterations, experimental_use_pfor)
+        if whole is None:
+            return None
+        rank, count = _as_array(target).ndim, _as_array(target).shape[0]
+        each = _jnp.arange(count)
+        return _jnp.moveaxis(whole, rank, 1)[each, each]
+
+    def _use_up(self, what: str) -> None:
+        if self._used and not self._persistent:
+            raise RuntimeError(
+                f"A non-persistent GradientTape can only be used to compute one set of {what}: give persistent=True"
+            )
+        self._used = True
+
+    def _gradients(self, targets: Sequence[Any], seeds: Sequence[Any], leaves: Sequence[Any]) -> list[Any]:
+        differentiable = [at for at, target in enumerate(targets) if _is_floating(target)]
+        targets, seeds = [targets[at] for at in differentiable], [seeds[at] for at in differentiable]
+        function, positions, values = self._function(targets, leaves)
+        found: list[Any] = [None] * len(leaves)
+        if values:
+            _, pull = _jax.vjp(function, *values)
+            factors = [
+                _jnp.ones_like(target)
+                if seed is None
+                else _jnp.broadcast_to(_jnp.asarray(_as_array(seed), target.dtype), target.shape)
+                for target, seed in zip(targets, seeds, strict=True)
+            ]
+            for position, total in _sums(positions, pull(factors)):
+                found[position] = total
+        if not self._persistent:
+            self.reset()
+        return found
+
+    def _function(
+        self, targets: Sequence[Any], leaves: Sequence[Any]
+    ) -> tuple[Callable[..., Any], list[int], list[Any]]:
+        """``targets`` as a function of those of ``leaves`` on which some depends.
+
+        Returns:
+          The function, of values; for each of them the position of its leaf; the values. A leaf stands there more than
+          once where it is a variable that was changed meanwhile, and not at all where no target depends on it.
+        """
+        noted = list(self._noted)
+        made = {id(result) for operation in noted for result in operation.results}
+        given: dict[int, tuple[int, Any]] = {}
+        for position, leaf in enumerate(leaves):
+            for value in self._values_to_differentiate(leaf, made):
+                given[id(value)] = (position, value)
+        active = set(given)
+        path: list[_Noted] = []
+        for operation in noted:
+            if any(id(argument) in active for argument in operation.arguments):
+                path.append(operation)
+                active.update(id(result) for result in operation.results)
+        wanted = {id(target) for target in targets}
+        kept: list[_Noted] = []
+        for operation in reversed(path):
+            if any(id(result) in wanted and id(result) not in given for result in operation.results):
+                kept.append(operation)
+                wanted.update(id(argument) for argument in operation.arguments)
+        kept.reverse()
+        used = {key: place for key, place in given.items() if key in wanted}
+
+        def function(*values: Any) -> list[Any]:
+            env = dict(zip(used, values, strict=True))
+            for operation in kept:
+                results = operation.compute(*[env.get(id(argument), argument) for argument in operation.arguments])
+                for result, value in zip(operation.results, results, strict=True):
+                    if id(result) not in used:
+                        env[id(result)] = value
+            return [env.get(id(target), target) for target in targets]
+
+        return function, [position for position, _ in used.values()], [value for _, value in used.values()]
+
+    def _values_to_differentiate(self, leaf: Any, made: set[int]) -> Iterable[Any]:
+        if isinstance(leaf, _Variable):
+            if id(leaf) not in self._watched and not (self._watch_variables and leaf.trainable):
+                return ()
+            return [value for value in self._values_of(leaf).values() if _is_floating(value)]
+        if leaf is None or isinstance(leaf, str):
+            raise ValueError(f"sources must be tensors or variables, not {leaf!r}")
+        known = id(leaf) in self._watched or id(leaf) in made
+        return [leaf] if known and _is_floating(leaf) else ()
+
+
+_open_tapes: list[GradientTape] = []
+
+
+def variable_changes(variable: Any) -> None:
+    """To be called before a variable changes: tells the tapes that are open."""
+    for tape in _open_tapes:
+        tape.changed(variable)
+
+
+def value_of(variable: Any) -> Any:
+    """The array that a variable of Keras holds; that of the function that is being compiled, where one is."""
+    value = _scope().get_current_value(variable) if _in_scope() else None
+    if value is not None:
+        return value
+    return variable.value if variable._value is None else variable._value
+
+
+def _as_array(value: Any) -> Any:
+    return (
+        value_of(value)
+        if isinstance(value, _Variable)
+        else value
+        if isinstance(value, _jax.Array)
+        else _jnp.asarray(value)
+    )
+
+
+def _is_floating(value: Any) -> bool:
+    return bool(_jnp.issubdtype(_jnp.result_type(value), _jnp.inexact))
+
+
+def _is_none(value: Any) -> bool:
+    return value is None
+
+
+def _flat(structure: Any, *, keep_none: bool = False) -> list[Any]:
+    return _tree.tree_leaves(structure, is_leaf=_is_none if keep_none else None)
+
+
+def _sums(positions: Sequence[int], values: Iterable[Any]) -> Iterable[tuple[int, Any]]:
+    """For each position the sum of its values."""
+    sums: dict[int, Any] = {}
+    for position, value in zip(positions, values, strict=True):
+        sums[position] = sums[position] + value if position in sums else value
+    return sums.items()

@@ -1,0 +1,304 @@
+"""Tensors and variables of TensorFlow 2: JAX arrays, and Keras's variables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import keras
+import numpy as np
+from jax._src import core
+from jax._src.array import ArrayImpl
+from keras.src.backend.common.stateless_scope import in_stateless_scope
+
+from headwater.dtypes import DType, as_dtype
+from headwater.graph.convert import to_array
+from headwater.graph.operation import Tensor as GraphTensor
+from headwater.keras.eager.tape import value_of, variable_changes
+from headwater.shapes import TensorShape
+
+_jax: Any = jax
+_jnp: Any = jnp
+_core: Any = core
+_ArrayImpl: Any = ArrayImpl
+_Base: Any = keras.Variable
+_in_scope: Any = in_stateless_scope
+
+Array = Any
+"""A JAX array, or a `HostTensor`."""
+
+
+class HostTensor(np.ndarray[Any, Any]):
+    """A tensor in NumPy: text, and sizes that are known while a function is compiled."""
+
+    def numpy(self) -> Any:
+        """The value as NumPy has it: an array, or the text itself where there are no dimensions."""
+        plain = np.asarray(self)
+        return plain[()] if plain.dtype == object and not plain.ndim else plain
+
+    def get_shape(self) -> TensorShape:
+        """The shape."""
+        return TensorShape(self.shape)
+
+    def __getitem__(self, key: Any) -> Any:
+        return host_tensor(np.asarray(self)[key])
+
+
+def host_tensor(value: Any) -> HostTensor:
+    """``value`` as a `HostTensor`."""
+    array = np.empty((), object) if isinstance(value, (bytes, str)) else np.asarray(value)
+    if isinstance(value, (bytes, str)):
+        array[()] = value.encode() if isinstance(value, str) else value
+    return array.view(HostTensor)
+
+
+def known(array: np.ndarray[Any, Any]) -> Array:
+    """An array of NumPy's as a tensor whose value is known even where a function is being traced."""
+    if array.dtype.kind in "OSU":
+        return host_tensor(array)
+    with _jax.ensure_compile_time_eval():
+        return _jnp.asarray(array)
+
+
+def _numpy(array: Any) -> np.ndarray[Any, Any]:
+    return np.asarray(array)
+
+
+def _no_numpy(tracer: Any) -> Any:
+    raise NotImplementedError(
+        "numpy() is only available when eager execution is enabled: within a tf.function a tensor has no value yet"
+    )
+
+
+def _get_shape(array: Any) -> TensorShape:
+    return TensorShape(array.shape)
+
+
+class Reference:
+    """A tensor or variable as a key of dictionaries: by what it is, not by its value.
+
+    Args:
+      value: the tensor or variable.
+    """
+
+    def __init__(self, value: Any) -> None:
+        self._value = value
+
+    def deref(self) -> Any:
+        """The tensor or variable."""
+        return self._value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Reference) and self._value is other._value
+
+    def __hash__(self) -> int:
+        return id(self._value)
+
+
+def attach() -> None:
+    """Gives JAX's arrays what TensorFlow's tensors have besides: ``numpy()``, ``get_shape()``, ``ref()``."""
+    _ArrayImpl.numpy = _numpy
+    _core.Tracer.numpy = _no_numpy
+    for kind in (_ArrayImpl, _core.Tracer):
+        kind.get_shape = _get_shape
+        kind.ref = Reference
+
+
+def constant(value: Any, dtype: Any = None, shape: Any = None, name: str | None = None) -> Array:
+    """A tensor of this value.
+
+    Args:
+      value: a number, text, an array, a tensor, or nested sequences of numbers or text.
+      dtype: element type; found from the value when None.
+      shape: the tensor's shape; one element fills it.
+
+    Raises:
+      TypeError: the value does not fit the element type.
+      ValueError: the elements do not fill the shape.
+    """
+    del name
+    wanted = None if dtype is None else as_dtype(dtype)
+    array = convert_to_tensor(value, wanted) if _is_array(value) else known(to_array(value, wanted))
+    if shape is None:
+        return array
+    sizes = tuple(int(size) for size in shape)
+    if array.size == 1:
+        return _jnp.broadcast_to(array.reshape(()), sizes)
+    if array.size != int(np.prod(sizes)):
+        raise TypeError(
+            f"Eager execution of tf.constant with unsupported shape. Tensor has {array.size} elements, shape {sizes}"
+        )
+    return array.reshape(sizes)
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, (_jax.Array, _Base, HostTensor))
+
+
+def convert_to_tensor(value: Any, dtype: Any = None, dtype_hint: Any = None, name: str | None = None) -> Any:
+    """``value`` as a tensor.
+
+    Args:
+      value: a tensor, variable, number, text, array, or nested sequences of these.
+      dtype: the element type it must have.
+      dtype_hint: the element type for values that could be of several.
+
+    Raises:
+      ValueError: a tensor has another element type.
+      TypeError: the value does not fit the element type.
+    """
+    del name
+    if isinstance(value, GraphTensor):
+        return value
+    wanted: DType | None = None if dtype is None else as_dtype(dtype)
+    if isinstance(value, _Base):
+        value = value_of(value)
+    if _is_array(value):
+        if wanted is not None and wanted.numpy_dtype != value.dtype:
+            raise ValueError(
+                f"Tensor conversion requested dtype {wanted.name} for Tensor with dtype {value.dtype.name}: {value!r}"
+            )
+        return value
+    if isinstance(value, (list, tuple)) and any(map(_is_array, jax.tree_util.tree_leaves(value))):
+        items: Any = value
+        stacked = _jnp.stack([convert_to_tensor(item) for item in items])
+        return stacked if wanted is None else stacked.astype(wanted.numpy_dtype)
+    if wanted is None and dtype_hint is not None:
+        try:
+            return known(to_array(value, as_dtype(dtype_hint)))
+        except (TypeError, ValueError):
+            pass
+    return known(to_array(value, wanted))
+
+
+class _VariableType(type):
+    """Every variable of Keras's is a ``tf.Variable``."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, _Base)
+
+
+class Variable(_Base, metaclass=_VariableType):
+    """A variable.
+
+    Args:
+      initial_value: its first value, or a function that gives it.
+      trainable: whether a tape watches it by itself; True when None.
+      name: for messages and checkpoints.
+      dtype: element type; that of the value when None.
+      constraint: a function of a value that an optimizer calls after it has changed the variable.
+      aggregation: what becomes of the values that replicas give it: ``tf.VariableAggregation``.
+      synchronization: TensorFlow's ``AUTO`` and ``ON_READ`` are the same here: values are combined when they change.
+      validate_shape, import_scope, experimental_enable_variable_lifting: without effect, as in TensorFlow 2.
+
+    Raises:
+      NotImplementedError: a shape that is not the value's, ``caching_device`` or ``variable_def``.
+      ValueError: no initial value.
+    """
+
+    def __init__(
+        self,
+        initial_value: Any = None,
+        trainable: bool | None = None,
+        validate_shape: bool = True,
+        caching_device: Any = None,
+        name: str | None = None,
+        variable_def: Any = None,
+        dtype: Any = None,
+        import_scope: str | None = None,
+        constraint: Any = None,
+        synchronization: Any = None,
+        aggregation: Any = None,
+        shape: Any = None,
+        experimental_enable_variable_lifting: bool = True,
+    ) -> None:
+        del validate_shape, import_scope, experimental_enable_variable_lifting, synchronization
+        for what, given in (("caching_device", caching_device), ("variable_def", variable_def)):
+            if given is not None:
+                raise NotImplementedError(f"tf.Variable: {what} is not supported")
+        if initial_value is None:
+            raise ValueError("Cannot create a variable without an initial value: initial_value is None")
+        if _in_scope():
+            raise ValueError(
+                "tf.function-decorated function tried to create variables on non-first call: make variables before the "
+                "function runs, as Keras's layers do"
+            )
+        given = initial_value() if callable(initial_value) and not _is_array(initial_value) else initial_value
+        kind = None if dtype is None else as_dtype(dtype)
+        value = convert_to_tensor(given) if _is_array(given) else constant(given, kind)
+        if isinstance(value, HostTensor):
+            raise NotImplementedError("tf.Variable: text is not supported")
+        if kind is not None:
+            value = value.astype(kind.numpy_dtype)
+        if shape is not None and TensorShape(shape).as_list() != list(value.shape):
+            raise NotImplementedError(f"tf.Variable: shape {shape} is not that of the initial value, {value.shape}")
+        super().__init__(
+            value,
+            dtype=str(value.dtype),
+            trainable=trainable is None or trainable,
+            autocast=False,
+            name=name or "Variable",
+            aggregation=_AGGREGATIONS[str(getattr(aggregation, "name", aggregation or "NONE")).upper()],
+        )
+        self.constraint = constraint
+
+    def assign(self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Any:
+        """Gives it another value."""
+        del use_locking, name
+        if not _in_scope():
+            variable_changes(self)
+        super().assign(value_of(value) if isinstance(value, _Base) else value)
+        return self if read_value else None
+
+    def assign_add(
+        self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
+    ) -> Any:
+        """Adds ``delta``."""
+        return self.assign(
+            value_of(self) + _jnp.asarray(_plain(delta), value_of(self).dtype), use_locking, name, read_value
+        )
+
+    def assign_sub(
+        self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
+    ) -> Any:
+        """Subtracts ``delta``."""
+        return self.assign(
+            value_of(self) - _jnp.asarray(_plain(delta), value_of(self).dtype), use_locking, name, read_value
+        )
+
+    def read_value(self) -> Any:
+        """Its value."""
+        return value_of(self)
+
+    def numpy(self) -> np.ndarray[Any, Any]:
+        """Its value in NumPy."""
+        return np.asarray(value_of(self))
+
+    def get_shape(self) -> TensorShape:
+        """Its shape."""
+        return TensorShape(self.shape)
+
+    def ref(self) -> Reference:
+        """Itself as a key of dictionaries."""
+        return Reference(self)
+
+    def __repr__(self) -> str:
+        return f"<tf.Variable {self.name!r} shape={tuple(self.shape)} dtype={self.dtype}, numpy={value_of(self)}>"
+
+
+_AGGREGATIONS = {
+    "NONE": "none",
+    "SUM": "sum",
+    "MEAN": "mean",
+    "ONLY_FIRST_REPLICA": "only_first_replica",
+}
+
+
+def _plain(value: Any) -> Any:
+    return value_of(value) if isinstance(value, _Base) else value
+
+
+def is_tensor(value: Any) -> bool:
+    """Whether ``value`` is a tensor or a variable."""
+    return _is_array(value) or isinstance(value, GraphTensor)

@@ -1,0 +1,261 @@
+"""What programs of TensorFlow 2 compute at once, for TensorFlow and for Headwater.
+
+With an interpreter that has TensorFlow 2, ``python cases.py > ../../../data/tf2/at_once.json`` records its answers.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import numpy as np
+
+
+def operators(tf: Any) -> Any:
+    x = tf.constant([[1.0, 2.0], [3.0, 4.0]])
+    return [x + 1, 2 * x, x @ x, x / 2, x**2, -x, x[0], x[:, 1], x > 2, tf.cast(x, tf.int32) // 2]
+
+
+def variables(tf: Any) -> Any:
+    v = tf.Variable([1.0, 2.0])
+    v.assign_add([1.0, 1.0])
+    before = v.numpy()
+    v.assign_sub([0.5, 0.0])
+    n = tf.Variable(3, dtype=tf.int64)
+    n.assign_add(1)
+    return [before, v.numpy(), v * 2, n.numpy(), tf.Variable(tf.zeros([2])).numpy()]
+
+
+def functions(tf: Any) -> Any:
+    x = tf.constant([[1.0, -2.0, 3.0], [0.5, 4.0, -1.0]])
+    return [
+        tf.reduce_mean(x),
+        tf.reduce_sum(x, axis=1, keepdims=True),
+        tf.argmax(x, 1),
+        tf.nn.softmax(x),
+        tf.nn.relu(x),
+        tf.where(x > 0, x, 0.0),
+        tf.gather(x, [1, 0], axis=0),
+        tf.concat([x, x], 0),
+        tf.one_hot([0, 2], 3),
+        tf.matmul(x, x, transpose_b=True),
+        tf.nn.sparse_softmax_cross_entropy_with_logits([0, 1], x),
+        tf.nn.moments(x, [0]),
+        tf.boolean_mask(x, [True, False]),
+        tf.clip_by_value(x, -1.0, 1.0),
+        tf.strings.length(tf.constant(["a", "bcd"])),
+        tf.range(5),
+        tf.nn.compute_average_loss(tf.constant([1.0, 2.0, 3.0]), global_batch_size=6),
+        tf.norm(x),
+        tf.squeeze(tf.expand_dims(x, 0)),
+    ]
+
+
+def gradients(tf: Any) -> Any:
+    x, w = tf.constant([[1.0, 2.0]]), tf.Variable([[0.5], [-1.0]])
+    with tf.GradientTape() as tape:
+        y = tf.reduce_sum(tf.sigmoid(tf.matmul(x, w)) ** 2)
+    first = tape.gradient(y, w)
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        y = tf.sin(x) * x
+        z = y * y
+    return [first, tape.gradient(z, x), tape.gradient(y, x), tape.gradient(z, y), tape.gradient([y, z], [x])]
+
+
+def structures(tf: Any) -> Any:
+    a, b, c = tf.Variable(2.0), tf.Variable(3.0), tf.Variable(5.0)
+    with tf.GradientTape() as tape:
+        y = a * a * b
+    found = tape.gradient(y, {"a": a, "more": [b, c]})
+    return [found["a"], found["more"][0], found["more"][1] is None]
+
+
+def unconnected(tf: Any) -> Any:
+    x, v = tf.constant(3.0), tf.Variable(2.0, trainable=False)
+    with tf.GradientTape(persistent=True) as tape:
+        y = x * v
+    zero = tape.gradient(y, x, unconnected_gradients=tf.UnconnectedGradients.ZERO)
+    return [tape.gradient(y, x) is None, tape.gradient(y, v) is None, zero]
+
+
+def second_order(tf: Any) -> Any:
+    x = tf.Variable(3.0)
+    with tf.GradientTape() as outer:
+        with tf.GradientTape() as inner:
+            y = x**3
+        first = inner.gradient(y, x)
+    return [first, outer.gradient(first, x)]
+
+
+def output_gradients(tf: Any) -> Any:
+    x = tf.constant([1.0, 2.0])
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = x * x
+    return tape.gradient(y, x, output_gradients=tf.constant([10.0, 1.0]))
+
+
+def jacobians(tf: Any) -> Any:
+    x = tf.constant([[1.0, 2.0], [3.0, 4.0]])
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        y = x * x * tf.constant([1.0, 2.0])
+    return [tape.jacobian(y, x), tape.batch_jacobian(y, x)]
+
+
+def not_recorded(tf: Any) -> Any:
+    x = tf.Variable(2.0)
+    with tf.GradientTape() as tape:
+        y = x * x
+        with tape.stop_recording():
+            z = y * y
+        w = y * 3.0
+    del z
+    return tape.gradient(w, x)
+
+
+def assigned_meanwhile(tf: Any) -> Any:
+    v = tf.Variable(3.0)
+    with tf.GradientTape() as tape:
+        y = v * v
+        v.assign(2.0)
+        z = y + v
+    return tape.gradient(z, v)
+
+
+def compiled(tf: Any) -> Any:
+    v = tf.Variable(1.0)
+
+    @tf.function
+    def step(x: Any, times: int) -> Any:
+        v.assign_add(tf.reduce_sum(x) * times)
+        return v * 2
+
+    return [step(tf.constant([1.0, 2.0]), 1), step(tf.constant([1.0, 2.0]), 2), v.numpy()]
+
+
+def compiled_gradient(tf: Any) -> Any:
+    w = tf.Variable([1.0, 2.0])
+
+    @tf.function
+    def step(x: Any) -> Any:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum((w * x - 1.0) ** 2)
+        gradient = tape.gradient(loss, w)
+        w.assign_sub(0.1 * gradient)
+        return loss
+
+    return [step(tf.constant([1.0, 3.0])), step(tf.constant([1.0, 3.0])), w.numpy()]
+
+
+def through_compiled(tf: Any) -> Any:
+    @tf.function
+    def square(x: Any) -> Any:
+        return x * x
+
+    x = tf.constant(3.0)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = square(x) + x
+    return tape.gradient(y, x)
+
+
+def branches(tf: Any) -> Any:
+    @tf.function
+    def steps(n: Any) -> Any:
+        count = tf.constant(0)
+        while n > 1:
+            n = n // 2 if n % 2 == 0 else 3 * n + 1
+            count += 1
+        return count
+
+    return [steps(tf.constant(6)), steps(tf.constant(7))]
+
+
+def conditions(tf: Any) -> Any:
+    @tf.function
+    def chosen(x: Any) -> Any:
+        return tf.cond(x > 0, lambda: x * 2, lambda: x - 1)
+
+    loop = tf.while_loop(lambda i, _: i < 5, lambda i, s: (i + 1, s * 2.0), [tf.constant(0), tf.constant(1.0)])
+    return [chosen(tf.constant(2.0)), chosen(tf.constant(-2.0)), loop]
+
+
+def over_a_dataset(tf: Any) -> Any:
+    dataset = tf.data.Dataset.range(6).map(lambda n: tf.cast(n, tf.float32) / 2).batch(4)
+
+    @tf.function
+    def total(data: Any) -> Any:
+        found = 0.0
+        for batch in data:
+            found += tf.reduce_sum(batch)
+        return found
+
+    return [total(dataset), [batch.numpy() for batch in dataset]]
+
+
+def elements_of_an_iterator(tf: Any) -> Any:
+    iterator = iter(tf.data.Dataset.range(5).batch(2))
+
+    @tf.function
+    def take(source: Any) -> Any:
+        return next(source) * 10
+
+    found = [take(iterator), take(iterator), take(iterator)]
+    try:
+        take(iterator)
+    except tf.errors.OutOfRangeError:
+        return [*found, "ended"]
+    return found
+
+
+def replicas(tf: Any) -> Any:
+    strategy = tf.distribute.get_strategy()
+    results = strategy.run(lambda x: x * 2, args=(tf.constant([1.0, 2.0]),))
+    return [
+        strategy.reduce(tf.distribute.ReduceOp.SUM, results, axis=None),
+        strategy.reduce(tf.distribute.ReduceOp.MEAN, results, axis=0),
+        strategy.num_replicas_in_sync,
+    ]
+
+
+CASES = (
+    operators,
+    variables,
+    functions,
+    gradients,
+    structures,
+    unconnected,
+    second_order,
+    output_gradients,
+    jacobians,
+    not_recorded,
+    assigned_meanwhile,
+    compiled,
+    compiled_gradient,
+    through_compiled,
+    branches,
+    conditions,
+    over_a_dataset,
+    elements_of_an_iterator,
+    replicas,
+)
+
+
+def answer(value: Any) -> Any:
+    """A result as JSON holds it: for each array its type and its elements."""
+    if isinstance(value, (list, tuple)):
+        return [answer(item) for item in value]
+    if isinstance(value, (str, bool)):
+        return value
+    array = np.asarray(value)
+    return {"type": str(array.dtype), "values": array.tolist()}
+
+
+if __name__ == "__main__":
+    import tensorflow
+
+    json.dump({case.__name__: answer(case(tensorflow)) for case in CASES}, sys.stdout, indent=1)
+    sys.stdout.write("\n")

@@ -1,0 +1,35 @@
+"""What is computed at once, by tapes and by compiled functions is what TensorFlow 2 computes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from headwater.compat.eager import tf
+from tests.inproc.keras.eager.cases import CASES, answer
+
+_RECORDED: dict[str, Any] = json.loads(
+    (Path(__file__).parents[3] / "data" / "tf2" / "at_once.json").read_text(encoding="utf-8")
+)
+
+
+def same(ours: Any, theirs: Any) -> None:
+    if isinstance(theirs, list):
+        assert len(ours) == len(theirs)
+        for one, other in zip(ours, theirs, strict=True):
+            same(one, other)
+    elif isinstance(theirs, dict):
+        assert ours["type"] == theirs["type"]
+        np.testing.assert_allclose(np.asarray(ours["values"]), np.asarray(theirs["values"]), rtol=1e-6, atol=1e-6)
+    else:
+        assert ours == theirs
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
+def test_as_tensorflow_2(case: Callable[[Any], Any]) -> None:
+    same(answer(case(tf)), _RECORDED[case.__name__])

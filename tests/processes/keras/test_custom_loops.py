@@ -1,0 +1,38 @@
+"""Training loops of programs' own, on several processes."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROGRAM = Path(__file__).parents[3] / "examples" / "custom_loop.py"
+
+pytestmark = pytest.mark.slow
+
+
+def figures(*command: str) -> list[float]:
+    """The losses and accuracies that a run prints."""
+    done = subprocess.run([sys.executable, "-m", "headwater", *command], text=True, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return [float(number) for number in re.findall(r"(?:loss|accuracy) (\d+\.\d+)", done.stdout)]
+
+
+def test_two_mirrored_workers_make_the_steps_of_one_and_go_on_from_the_chiefs_checkpoint(tmp_path: Path) -> None:
+    alone = figures("exec", str(PROGRAM), "--steps", "10", "--epochs", "2")
+    assert len(alone) == 4
+    two = ("run", "--workers", "2", str(PROGRAM), "--steps", "10", "--folder", str(tmp_path))
+    together = figures(*two, "--epochs", "2")
+    assert together == pytest.approx(alone, abs=1e-5)
+    assert sorted(path.name for path in tmp_path.iterdir() if path.suffix == ".index") == [
+        "ckpt-1.index",
+        "ckpt-2.index",
+    ]
+    assert not [path for path in tmp_path.iterdir() if path.is_dir()]
+    # On the same examples as the first epoch.
+    onward = figures("exec", str(PROGRAM), "--steps", "10", "--folder", str(tmp_path), "--epochs", "3")
+    assert len(onward) == 2
+    assert onward[0] < together[0]
