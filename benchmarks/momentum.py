@@ -60,10 +60,13 @@ def accuracy(params: Any) -> Any:
     return (logits(params, XT).argmax(1) == YT).mean()
 
 
-def train(workers: int, momentum: float, aware: bool, rate: float = 0.1) -> list[float]:
+def train(workers: int, momentum: float, aware: bool, own: bool, rate: float = 0.1) -> list[float]:
+    """Accuracy after every so many updates; ``own``: each worker keeps the momentum of its own gradients."""
     params = initial()
     layout = make_layout(leaf_specs(params), 1)
-    optimizer = optax.sgd(rate, momentum=momentum or None)
+    optimizer = optax.sgd(rate, momentum=None if own else momentum or None)
+    trace = optax.trace(momentum, nesterov=True)
+    states = [trace.init(params) for _ in range(workers)]
     structure = jax.tree.structure(params)
     local = LocalServers(
         "params",
@@ -77,40 +80,46 @@ def train(workers: int, momentum: float, aware: bool, rate: float = 0.1) -> list
         client.connect()
         client.pull()
     rng = np.random.default_rng(1)
-    found = []
+    seen: list[float] = []
     for update in range(1, UPDATES + 1):
         client = clients[update % workers]
         rows = rng.integers(0, len(X), BATCH)
-        client.push([np.asarray(leaf) for leaf in gradient(client.values(), X[rows], Y[rows])])
+        found = gradient(client.values(), X[rows], Y[rows])
+        if own:
+            found, states[update % workers] = trace.update(found, states[update % workers])
+        client.push([np.asarray(leaf) for leaf in found])
         if update % EVERY == 0:
-            found.append(float(accuracy(client.values())))
+            seen.append(float(accuracy(client.values())))
     for client in clients:
         client.close()
     local.stop()
-    return found
+    return seen
 
 
 def main() -> None:
-    figure = Figure(figsize=(7, 4))
+    figure = Figure(figsize=(7, 5))
     axes = figure.subplots()
     updates = np.arange(EVERY, UPDATES + 1, EVERY)
-    for workers, momentum, aware, style in (
-        (1, 0.9, False, "k-"),
-        (4, 0.9, False, "C0-"),
-        (4, 0.9, True, "C0--"),
-        (8, 0.9, False, "C3-"),
-        (8, 0.9, True, "C3--"),
-        (8, 0.0, False, "C2-"),
+    for workers, momentum, aware, own, style in (
+        (1, 0.9, False, False, "k-"),
+        (4, 0.9, False, False, "C0-"),
+        (4, 0.9, True, False, "C0--"),
+        (4, 0.9, True, True, "C0:"),
+        (8, 0.9, False, False, "C3-"),
+        (8, 0.9, True, False, "C3--"),
+        (8, 0.9, True, True, "C3:"),
+        (8, 0.0, False, False, "C2-"),
     ):
-        found = train(workers, momentum, aware)
-        label = f"{workers} worker{'s' * (workers > 1)}, momentum {momentum:g}{', staleness-aware' * aware}"
+        found = train(workers, momentum, aware, own)
+        label = f"{workers} worker{'s' * (workers > 1)}, momentum {momentum:g}{' of their own' * own}"
+        label += ", staleness-aware" * aware
         print(
             f"{label}: accuracy {found[-1]:.3f} after {UPDATES} updates, lowest after 200 {min(found[3:]):.3f}",
             flush=True,
         )
         axes.plot(updates, found, style, label=label)
     axes.set(xlabel="updates", ylabel="accuracy on test digits", ylim=(0, 1))
-    axes.legend(loc="lower right", fontsize=8)
+    axes.legend(loc="upper center", bbox_to_anchor=(0.45, -0.15), ncols=2, fontsize=8)
     figure.tight_layout()
     figure.savefig(sys.argv[2], dpi=110)
 

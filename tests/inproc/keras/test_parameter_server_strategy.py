@@ -14,6 +14,7 @@ import pytest
 
 from headwater.consistency import Consistency, from_text
 from headwater.keras.parameter_server.model import ServedModel, serve_model, served_model
+from headwater.keras.parameter_server.own_momentum import MomentumAt, OwnMomentum
 from headwater.keras.parameter_server.strategy import ParameterServerStrategy
 from headwater.parameters.layout import FixedShardsPartitioner, Partitioner
 from headwater.parameters.local_servers import LocalServers
@@ -45,10 +46,12 @@ class Place:
         partitioner: Partitioner | None,
         table_bytes: int,
         exact_tables: bool,
+        momentum_at: MomentumAt,
     ) -> None:
         self.worker, self.workers, self.choice = worker, workers, choice
         self.partitioner, self.table_bytes, self.exact_tables = partitioner, table_bytes, exact_tables
         self.replicas = 1
+        self.momentum_at = momentum_at
         self.is_chief = worker == 0
 
 
@@ -72,12 +75,13 @@ class Cluster:
         table_bytes: int = 1 << 30,
         exact_tables: bool = False,
         saves: Saves | None = None,
+        momentum_at: MomentumAt = "ps",
     ) -> None:
         choice = from_text(consistency, workers)
         self.models = [make() for _ in range(workers)]
         self.served: list[ServedModel] = []
         for worker, model in enumerate(self.models):
-            place = Place(worker, workers, choice, partitioner, table_bytes, exact_tables)
+            place = Place(worker, workers, choice, partitioner, table_bytes, exact_tables, momentum_at)
             serve_model(model, place)
             served = served_model(model)
             assert served is not None
@@ -158,6 +162,46 @@ def test_one_worker_makes_what_keras_makes(name: str) -> None:
     for mine, theirs in slots:
         np.testing.assert_allclose(mine.numpy(), theirs.numpy(), rtol=2e-5, atol=2e-6, err_msg=mine.path)
     cluster.stop()
+
+
+def test_one_worker_with_its_own_momentum_makes_what_nesterovs_makes() -> None:
+    def make(nesterov: bool) -> Any:
+        return dense(lambda: keras.optimizers.SGD(0.1, momentum=0.9, nesterov=nesterov))
+
+    alone = make(True)
+    alone.fit(X, Y, batch_size=16, epochs=3, shuffle=False, verbose=0)
+    cluster = Cluster(lambda: make(False), momentum_at="worker")
+    cluster.fit(X, Y, batch_size=16, epochs=3, shuffle=False)
+    assert_same(cluster.models[0], alone)
+    cluster.stop()
+
+
+def test_workers_keep_the_momentum_of_their_own_gradients() -> None:
+    momentum, gradients = OwnMomentum(0.5), [np.float32([2.0, -4.0]), np.float32(1.0)]
+    np.testing.assert_array_equal(momentum(gradients)[0], [3.0, -6.0])  # v = g, u = g / 2 + g
+    first, second = momentum(gradients)
+    np.testing.assert_array_equal(first, [3.5, -7.0])  # v = g / 2 + g, u = v / 2 + g
+    assert second == 1.75
+
+
+@pytest.mark.parametrize(
+    ("make", "settings", "match"),
+    [
+        (lambda: dense(lambda: keras.optimizers.Adam(0.1)), {}, "needs keras.optimizers.SGD with momentum, not Adam"),
+        (lambda: dense(lambda: keras.optimizers.SGD(0.1)), {}, "needs keras.optimizers.SGD with momentum, not SGD$"),
+        (
+            lambda: embedding(lambda: keras.optimizers.SGD(0.1, momentum=0.9)),
+            {"table_bytes": 0},
+            "of the rows of table, which stay on the ps",
+        ),
+    ],
+    ids=["adam", "no momentum", "rows"],
+)
+def test_momentum_that_workers_cannot_keep_is_refused(
+    make: Callable[[], Any], settings: dict[str, Any], match: str
+) -> None:
+    with pytest.raises(ValueError, match=match):
+        Cluster(make, momentum_at="worker", **settings)
 
 
 @pytest.mark.parametrize("partitioner", [None, FixedShardsPartitioner(2)], ids=["whole", "split"])
@@ -539,6 +583,10 @@ def test_a_ps_goes_on_with_its_own_rows_and_their_state(exact: bool, tmp_path: P
 def test_what_cannot_work_is_said() -> None:
     with pytest.raises(ValueError, match="global_clipnorm needs the gradients"):
         Cluster(lambda: dense(lambda: keras.optimizers.SGD(0.1, global_clipnorm=1.0)), workers=3, consistency="k=2")
+    with pytest.raises(ValueError, match="momentum_at must be 'ps' or 'worker', not 'both'"):
+        ParameterServerStrategy(momentum_at="both")  # pyright: ignore[reportArgumentType]
+    with pytest.raises(ValueError, match="momentum_at='worker' is for consistency 'async'"):
+        ParameterServerStrategy(momentum_at="worker", consistency="sync")
     with pytest.raises(ValueError, match="table_updates must be"):
         ParameterServerStrategy(table_updates="eager")
 
@@ -557,7 +605,7 @@ def test_a_model_in_the_scope_trains_without_a_cluster(monkeypatch: pytest.Monke
 
 def test_tables_in_rows_have_no_second_copy() -> None:
     model = embedding(lambda: keras.optimizers.SGD(0.5))
-    place = Place(0, 1, from_text("async", 1), None, 0, False)
+    place = Place(0, 1, from_text("async", 1), None, 0, False, "ps")
     place.replicas = 2
     serve_model(model, place)
     served = served_model(model)

@@ -22,6 +22,7 @@ from headwater.keras.embeddings.ids import stand_in
 from headwater.keras.embeddings.inference import dynamic_layers, set_source
 from headwater.keras.embeddings.rows import ModelEmbeddings
 from headwater.keras.parameter_server.batches import Batches, make_batches, rows_of, share_of
+from headwater.keras.parameter_server.own_momentum import OwnMomentum
 from headwater.keras.parameter_server.place import Place
 from headwater.keras.parameter_server.steps import GradientStep
 from headwater.keras.parameter_server.values import ModelValues
@@ -86,6 +87,7 @@ class ServedModel(ModelValues):
         self.stop_wanted = False
         self._backups: list[Any] = []
         self._step: GradientStep | None = None
+        self._momentum: OwnMomentum | None = None
         self._embeddings: ModelEmbeddings | None = None
         self._training = 0
         self._logs: dict[str, Any] = {}
@@ -120,6 +122,7 @@ class ServedModel(ModelValues):
         assert self._client is not None
         if self._step is None:
             self._step = GradientStep(self.model, self.embeddings, clips=self.workers_clip)
+            self._momentum = self.own_momentum()
             if self.embeddings.layers:
                 set_source(self.model, self)
             dense = len(self.model.trainable_variables) - len(self.tables)
@@ -371,6 +374,8 @@ class ServedModel(ModelValues):
         batch = _utils.unpack_x_y_sample_weight(data)
         found = self.embeddings.find(lambda: step.trained(dense), batch[0], training=True, read=self.read_rows)
         gradients, of_rows, changes, self._logs = step(dense, batch, found, part=part or 1.0)
+        if self._momentum is not None and step.finite:
+            gradients = self._momentum(gradients)
         count = len(tables)
         pushed = dict(zip(tables, zip(found.keys[:count], of_rows[:count], strict=True), strict=True))
         dynamic, version = self._dynamic if step.finite else None, client.version

@@ -26,18 +26,21 @@ _jax: Any = jax
 _keras: Any = keras
 
 
-def clone_optimizer(optimizer: Any, *, clips: bool) -> Any:
+def clone_optimizer(optimizer: Any, *, clips: bool, momentum: bool = True) -> Any:
     """An optimizer like ``optimizer``, not built.
 
     Args:
       optimizer: of Keras.
       clips: whether it clips by norms; False where workers have done so.
+      momentum: whether it has momentum; False where workers have.
     """
     config = optimizer.get_config()
     # Workers push gradients of the loss as it is.
     config["loss_scale_factor"] = None
     if not clips:
         config["clipnorm"] = config["global_clipnorm"] = None
+    if not momentum:
+        config["momentum"], config["nesterov"] = 0.0, False
     kind: Any = type(optimizer)  # pyright: ignore[reportUnknownVariableType]
     made = kind.from_config(config)
     for name in ("_exclude_from_weight_decay_pattern",):
@@ -85,7 +88,7 @@ class KerasUpdater:
       index: the number of this one.
       variables: the model's variables, in the layout's order.
       optimizer: the model's.
-      clips: see `clone_optimizer`.
+      clips, momentum: see `clone_optimizer`.
       joint_norm: whether ``global_clipnorm`` clips by the norm over every ``ps``, whose square is the last knob of an
         update.
       exact: how tables are updated, see `headwater.keras.parameter_server.table_updates`.
@@ -99,12 +102,14 @@ class KerasUpdater:
         optimizer: Any,
         *,
         clips: bool,
+        momentum: bool = True,
         joint_norm: bool = False,
         exact: bool = False,
     ) -> None:
         self._blocks = BlockValues(layout, index)
         self._original = optimizer
         self._clips = clips and not joint_norm
+        self._momentum = momentum
         self._joint_clipnorm = float(optimizer.global_clipnorm) if joint_norm else None
         self._exact = exact
         self._variables = [variables[block.variable] for block in self._blocks.blocks]
@@ -122,7 +127,7 @@ class KerasUpdater:
 
     def _build(self, variables: Sequence[Any], shapes: Sequence[Sequence[int]]) -> Any:
         """An optimizer like the model's for parts of these shapes."""
-        optimizer = clone_optimizer(self._original, clips=self._clips)
+        optimizer = clone_optimizer(self._original, clips=self._clips, momentum=self._momentum)
         stand_ins = [stand_in(variable, shape) for variable, shape in zip(variables, shapes, strict=True)]
         excluded: set[Any] = getattr(self._original, "_exclude_from_weight_decay", set())
         if excluded:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from headwater.consistency import Consistency
+from headwater.keras.parameter_server.own_momentum import MomentumAt
 from headwater.parameters.layout import Partitioner
 from headwater.parameters.process import ParameterTask
 from headwater.resources.state_saver import Saves
@@ -30,6 +31,9 @@ class Place(Protocol):
 
     @property
     def staleness_aware(self) -> bool: ...
+
+    @property
+    def momentum_at(self) -> MomentumAt: ...
 
     @property
     def saves(self) -> Saves | None: ...

@@ -9,6 +9,7 @@ from typing import Any
 from headwater.consistency import Consistency, from_text
 from headwater.keras.embeddings.variables import watch_tables
 from headwater.keras.parameter_server.model import ServedModel, serve_model, served_model
+from headwater.keras.parameter_server.own_momentum import MomentumAt, require_momentum_at
 from headwater.keras.strategy import Strategy, active_strategy
 from headwater.parameters.conversation import Traffic
 from headwater.parameters.layout import Partitioner
@@ -38,6 +39,9 @@ class ParameterServerStrategy(Strategy):
         `headwater.keras.parameter_server.table_updates`.
       staleness_aware: whether the step of a gradient that is τ updates old is divided by τ, see
         `headwater.parameters.host.HostedParameters`.
+      momentum_at: where the momentum of `keras.optimizers.SGD` is kept in asynchronous training: ``"ps"``, once for the
+        gradients of all workers, or ``"worker"``, by each worker of its own, which keeps late gradients from adding to
+        it; see `headwater.keras.parameter_server.own_momentum`.
       recovery: what becomes of a ``ps`` that is lost and started anew. ``"copy"``: the chief brings what it read last,
         at the end of an epoch or with a checkpoint. ``"own"``, the default where ``saves`` names a folder: it goes on
         with the state that it has saved itself; for asynchronous and bounded consistency.
@@ -61,6 +65,7 @@ class ParameterServerStrategy(Strategy):
         table_bytes: int = 1 << 20,
         table_updates: str = "lazy",
         staleness_aware: bool = False,
+        momentum_at: MomentumAt = "ps",
         recovery: Recovery | None = None,
         saves: str | os.PathLike[str] | None = None,
         save_every_s: float = 5.0,
@@ -80,6 +85,8 @@ class ParameterServerStrategy(Strategy):
         self.worker: int = members.number if members and not members.is_server else 0
         self.partitioner = variable_partitioner
         self.choice: Consistency = from_text(consistency, self.workers)
+        require_momentum_at(momentum_at, self.choice)
+        self.momentum_at: MomentumAt = momentum_at
         self.saves: Saves | None = saves_of(recovery, saves, save_every_s, self.choice)
         require_replicas(replicas, len(members.servers) if members else 1, self.choice, saves=self.saves is not None)
         self.replicas: int = replicas

@@ -16,6 +16,7 @@ from headwater.keras.embeddings.calls import find_tables
 from headwater.keras.embeddings.inference import dynamic_layers
 from headwater.keras.embeddings.variables import TableVariable, as_table, make_whole
 from headwater.keras.parameter_server.optimizers import KerasUpdater, join_state, split_state, state_names
+from headwater.keras.parameter_server.own_momentum import OwnMomentum, momentum_of
 from headwater.keras.parameter_server.place import Place
 from headwater.keras.parameter_server.steps import Split, inner_optimizer, keeps_train_step
 from headwater.keras.programs import optimizer_topics, updates_made
@@ -99,8 +100,8 @@ class ModelValues:
         """Which ``ps`` has what.
 
         Raises:
-          ValueError: the optimizer clips by the norm of all gradients together, which no ``ps`` can find out; or each
-            part is to have two copies, and the model has tables.
+          ValueError: the optimizer clips by the norm of all gradients together, which no ``ps`` can find out; each part
+            is to have two copies, and the model has tables; or workers cannot keep the momentum.
         """
         place, optimizer = self.place, self.optimizer
         servers = self._servers
@@ -118,6 +119,7 @@ class ModelValues:
                 dynamic=[layer.name for layer in dynamic_layers(self.model)],
                 table_bytes=place.table_bytes,
             )
+        self.own_momentum()
         tables = len(self.tables)
         variables = self.variables
         optimized = len(self.model.trainable_variables) - tables
@@ -145,6 +147,17 @@ class ModelValues:
     def workers_clip(self) -> bool:
         return not isinstance(self.place.choice, Synchronous | KOfN)
 
+    def own_momentum(self) -> OwnMomentum | None:
+        """A worker's momentum, where each has its own.
+
+        Raises:
+          ValueError: see `momentum_of`.
+        """
+        if self.place.momentum_at == "ps":
+            return None
+        tables = [layer.name for layer in (*self.tables, *dynamic_layers(self.model))]
+        return OwnMomentum(momentum_of(self.optimizer, tables))
+
     @property
     def _servers(self) -> int:
         """How many ``ps`` there are."""
@@ -167,6 +180,7 @@ class ModelValues:
             self.optimizer,
             clips=not self.workers_clip,
             joint_norm=self._joint_norm,
+            momentum=self.place.momentum_at == "ps",
             exact=self.place.exact_tables,
         )
 
@@ -197,11 +211,11 @@ class ModelValues:
     def _warn_of_momentum(self) -> None:
         """A delayed step acts like more momentum: with much of both, training may not converge."""
         momentum = float(getattr(self.optimizer, "momentum", 0.0) or 0.0)
-        if self.workers_clip and momentum >= _MUCH_MOMENTUM:
+        if self.workers_clip and momentum >= _MUCH_MOMENTUM and self.place.momentum_at == "ps":
             _log.warning(
                 "%s has momentum %g, and with consistency %s gradients of %d workers are about %d updates old, which "
-                "acts like more momentum: training may diverge. Use less momentum, a smaller learning rate, "
-                "consistency='sync', or staleness_aware=True",
+                "acts like more momentum: training may diverge. Use momentum_at='worker' and staleness_aware=True, a "
+                "smaller momentum or learning rate, or consistency='sync'",
                 self.optimizer.name,
                 momentum,
                 self.place.choice,

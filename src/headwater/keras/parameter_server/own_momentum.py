@@ -1,0 +1,86 @@
+"""Momentum that each worker keeps of its own gradients, for asynchronous training.
+
+One momentum on the ``ps`` moves the values by what all workers did since a worker read them, and a gradient that comes
+late acts like still more momentum. DANA-Slim (Hakimi, Barkai, Gabel and Schuster, *Taming Momentum in a Distributed
+Asynchronous Environment*, 2019) gives each worker a momentum v of its own gradients g, and has it push u::
+
+    v <- m v + g
+    u  = m v + g
+
+The ``ps`` descends by u alone. What workers read then is where the momenta of all of them are about to lead, as in
+Nesterov's method.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import keras
+import numpy as np
+
+from headwater.consistency import Consistency, KOfN, Synchronous
+from headwater.parameters.updater import Array
+
+_keras: Any = keras
+
+MomentumAt = Literal["ps", "worker"]
+"""Where momentum is kept: once for all gradients, or by each worker of its own."""
+
+
+def require_momentum_at(momentum_at: str, choice: Consistency) -> None:
+    """Checks the argument ``momentum_at`` of a strategy.
+
+    Raises:
+      ValueError: it is not known, or gradients are averaged before an update is made, and none of them is late.
+    """
+    if momentum_at not in ("ps", "worker"):
+        raise ValueError(f"momentum_at must be 'ps' or 'worker', not {momentum_at!r}")
+    if momentum_at == "worker" and isinstance(choice, Synchronous | KOfN):
+        raise ValueError(f"momentum_at='worker' is for consistency 'async' and 'staleness=...', not {choice}")
+
+
+def momentum_of(optimizer: Any, tables: Sequence[str]) -> float:
+    """The momentum of an optimizer, which workers are to keep.
+
+    Args:
+      optimizer: of Keras.
+      tables: names of layers of which rows travel.
+
+    Raises:
+      ValueError: it has none, or of rows it would have to be kept by every worker.
+    """
+    momentum = float(optimizer.momentum) if isinstance(optimizer, _keras.optimizers.SGD) else 0.0
+    if not momentum:
+        kind: Any = type(optimizer)  # pyright: ignore[reportUnknownVariableType]
+        raise ValueError(f"momentum_at='worker' needs keras.optimizers.SGD with momentum, not {kind.__name__}")
+    if tables:
+        raise ValueError(
+            f"momentum_at='worker' cannot keep momentum of the rows of {', '.join(tables)}, which stay on the ps: use "
+            "momentum_at='ps', or table_bytes= above the size of these tables"
+        )
+    return momentum
+
+
+class OwnMomentum:
+    """This worker's momentum.
+
+    Args:
+      momentum: m, at least 0 and below 1.
+    """
+
+    def __init__(self, momentum: float) -> None:
+        self._momentum = np.float32(momentum)
+        self._velocities: list[Array] = []
+
+    def __call__(self, gradients: Sequence[Array]) -> list[Array]:
+        """What to push for ``gradients``, which are those of one step, always of the same variables."""
+        if not self._velocities:
+            self._velocities = [np.zeros_like(gradient) for gradient in gradients]
+        found: list[Array] = []
+        for velocity, gradient in zip(self._velocities, gradients, strict=True):
+            momentum = self._momentum.astype(gradient.dtype)
+            velocity *= momentum
+            velocity += gradient
+            found.append(momentum * velocity + gradient)
+        return found
