@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -14,14 +15,16 @@ from keras.src.backend.common.symbolic_scope import in_symbolic_scope
 from headwater.errors import FailedPreconditionError, InvalidArgumentError
 from headwater.keras.embeddings.calls import traced_rows
 from headwater.keras.embeddings.inference import watch_dynamic
-from headwater.parameters.table_client import Divided, TableClient
+from headwater.parameters.table_client import TableClient
 from headwater.parameters.table_protocol import eviction_of, packed_eviction
+from headwater.parameters.table_requests import Divided, in_bags
 from headwater.parameters.updater import Array
 from headwater.tables import Admission, GeneralOptimizer, Initializer, Table, TableConfig
 from headwater.tables.hashing import distinct
 from headwater.tables.optimizers import AnyOptimizer
 from headwater.tables.policies import Eviction
-from headwater.tables.table import Keys, TableStatistics
+from headwater.tables.row_formats import Format, require_format
+from headwater.tables.table import COMBINERS, Keys, TableStatistics
 
 _jax: Any = jax
 _keras: Any = keras
@@ -58,8 +61,13 @@ class DynamicEmbedding(_keras.layers.Layer):
       folder: where that file is, on a ``ps``'s machine.
       saves: a folder that all tasks share. The rows are saved there after every epoch, and a ``ps`` that was started
         anew takes its own from there.
+      combiner: ``"sum"``, ``"mean"`` or ``"sqrtn"`` (the sum by the root of how many they are): the rows of ids along
+        the last axis are pooled, on the ``ps`` where that is less to send. None: they are not.
+      padding: the id that stands for none, where rows are pooled.
+      wire: how numbers travel between a worker and the ``ps``: ``"float32"``; ``"bfloat16"``, in half the bytes; or
+        ``"int8"``, rows in a byte a number (their gradients as bfloat16).
 
-    Inputs: ids of any shape. Output: ``[*ids.shape, dim]``.
+    Inputs: ids of any shape. Output: ``[*ids.shape, dim]``, or with ``combiner`` ``[*ids.shape[:-1], dim]``.
     """
 
     def __init__(
@@ -76,9 +84,18 @@ class DynamicEmbedding(_keras.layers.Layer):
         memory_rows: int | None = None,
         folder: str | None = None,
         saves: str | None = None,
+        combiner: str | None = None,
+        padding: int | str | None = None,
+        wire: Format = "float32",
         **settings: Any,
     ) -> None:
         super().__init__(**settings)
+        if combiner is not None and combiner not in COMBINERS:
+            raise ValueError(f"combiner is {combiner!r}, not one of {', '.join(COMBINERS)}")
+        if padding is not None and combiner is None:
+            raise ValueError("padding leaves ids out of what is pooled, and needs a combiner")
+        if padding is not None and isinstance(padding, str) != strings:
+            raise ValueError(f"padding is {padding!r}, and ids are {'strings' if strings else 'integers'}")
         if isinstance(initializer, str):
             if initializer not in _NAMED:
                 raise ValueError(f"initializer is {initializer!r}, not one of {', '.join(_NAMED)}")
@@ -103,6 +120,9 @@ class DynamicEmbedding(_keras.layers.Layer):
             folder=folder,
         )
         self.saves = saves
+        self.combiner = combiner
+        self.padding = padding
+        self.wire: Format = require_format(wire, "wire")
         #: Access to the rows on servers; None where they are in this process.
         self.client: TableClient | None = None
         self.table_name = self.name
@@ -119,17 +139,17 @@ class DynamicEmbedding(_keras.layers.Layer):
         self.built = True
 
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
-        return (*input_shape, self.config.dim)
+        return (*(input_shape if self.combiner is None else input_shape[:-1]), self.config.dim)
 
     def compute_output_spec(self, inputs: Any, **_: Any) -> Any:
-        return _keras.KerasTensor((*inputs.shape, self.config.dim), dtype=self.compute_dtype)
+        return _keras.KerasTensor(self.compute_output_shape(inputs.shape), dtype=self.compute_dtype)
 
     def call(self, inputs: Any) -> Any:
-        found = traced_rows(self, inputs, self.config.dim)
+        found = traced_rows(self, inputs, self.config.dim, pools=self.combiner is not None)
         if found is not None:
             return found[1]
         if in_symbolic_scope():
-            return _keras.ops.zeros((*inputs.shape, self.config.dim), self.compute_dtype)
+            return _keras.ops.zeros(self.compute_output_shape(inputs.shape), self.compute_dtype)
         if isinstance(inputs, _jax.core.Tracer):
             raise FailedPreconditionError(
                 None,
@@ -138,11 +158,13 @@ class DynamicEmbedding(_keras.layers.Layer):
                 "outside. Call the model, or use its methods fit, evaluate and predict",
             )
         ids = np.asarray(inputs)
-        keys = self.divide(ids)
+        keys = self.divide(ids) if self.combiner is None else self.divide_bags(ids.reshape(-1), [ids.shape])
         rows = self.own_rows(keys) if self.client is None else self.client.rows({self.table_name: keys}, training=False)
         found_rows: Any = rows[self.table_name] if isinstance(rows, dict) else rows
+        if self.combiner is None:
+            found_rows = found_rows[keys.inverse]
         return _keras.ops.convert_to_tensor(
-            found_rows[keys.inverse].reshape(*ids.shape, self.config.dim), self.compute_dtype
+            found_rows.reshape(self.compute_output_shape(ids.shape)), self.compute_dtype
         )
 
     def get_config(self) -> dict[str, Any]:
@@ -155,13 +177,16 @@ class DynamicEmbedding(_keras.layers.Layer):
             "admission": asdict(config.admission),
             "eviction": packed_eviction(config.eviction),
             "saves": self.saves,
+            "combiner": self.combiner,
+            "padding": self.padding,
+            "wire": self.wire,
         }
 
     # Where the rows are -----------------------------------------------------------------------------------------------
 
     def connect(self, client: TableClient, name: str, optimizer: AnyOptimizer) -> None:
         """From now on, the rows are those of the table ``name`` that ``client`` reaches."""
-        client.open(name, self.table_config(optimizer), self.saves)
+        client.open(name, self.table_config(optimizer), self.saves, wire=self.wire)
         self.client, self.table_name, self._slots = client, name, optimizer.slots
 
     def statistics(self) -> dict[str, TableStatistics]:
@@ -204,9 +229,31 @@ class DynamicEmbedding(_keras.layers.Layer):
         keys = keys[first]
         return Divided(words=keys.words, checks=keys.checks, inverse=inverse, places=[np.arange(len(keys))])
 
+    def divide_bags(self, ids: Array, shapes: Sequence[tuple[int, ...]]) -> Divided:
+        """As `divide`, with the bags in which rows are pooled.
+
+        Args:
+          ids: of all calls, [n].
+          shapes: of the ids of each call.
+        """
+        assert self.combiner is not None
+        for shape in shapes:
+            if not shape:
+                raise InvalidArgumentError(
+                    None, None, f"layer {self.name!r} pools along the last axis, and ids have none"
+                )
+        sizes = np.concatenate([np.full(math.prod(shape[:-1]), shape[-1], np.int64) for shape in shapes])
+        ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])
+        if self.padding is not None:
+            kept = np.asarray(ids != self.padding)
+            ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(kept)])[ends]
+            ids = ids[kept]
+        return in_bags(self.divide(ids), ends, self.combiner, None, f"layer {self.name!r}")
+
     def own_rows(self, keys: Divided) -> Array:
-        """Rows of distinct ids, of the rows that are in this process."""
-        return self._own_table().look_up(Keys(keys.words, keys.checks), training=False)
+        """Rows of distinct ids, or of bags, of the rows that are in this process."""
+        rows = self._own_table().look_up(Keys(keys.words, keys.checks), training=False)
+        return rows if keys.bags is None else keys.pool(rows)
 
     def _own_table(self, slots: int = 0, step: int = 0) -> Table:
         if self._own is None:

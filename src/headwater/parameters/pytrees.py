@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from headwater.parameters.table_client import Reals, RowTable, TableClient
     from headwater.tables import Admission, Initializer, RowOptimizer
     from headwater.tables.policies import Eviction
+    from headwater.tables.row_formats import Format
 
 _jax: Any = jax
 _jnp: Any = _jax.numpy
@@ -479,6 +480,7 @@ class ParameterServer:
         memory_rows: int | None = None,
         folder: str | None = None,
         saves: str | None = None,
+        wire: Format = "float32",
     ) -> RowTable:
         """An embedding table on all ``ps``, which grows by itself; made at the first call of any worker.
 
@@ -497,6 +499,8 @@ class ParameterServer:
           folder: where that file is, on a ``ps``'s machine.
           saves: a folder of saves that all tasks share. A ``ps`` that does not have the table yet, at the beginning or
             after it was started anew, takes its rows of the last one there.
+          wire: how numbers travel: ``"float32"``; ``"bfloat16"``, in half the bytes; or ``"int8"``, rows in a byte a
+            number (their gradients as bfloat16). The ``ps`` keep and train float32.
 
         Raises:
           FailedPreconditionError: there is another table of that name.
@@ -522,7 +526,7 @@ class ParameterServer:
             memory_rows=memory_rows,
             folder=folder,
         )
-        self._tables_client().open(name, config, saves)
+        self._tables_client().open(name, config, saves, wire=wire)
         return tables.RowTable(name, config, self._tables_client)
 
     def lookup(self, ids: Mapping[str, Any], *, training: bool = True) -> dict[str, Reals]:

@@ -25,9 +25,12 @@ from headwater.errors import (
 from headwater.io import files
 from headwater.parameters.client import ServerLink
 from headwater.parameters.conversation import Traffic
-from headwater.parameters.table_protocol import Array, pack, small
+from headwater.parameters.table_protocol import Array, pack
+from headwater.parameters.table_requests import Divided, in_bags
 from headwater.tables import TableConfig, TableStatistics
 from headwater.tables.hashing import add_up, distinct, owners, string_keys
+from headwater.tables.kernels import all_finite
+from headwater.tables.row_formats import Format, decode, encode, require_format
 from headwater.tables.snapshots import Part, Save, commit_parts, delete_older, next_number
 from headwater.task import kinds
 from headwater.task.answers import bad_header, raise_error
@@ -55,38 +58,13 @@ class _Session:
 class _Opened:
     config: TableConfig
     folder: str | None
+    wire: Format = "float32"
     rate: float | None = None
     #: Of the last save by this worker: its folder and its number.
     last_save: tuple[str, int] | None = None
     #: Bytes of the last whole save, and of the deltas since.
     whole_bytes: int = 0
     delta_bytes: int = 0
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Divided:
-    """Ids, divided among tasks.
-
-    Attributes:
-      words: distinct keys; second words, or none.
-      checks: see ``words``.
-      inverse: by id its key.
-      places: by task which keys belong to it.
-    """
-
-    words: Words
-    checks: Words
-    inverse: Words
-    places: Sequence[Words | slice]
-
-    def __len__(self) -> int:
-        return len(self.words)
-
-    def tensors(self, task: int) -> list[Array]:
-        """What travels to a task."""
-        place = self.places[task]
-        words: list[Array] = [small(self.words[place])]
-        return [*words, self.checks[place]] if len(self.checks) else words
 
 
 class TableClient:
@@ -107,23 +85,27 @@ class TableClient:
         #: What was looked up last, for the gradients that follow.
         self._looked_up: Mapping[str, Divided] = {}
 
-    def open(self, name: str, config: TableConfig, folder: str | None = None) -> None:
+    def open(self, name: str, config: TableConfig, folder: str | None = None, *, wire: Format = "float32") -> None:
         """Makes a table on every ``ps``, unless it is there.
 
         Args:
           name: of the table.
           config: what it is.
           folder: where saves of it are. A ``ps`` that does not have the table takes its rows of the last one.
+          wire: in which form rows travel to this worker, see `headwater.tables.row_formats`. Its gradients travel as
+            bfloat16 where that is another one than float32.
 
         Raises:
           FailedPreconditionError: there is another table of that name.
+          ValueError: there is no such form.
         """
         pack(config)
+        wire = require_format(wire, "wire")
         if name in self._tables:
             if self._tables[name].config != config:
                 raise FailedPreconditionError(None, None, f"table {name!r} was opened with another configuration")
             return
-        self._tables[name] = _Opened(config=config, folder=folder)
+        self._tables[name] = _Opened(config=config, folder=folder, wire=wire)
         try:
             for session in self._sessions:
                 self._drop(session)
@@ -274,21 +256,40 @@ class TableClient:
         return {name: rows[name][divided[name].inverse].reshape(*np.shape(ids[name]), -1) for name in divided}
 
     def rows(self, divided: Mapping[str, Divided], *, training: bool = True) -> dict[str, Reals]:
-        """By table the rows of its distinct keys, in one round trip; see `look_up`."""
+        """By table the rows of its distinct keys, or of its bags, in one round trip; see `look_up`."""
         names = list(divided)
-        frames = [
-            Frame(kinds.LOOK_UP, (training, names), [t for name in names for t in divided[name].tensors(task)])
-            for task in range(len(self._sessions))
-        ]
-        rows = {name: np.empty((len(divided[name].words), self._tables[name].config.dim), np.float32) for name in names}
-        for task, (session, answer) in enumerate(zip(self._sessions, self._exchange(frames), strict=True)):
+        forms: list[Format] = [self._tables[name].wire for name in names]
+        dims = [self._tables[name].config.dim for name in names]
+        pooled = [divided[name].pooled(form, dim) for name, form, dim in zip(names, forms, dims, strict=True)]
+        bags = [divided[name].how(is_pooled) for name, is_pooled in zip(names, pooled, strict=True)]
+        frames: list[Frame | None] = []
+        for task in range(len(self._sessions)):
+            tensors = [t for name, of in zip(names, pooled, strict=True) for t in divided[name].tensors(task, of)]
+            frames.append(Frame(kinds.LOOK_UP, (training, names, forms, bags), tensors))
+        arrived: list[list[Reals]] = [[] for _ in names]
+        for session, answer in zip(self._sessions, self._exchange(frames), strict=True):
             assert answer is not None
             if len(answer.tensors) != len(names):
                 raise bad_header(answer, session.task)
-            for name, found in zip(names, answer.tensors, strict=True):
-                rows[name][divided[name].places[task]] = found
-        self._traffic += Traffic(rows=sum(map(len, rows.values())))
-        return rows
+            for found, tensor, dim, form in zip(arrived, answer.tensors, dims, forms, strict=True):
+                found.append(decode(tensor, dim, form))
+        self._traffic += Traffic(rows=sum(len(rows) for found in arrived for rows in found))
+        return {
+            name: divided[name].wanted(found, dim, of)
+            for name, found, dim, of in zip(names, arrived, dims, pooled, strict=True)
+        }
+
+    def _where(self, name: str) -> str:
+        return f"table {name!r}, {self._worker}"
+
+    def bags(self, name: str, ids: Any, offsets: Any, combiner: str, weights: Any = None) -> Divided:
+        """Ids of a table, in bags; see `RowTable.pool`."""
+        return in_bags(self._divide_again(name, ids), offsets, combiner, weights, self._where(name))
+
+    def pool(self, bags: Mapping[str, Divided], *, training: bool = True) -> dict[str, Reals]:
+        """By table the pooled rows of its bags, [bags, dim], in one round trip. See `bags`."""
+        self._looked_up = bags
+        return self.rows(bags, training=training)
 
     def update(self, ids: Mapping[str, Any], gradients: Mapping[str, Any]) -> None:
         """One update of several tables, in one round trip. Gradients of one key are added before they travel.
@@ -318,29 +319,41 @@ class TableClient:
         self.push(divided, sums)
 
     def push(self, divided: Mapping[str, Divided], sums: Mapping[str, Reals]) -> None:
-        """One update of several tables: gradients of distinct keys, one for each.
+        """One update of several tables: gradients of distinct keys, or of bags, one for each.
 
         Raises:
-          InvalidArgumentError: a gradient is not finite.
+          InvalidArgumentError: a gradient is not finite, or there are too few or too many.
         """
         names = list(divided)
+        sums = {name: np.ascontiguousarray(sums[name], np.float32) for name in names}
+        forms: list[Format] = []
+        pooled: list[bool] = []
+        brought: list[list[Reals]] = []
         for name in names:
-            bad = np.flatnonzero(~np.isfinite(sums[name]).all(axis=1))
-            if len(bad):
+            of_table, opened = divided[name], self._tables[name]
+            if sums[name].shape != (len(of_table), opened.config.dim):
                 raise InvalidArgumentError(
                     None,
                     None,
-                    f"table {name!r}, {self._worker}: the gradient of key "
-                    f"{int(divided[name].words[bad[0]])} is not finite",
+                    f"{self._where(name)}: gradients have shape {sums[name].shape}, not "
+                    f"{(len(of_table), opened.config.dim)}",
                 )
+            bad = int(all_finite(sums[name]))
+            if bad >= 0:
+                which = f"bag {bad}" if of_table.bags is not None else f"key {int(of_table.words[bad])}"
+                raise InvalidArgumentError(None, None, f"{self._where(name)}: the gradient of {which} is not finite")
+            forms.append("float32" if opened.wire == "float32" else "bfloat16")
+            pooled.append(of_table.pooled(forms[-1], opened.config.dim))
+            brought.append(of_table.gradients(sums[name], pooled[-1]))
         self._updates += 1
         rates = [self._tables[name].rate for name in names]
+        bags = [divided[name].how(of) for name, of in zip(names, pooled, strict=True)]
         frames: list[Frame | None] = []
         for task in range(len(self._sessions)):
             tensors: list[Array] = []
-            for name in names:
-                tensors += [*divided[name].tensors(task), sums[name][divided[name].places[task]]]
-            frames.append(Frame(kinds.UPDATE, (self._updates, names, rates), tensors))
+            for name, form, of, parts in zip(names, forms, pooled, brought, strict=True):
+                tensors += [*divided[name].tensors(task, of), encode(parts[task], form)]
+            frames.append(Frame(kinds.UPDATE, (self._updates, names, rates, forms, bags), tensors))
         self._exchange(frames)
 
     # All rows ---------------------------------------------------------------------------------------------------------
@@ -487,6 +500,36 @@ class RowTable:
     def push(self, ids: Any, gradients: Any) -> None:
         """Has the table's optimizer change the rows of ids, from gradients ``[*ids.shape, dim]``."""
         self._client().update({self.name: ids}, {self.name: gradients})
+
+    def pool(
+        self, ids: Any, offsets: Any, *, combiner: str = "mean", weights: Any = None, training: bool = True
+    ) -> Reals:
+        """The pooled rows of bags of ids, ``[bags, dim]``; zeros for an empty bag.
+
+        Rows are pooled on the ``ps`` where that is fewer bytes, and otherwise here.
+
+        Args:
+          ids: of all bags, one after the other, ``[n]``.
+          offsets: where each bag begins, and the end of the last, ``[bags + 1]``.
+          combiner: ``"sum"``; ``"mean"``, divided by the sum of the weights; or ``"sqrtn"``, by the root of the sum of
+            their squares.
+          weights: of the ids, ``[n]``; all 1 when None.
+          training: as for `lookup`.
+
+        Raises:
+          InvalidArgumentError: an argument does not fit.
+        """
+        client = self._client()
+        bags = client.bags(self.name, ids, offsets, combiner, weights)
+        return client.pool({self.name: bags}, training=training)[self.name]
+
+    def push_pooled(
+        self, ids: Any, offsets: Any, gradients: Any, *, combiner: str = "mean", weights: Any = None
+    ) -> None:
+        """As `push`, from gradients of what `pool` gave, ``[bags, dim]``. Weights get none."""
+        client = self._client()
+        bags = client.bags(self.name, ids, offsets, combiner, weights)
+        client.push({self.name: bags}, {self.name: np.ascontiguousarray(gradients, np.float32)})
 
     def set_learning_rate(self, rate: float) -> None:
         """Sets the learning rate, from this worker's next `push` on, for all workers."""

@@ -22,9 +22,11 @@ from headwater.errors import (
     UnavailableError,
 )
 from headwater.parameters.table_protocol import Array, as_words, names_function, pack, same, unpack
+from headwater.parameters.table_requests import Part, arrived_bags, pool_part, spread_part
 from headwater.parameters.waiting import LOOK_S
 from headwater.tables import Table, TableConfig
 from headwater.tables.kernels import all_finite
+from headwater.tables.row_formats import Format, decode, encode, require_format
 from headwater.tables.snapshots import Snapshot, part_path, restore
 from headwater.tables.table import Keys
 from headwater.task import kinds
@@ -237,15 +239,15 @@ class TableService:
 
     def _handle(self, client: _Client, frame: Frame, channel: Channel) -> Frame:
         match frame.kind, frame.header:
-            case kinds.LOOK_UP, (bool(training), names):
-                return self._look_up(training, names, frame.tensors)
-            case kinds.UPDATE, (int(number), names, rates):
+            case kinds.LOOK_UP, (bool(training), [*names], [*forms], [*bags]):
+                return self._look_up(training, _asked(names, forms, bags), frame.tensors)
+            case kinds.UPDATE, (int(number), [*names], [*rates], [*forms], [*bags]):
                 with client.lock:
                     ends = self._ends
                     if not ends and number > client.last:
                         if client.restored:
                             self._tell_lost(client, number, names, channel.peer)
-                        self._update(names, rates, frame.tensors)
+                        self._update(_asked(names, forms, bags), rates, frame.tensors)
                         client.last = number
                 if ends:
                     self._await_end(channel)
@@ -289,21 +291,28 @@ class TableService:
             self._ended.wait(LOOK_S)
         raise UnavailableError(None, None, f"{self._task} ends")
 
-    def _look_up(self, training: bool, names: Sequence[str], tensors: Sequence[Array]) -> Frame:
+    def _look_up(self, training: bool, asked: Sequence[tuple[str, Format, int]], tensors: Sequence[Array]) -> Frame:
         rows: list[Array] = []
         arrays = list(tensors)
-        for name in names:
-            table = self._table(name)
-            rows.append(table.look_up(_keys(table, arrays), training=training))
-        return Frame(kinds.DONE, (), rows)
-
-    def _update(self, names: Sequence[str], rates: Sequence[float | None], tensors: Sequence[Array]) -> None:
-        arrays = list(tensors)
-        checked: list[tuple[Table, Keys, NDArray[np.float32], float | None]] = []
-        for name, rate in zip(names, rates, strict=True):
+        for name, form, how in asked:
             table = self._table(name)
             keys = _keys(table, arrays)
-            checked.append((table, keys, _gradients(table, keys, arrays), rate))
+            part = arrived_bags(arrays, how, len(keys), _where(table)) if how else None
+            found = table.look_up(keys, training=training)
+            rows.append(encode(found if part is None else pool_part(part, found), form))
+        return Frame(kinds.DONE, (), rows)
+
+    def _update(
+        self, asked: Sequence[tuple[str, Format, int]], rates: Sequence[float | None], tensors: Sequence[Array]
+    ) -> None:
+        arrays = list(tensors)
+        checked: list[tuple[Table, Keys, NDArray[np.float32], float | None]] = []
+        for (name, form, how), rate in zip(asked, rates, strict=True):
+            table = self._table(name)
+            keys = _keys(table, arrays)
+            part = arrived_bags(arrays, how, len(keys), _where(table)) if how else None
+            gradients = _gradients(table, keys, part, form, arrays)
+            checked.append((table, keys, gradients, rate))
         for table, keys, gradients, rate in checked:  # all of them are right
             if rate is not None:
                 table.learning_rate = rate
@@ -355,20 +364,39 @@ def _keys(table: Table, arrays: list[Array]) -> Keys:
     return Keys(words, checks)
 
 
-def _gradients(table: Table, keys: Keys, arrays: list[Array]) -> NDArray[np.float32]:
-    gradients = np.ascontiguousarray(_take(table, arrays), np.float32)
-    if gradients.shape != (len(keys), table.config.dim):
+def _where(table: Table) -> str:
+    return f"table {table.name!r} on {table.task}"
+
+
+def _asked(names: Sequence[Any], forms: Sequence[Any], bags: Sequence[Any]) -> list[tuple[str, Format, int]]:
+    """Which tables, in which form their rows or gradients travel, and whether as pooled ones."""
+    try:
+        return [
+            (str(name), require_format(form, "a form"), int(how))
+            for name, form, how in zip(names, forms, bags, strict=True)
+        ]
+    except (TypeError, ValueError) as error:
+        raise InvalidArgumentError(None, None, f"tables were asked that cannot be: {error}") from error
+
+
+def _gradients(table: Table, keys: Keys, part: Part | None, form: Format, arrays: list[Array]) -> NDArray[np.float32]:
+    arrived, dim = _take(table, arrays), table.config.dim
+    try:
+        gradients = np.ascontiguousarray(decode(arrived, dim, form))
+    except ValueError as error:
+        raise InvalidArgumentError(None, None, f"{_where(table)}: gradients: {error}") from error
+    count, what = (len(keys), "keys") if part is None else (len(part.which), "bags")
+    if len(gradients) != count:
         raise InvalidArgumentError(
             None,
             None,
-            f"table {table.name!r} on {table.task}: gradients of {len(keys)} keys have shape "
-            f"{gradients.shape}, not ({len(keys)}, {table.config.dim})",
+            f"{_where(table)}: gradients of {count} {what} have shape {gradients.shape}, not ({count}, {dim})",
         )
+    if part is not None:
+        gradients = spread_part(part, gradients, len(keys))
     bad = int(all_finite(gradients))
     if bad >= 0:
         raise InvalidArgumentError(
-            None,
-            None,
-            f"table {table.name!r} on {table.task}: the gradient of key {int(keys.words[bad])} is not finite",
+            None, None, f"{_where(table)}: the gradient of key {int(keys.words[bad])} is not finite"
         )
     return gradients

@@ -5,11 +5,13 @@ A worker keeps one channel to each ``ps``, and sends a frame only when it has th
     OPEN_TABLES  (client, tables)           ``client`` is a number that a worker draws once; ``tables`` has for each
                                             table its name, what it is (`pack`), and a folder with saves or None.
                                             Answered by DONE. A table that the task has stays as it is
-    LOOK_UP      (training, names)          for each table the distinct keys that belong to this task, and second words
-                                            where keys are strings; answered by DONE with the rows
-    UPDATE       (number, names, rates)     for each table keys, second words where keys are strings, and gradients, one
-                                            for each key; ``rates`` are learning rates, or None. Answered by DONE. A
-                                            number that the task has seen of this client is answered, not applied again
+    LOOK_UP      (training, names, forms, bags)   for each table the distinct keys that belong to this task, second
+                                            words where keys are strings, and a part of bags where rows are pooled
+                                            (`headwater.parameters.table_requests`); answered by DONE with the rows,
+                                            in the form (`headwater.tables.row_formats`) that is named for each table
+    UPDATE       (number, names, rates, forms, bags)   for each table the same, and gradients, one for each key or bag;
+                                            ``rates`` are learning rates, or None. Answered by DONE. A number that the
+                                            task has seen of this client is answered, not applied again
     SAVE_TABLE   (name, folder, number, delta)   answered by DONE (file, rows, gone, nbytes, step)
     TELL_TABLE   (name, keys)               answered by DONE (statistics, most used keys with how often)
     READ_TABLE   (name, shard)              answered by DONE (step, shards) with the rows of one shard: words (key, use
@@ -152,11 +154,18 @@ def eviction_of(packed: Any) -> Eviction | None:
             raise ValueError(f"there is no eviction {packed!r}")
 
 
-def small(keys: NDArray[np.int64]) -> Array:
-    """Keys in half the bytes, where they fit."""
-    if len(keys) and keys.min() >= -(1 << 31) and keys.max() < 1 << 31:
-        return keys.astype(np.int32)
-    return keys
+def smallest(numbers: NDArray[np.int64]) -> Array:
+    """Whole numbers, of as few bytes as they fit into: of 1, 2, 4 or 8."""
+    if not len(numbers):
+        return numbers.astype(np.uint8)
+    least, most = int(numbers.min()), int(numbers.max())
+    for kind in (np.uint8, np.uint16) if least >= 0 else ():
+        if most <= np.iinfo(kind).max:
+            return numbers.astype(kind)
+    return numbers.astype(np.int32) if least >= -(1 << 31) and most < 1 << 31 else numbers
+
+
+_KEY_TYPES = frozenset(np.dtype(kind) for kind in (np.uint8, np.uint16, np.int32, np.int64))
 
 
 def as_words(array: Array) -> NDArray[np.int64]:
@@ -165,6 +174,6 @@ def as_words(array: Array) -> NDArray[np.int64]:
     Raises:
       InvalidArgumentError: they are none.
     """
-    if array.ndim != 1 or array.dtype not in (np.dtype(np.int32), np.dtype(np.int64)):
+    if array.ndim != 1 or array.dtype not in _KEY_TYPES:
         raise InvalidArgumentError(None, None, f"keys arrived as {array.dtype} of shape {array.shape}")
     return np.ascontiguousarray(cast(NDArray[np.int64], array), np.int64)

@@ -771,6 +771,15 @@ def pool_gradients(gradients: Reals, inverse: Words, offsets: Words, weights: Re
     return total
 
 
+@compiled
+def bag_divisors(offsets: Words, weights: Reals, kind: int) -> Reals:
+    """What each bag's sum is divided by, [bags]; arguments as for `pool`."""
+    out = np.empty(len(offsets) - 1, np.float32)
+    for bag in range(len(out)):
+        out[bag] = bag_divisor(offsets[bag], offsets[bag + 1], weights, kind)
+    return out
+
+
 @inlined
 def bag_divisor(start: int, stop: int, weights: Any, kind: int) -> Any:
     """What a bag's sum is divided by; 1 where that would be 0."""

@@ -145,6 +145,66 @@ def test_any_optimizer_of_keras_updates_rows_as_it_updates_a_table(kind: str) ->
     closed(strategy)
 
 
+@pytest.mark.parametrize("strings", [False, True])
+@pytest.mark.parametrize("combiner", ["sum", "mean", "sqrtn"])
+def test_rows_that_are_pooled_train_as_rows_that_a_model_pools(combiner: str, strings: bool, tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    numbers = rng.integers(1, 400, (64, 3, 12))
+    numbers[rng.random(numbers.shape) < 0.3] = 0
+    numbers[4, 1] = 0  # nothing is left of it
+    ids = np.where(numbers > 0, np.char.add("item ", numbers.astype(str)), "") if strings else numbers * FAR
+    weights = (numbers > 0).astype(np.float32)
+    if combiner != "sum":
+        counts = np.maximum(weights.sum(-1, keepdims=True), 1.0)
+        weights /= counts if combiner == "mean" else np.sqrt(counts)
+    y = rng.normal(size=(64, 1)).astype(np.float32)
+    kind = "string" if strings else "int64"
+
+    def made(pools: bool) -> Any:
+        given, shares = keras.Input((3, 12), dtype=kind, name="ids"), keras.Input((3, 12), name="shares")
+        settings: dict[str, Any] = {"strings": strings, "seed": 2, "initializer": "normal"}
+        if pools:
+            found = DynamicEmbedding(8, combiner=combiner, padding="" if strings else 0, **settings)
+            # Two calls: rows of the first stand before those of the second.
+            one, two = found(given[:, :2]), found(given[:, 2])
+            hidden = keras.layers.Concatenate(axis=1)([one, keras.layers.Reshape((1, 8))(two)])
+        else:
+            rows = DynamicEmbedding(8, **settings)(given)
+            hidden = keras.ops.sum(rows * keras.ops.expand_dims(shares, -1), axis=2)
+        out = keras.layers.Dense(1, kernel_initializer="ones")(keras.layers.Flatten()(hidden))
+        model = keras.Model({"ids": given, "shares": shares}, out, name=f"pools_{pools}")
+        model.compile(keras.optimizers.Adagrad(0.1), "mse")
+        return model
+
+    x = {"ids": ids, "shares": weights}
+    answers: list[Any] = []
+    received: list[int] = []
+    for pools in (True, False):
+        strategy = ParameterServerStrategy()
+        with strategy.scope():
+            model = made(pools)
+        model.fit(x, y, batch_size=16, epochs=2, shuffle=False, verbose=0)
+        received.append(strategy.traffic(model).received_bytes)
+        answers.append(model.predict(x, verbose=0))
+        model.save(tmp_path / "pools.keras")
+        loaded = keras.saving.load_model(tmp_path / "pools.keras")
+        np.testing.assert_allclose(loaded.predict(x, verbose=0), answers[-1], rtol=1e-5, atol=1e-6)
+        closed(strategy)
+    np.testing.assert_allclose(answers[0], answers[1], rtol=1e-4, atol=1e-5)
+    assert 3 * received[0] < received[1]
+
+
+def test_what_pooling_cannot_be() -> None:
+    for settings, why in (
+        ({"combiner": "max"}, "combiner is 'max'"),
+        ({"padding": 0}, "needs a combiner"),
+        ({"combiner": "sum", "padding": ""}, "padding is '', and ids are integers"),
+        ({"wire": "float8"}, "wire is 'float8'"),
+    ):
+        with pytest.raises(ValueError, match=why):
+            DynamicEmbedding(4, **settings)
+
+
 def test_optimizers_that_rows_cannot_have_are_refused() -> None:
     for optimizer, why in (
         (keras.optimizers.Adam(use_ema=True), "use_ema"),

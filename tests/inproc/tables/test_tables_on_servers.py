@@ -18,8 +18,10 @@ from headwater.errors import (
     NotFoundError,
     ResourceExhaustedError,
 )
+from headwater.parameters.table_client import RowTable
 from headwater.parameters.table_cluster import LocalTables
 from headwater.parameters.table_protocol import pack, unpack
+from headwater.parameters.table_requests import arrived_bags
 from headwater.tables import (
     FTRL,
     SGD,
@@ -199,7 +201,132 @@ def test_what_travels_is_counted(servers: LocalTables) -> None:
     assert after.round_trips == before.round_trips + 1
     assert after.rows == before.rows + 3
     assert after.received_bytes == before.received_bytes + 3 * 4 * 4
-    assert 3 <= after.sent_bytes - before.sent_bytes <= 3 * 8
+    assert after.sent_bytes - before.sent_bytes == 3  # a byte for each
+
+
+def bags_of(rng: np.random.Generator, keys: int, bags: int) -> tuple[Any, Any]:
+    """Ids in bags, of which some are empty."""
+    sizes = rng.integers(0, 30, bags)
+    sizes[3] = 0
+    return rng.integers(0, keys, int(sizes.sum())) * (1 << 40) - 5, np.concatenate([[0], np.cumsum(sizes)])
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("combiner", ["sum", "mean", "sqrtn"])
+@pytest.mark.parametrize("keys", [30, 1_000_000])
+def test_bags_are_pooled_wherever_it_is_less_to_send(
+    servers: LocalTables, keys: int, combiner: str, weighted: bool
+) -> None:
+    config = TableConfig(dim=16, optimizer=Adagrad(0.5), seed=3)
+    client, alone = servers.client(), Table("users", config)
+    client.open("users", config)
+    users = RowTable("users", config, lambda: client)
+    rng = np.random.default_rng(0)
+    for _ in range(4):
+        ids, offsets = bags_of(rng, keys, 50)
+        weights = rng.uniform(0.5, 2.0, len(ids)) if weighted else None
+        expected = alone.pool(ids, offsets, combiner=combiner, weights=weights)
+        before = client.traffic()
+        found = users.pool(ids, offsets, combiner=combiner, weights=weights)
+        moved = client.traffic()
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+        assert not found[3].any()
+        gradients = rng.normal(size=found.shape).astype(np.float32)
+        users.push_pooled(ids, offsets, gradients, combiner=combiner, weights=weights)
+        alone.update_pooled(ids, offsets, gradients, combiner=combiner, weights=weights)
+        distinct = np.unique(ids)
+        if keys > 1000:  # sums of two servers, and not the rows
+            assert moved.rows - before.rows < 100 < len(distinct)
+            assert client.traffic().sent_bytes - before.sent_bytes < 30 * len(distinct) + 50 * 16 * 4 * 2
+        else:  # there are more bags than rows
+            assert moved.rows - before.rows == len(distinct)
+    np.testing.assert_allclose(users.lookup(distinct), alone.look_up(distinct), rtol=1e-4, atol=1e-5)
+
+
+def test_pooled_strings_and_rows_travel_together(servers: LocalTables) -> None:
+    client = servers.client()
+    client.open("users", USERS)
+    client.open("items", ITEMS)
+    names = np.array([f"item {n}" for n in range(60)])
+    users, items = client.divide("users", [1, 2, 2]), client.bags("items", names, [0, 20, 60], "mean")
+    rows = client.pool({"users": users, "items": items})
+    every = client.look_up({"items": names})["items"]
+    np.testing.assert_allclose(rows["items"], [every[:20].mean(0), every[20:].mean(0)], rtol=1e-5, atol=1e-7)
+    assert rows["users"].shape == (2, 4)
+    client.push({"users": users, "items": items}, {"users": np.ones((2, 4), np.float32), "items": np.ones((2, 2))})
+    after = client.look_up({"items": names})["items"]
+    np.testing.assert_allclose(after, every - np.repeat([[1 / 20], [1 / 40]], [20, 40], axis=0), rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ({"offsets": [0, 2]}, "offsets"),
+        ({"offsets": [0, 2, 1, 3]}, "offsets"),
+        ({"offsets": [1, 3]}, "offsets"),
+        ({"combiner": "max"}, "combiner"),
+        ({"weights": [1.0, 2.0]}, "weights"),
+        ({"weights": [1.0, np.nan, 1.0]}, "weight"),
+    ],
+)
+def test_bags_that_do_not_fit(servers: LocalTables, arguments: dict[str, Any], named: str) -> None:
+    client = servers.client()
+    client.open("users", USERS)
+    users = RowTable("users", USERS, lambda: client)
+    with pytest.raises(InvalidArgumentError, match=f"'users', .*worker.*{named}"):
+        users.pool([1, 2, 3], **{"offsets": [0, 3], **arguments})
+    with pytest.raises(InvalidArgumentError, match="bag 1 is not finite"):
+        users.push_pooled([1, 2, 3], [0, 2, 3], np.array([[0.0] * 4, [np.nan] * 4]))
+
+
+@pytest.mark.parametrize(
+    ("how", "counts", "numbers"),
+    [
+        (1, [2, 2], [0, 1, 2]),
+        (1, [3], [0, 1, 9]),
+        (1, [3], [0, -1, 2]),
+        (1, [3], []),
+        (2, [3], [0, 1, 1]),
+        (7, [1], [0]),
+    ],
+)
+def test_bags_that_cannot_be_are_refused_where_they_arrive(how: int, counts: list[int], numbers: list[int]) -> None:
+    arrays: list[Any] = [np.array(counts), np.array(numbers, np.int64), np.ones(2, np.float32)]
+    with pytest.raises(InvalidArgumentError, match="here: bags"):
+        arrived_bags(arrays, how, 2 if numbers else 7, "here")
+
+
+@pytest.mark.parametrize(("wire", "bits"), [("bfloat16", 2**-9), ("int8", 1 / 254)])
+def test_rows_travel_in_fewer_bytes_with_a_bounded_error(wire: Any, bits: float) -> None:
+    ids = np.arange(1000)
+    rng = np.random.default_rng(1)
+    gradients = [rng.normal(size=(1000, 32)).astype(np.float32) for _ in range(3)]
+    rows: dict[str, Any] = {}
+    received: dict[str, int] = {}
+    for form in ("float32", wire):
+        tables = LocalTables(2)
+        client = tables.client()
+        config = TableConfig(dim=32, optimizer=SGD(0.1), seed=1)
+        client.open("t", config, wire=form)
+        for each in gradients:
+            client.update({"t": ids}, {"t": each})
+        before = client.traffic().received_bytes
+        rows[form] = client.look_up({"t": ids})["t"]
+        received[form] = client.traffic().received_bytes - before
+        client.close()
+        tables.stop()
+    assert received["float32"] == 1000 * 32 * 4
+    assert received[wire] == 1000 * (32 * 2 if wire == "bfloat16" else 32 + 4)
+    error = np.abs(rows[wire] - rows["float32"])
+    scale = np.abs(rows["float32"]) if wire == "bfloat16" else np.abs(rows["float32"]).max(axis=1, keepdims=True)
+    of_gradients = 0.1 * sum(np.abs(each) for each in gradients) * 2**-9
+    assert (error <= scale * bits * 1.02 + of_gradients * 1.02 + 1e-6).all()
+    assert error.max() > 1e-4  # something was rounded
+
+
+def test_no_form_of_that_name(servers: LocalTables) -> None:
+    with pytest.raises(ValueError, match="wire is 'float8', not one of float32, bfloat16, int8"):
+        servers.client().open("t", USERS, wire="float8")  # pyright: ignore[reportArgumentType]
 
 
 def test_deltas_and_another_number_of_servers(servers: LocalTables, tmp_path: Path) -> None:

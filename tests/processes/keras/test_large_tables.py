@@ -16,21 +16,24 @@ TABLE = ROWS * 16 * 4
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 
-def peaks(rows: int) -> list[int]:
-    """How many bytes a ps and a worker take at most with a table of ``rows`` rows."""
-    with processes(ps=1, worker=1) as cluster:
+def peaks(rows: int, *, tables: int = 1, servers: int = 1) -> list[int]:
+    """How many bytes a ps and a worker take at most with tables of ``rows`` rows; the largest of several ps."""
+    with processes(ps=servers, worker=1) as cluster:
         started = [
             cluster.start(
                 job,
-                0,
+                index,
                 PROGRAM,
                 "--rows",
                 str(rows),
-                TF_CONFIG=json.dumps({"cluster": cluster.hosts, "task": {"type": job, "index": 0}}),
+                "--tables",
+                str(tables),
+                TF_CONFIG=json.dumps({"cluster": cluster.hosts, "task": {"type": job, "index": index}}),
             )
-            for job in ("ps", "worker")
+            for job, index in [*(("ps", index) for index in range(servers)), ("worker", 0)]
         ]
-        return [int(process.succeeds().rpartition("at most ")[2].split()[0]) for process in reversed(started)][::-1]
+        told = [int(process.succeeds().rpartition("at most ")[2].split()[0]) for process in reversed(started)]
+        return [max(told[1:]), told[0]]
 
 
 def test_a_worker_takes_no_more_memory_with_a_larger_table_and_a_ps_its_rows_only() -> None:
@@ -38,3 +41,10 @@ def test_a_worker_takes_no_more_memory_with_a_larger_table_and_a_ps_its_rows_onl
     assert worker - small_worker < TABLE / 4
     # Values, Adagrad's sums beside them, a tenth, and what does not grow with the table, such as executables.
     assert TABLE * 1.9 < ps - small_ps < TABLE * 2 * 1.1 + (32 << 20)
+
+
+def test_sixteen_tables_on_two_ps() -> None:
+    (small_ps, small_worker), (ps, worker) = (peaks(rows, tables=16, servers=2) for rows in (1000, 1_000_000))
+    held = 16 * 1_000_000 * 16 * 4 * 2 // 2  # with sums, on each ps
+    assert worker - small_worker < 64 << 20
+    assert held * 0.95 < ps - small_ps < held * 1.1

@@ -7,10 +7,11 @@ other things: it notes the ids it is given, or it takes its rows from those that
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import jax
@@ -30,11 +31,20 @@ class Rows:
         of a row, or, without rows, the id itself. Of others: the ids whose rows these are, ascending.
       rows: [n, dim]; None where the layer has its whole table.
       coded: whether the layer is given codes.
+      taken: how many pooled rows of a layer's calls were taken so far, in the order of the calls.
     """
 
     where: Any
     rows: Any
     coded: bool
+    taken: list[int] = field(default_factory=lambda: [0])
+
+    def take_pooled(self, shape: tuple[int, ...]) -> Any:
+        """The pooled rows of a layer's next call, whose ids have this shape."""
+        count = math.prod(shape[:-1])
+        start = self.taken[0]
+        self.taken[0] += count
+        return _jnp.reshape(self.rows[start : start + count], (*shape[:-1], self.rows.shape[-1]))
 
     def take(self, inputs: Any) -> Any:
         """The rows of a layer's inputs, or the ids themselves where there are no rows."""
@@ -101,8 +111,14 @@ class _Call:
         return self._call(ids) if rows is None else rows
 
 
-def traced_rows(layer: Any, inputs: Any, dim: int) -> tuple[Any, Any] | None:
+def traced_rows(layer: Any, inputs: Any, dim: int, *, pools: bool = False) -> tuple[Any, Any] | None:
     """What a layer gives while a step is traced.
+
+    Args:
+      layer: see above.
+      inputs: its ids.
+      dim: numbers in a row.
+      pools: whether it is given one row for all ids along the last axis.
 
     Returns:
       None where no step is traced that knows the layer; else ids and rows, and None for rows where the layer is to take
@@ -112,9 +128,11 @@ def traced_rows(layer: Any, inputs: Any, dim: int) -> tuple[Any, Any] | None:
     if _tracing.noted is not None and key in _tracing.noted:
         ids = _whole(inputs)
         _tracing.noted[key].append(ids)
-        return ids, _jnp.zeros((*ids.shape, dim), layer.compute_dtype)
+        return ids, _jnp.zeros((*(ids.shape[:-1] if pools else ids.shape), dim), layer.compute_dtype)
     if _tracing.read is not None and key in _tracing.read:
         read, ids = _tracing.read[key], _whole(inputs)
+        if pools:
+            return ids, read.take_pooled(ids.shape).astype(layer.compute_dtype)
         found = read.take(ids)
         return (found, None) if read.rows is None else (ids, found.astype(layer.compute_dtype))
     return None

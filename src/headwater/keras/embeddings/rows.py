@@ -164,7 +164,9 @@ def _fixed(layer: Any, given: Ids, coded: Coded) -> tuple[Array, Array]:
     return _filled(numbers, rounded_up(len(numbers)), layer.input_dim), numbers
 
 
-def _dynamic(layer: Any, given: Ids, coded: Coded) -> tuple[Array, Any]:
+def _dynamic(layer: Any, given: Ids, coded: Coded) -> tuple[Array | None, Any]:
+    if layer.combiner is not None:
+        return None, layer.divide_bags(given.ids, given.shapes)
     if given.codes is not None:
         divided = layer.divide(given.ids)
         return _by_code(given.codes, divided.inverse, coded), divided

@@ -13,8 +13,9 @@ from headwater.keras.embeddings.optimizers import row_optimizer
 from headwater.keras.parameter_server.place import Place
 from headwater.keras.parameter_server.steps import inner_optimizer, keeps_train_step
 from headwater.parameters.conversation import Traffic
-from headwater.parameters.table_client import Divided, TableClient
+from headwater.parameters.table_client import TableClient
 from headwater.parameters.table_cluster import LocalTables, connect_tables, service_of
+from headwater.parameters.table_requests import Divided
 from headwater.parameters.updater import Array
 from headwater.tables.optimizers import AnyOptimizer
 

@@ -1,0 +1,256 @@
+"""What a worker asks a ``ps`` of a table: keys, and perhaps the bags in which their rows are pooled before they travel.
+
+A bag is pooled where that is fewer bytes: the ``ps`` then adds up the rows (times their weights) that it has of each
+bag, and the worker adds up what comes of several ``ps`` and divides. Gradients go the other way: a bag's gradient
+travels once, divided, and the ``ps`` adds it to the gradient of each of the bag's rows. Both are sums, so mathematics
+gives what it gives when every row travels; rounding may differ in the last bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headwater.errors import InvalidArgumentError
+from headwater.parameters.table_protocol import Array, smallest
+from headwater.tables.kernels import bag_divisors, pool, pool_gradients
+from headwater.tables.row_formats import Format, row_bytes
+from headwater.tables.table import COMBINERS
+
+Reals = NDArray[np.float32]
+Words = NDArray[np.int64]
+
+NOT_POOLED: Final = 0
+POOLED: Final = 1
+WEIGHTED: Final = 2
+
+_NO_WEIGHTS: Reals = np.empty(0, np.float32)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Part:
+    """The bags, as one task sees them.
+
+    Attributes:
+      counts: by bag how many of its ids belong to the task, [bags].
+      numbers: by such id the number of its key among the task's keys.
+      weights: theirs, or none.
+    """
+
+    counts: Words
+    numbers: Words
+    weights: Reals
+
+    def tensors(self, keys: int) -> list[Array]:
+        """How it travels. Numbers that count from 0 are left out."""
+        numbers = self.numbers
+        told = numbers[:0] if len(numbers) == keys and np.array_equal(numbers, np.arange(keys)) else numbers
+        found = [smallest(self.counts), smallest(told)]
+        return [*found, self.weights] if len(self.weights) else found
+
+    @property
+    def which(self) -> Words:
+        """The bags of which the task has something."""
+        return np.flatnonzero(self.counts)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bags:
+    """Bags of ids.
+
+    Attributes:
+      offsets: where each begins among the ids, and the end of the last, [bags + 1].
+      weights: of the ids, or none.
+      divisors: by bag what the sum is divided by, [bags].
+    """
+
+    offsets: Words
+    weights: Reals
+    divisors: Reals
+
+    def __len__(self) -> int:
+        return len(self.divisors)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Divided:
+    """Ids, divided among tasks.
+
+    Attributes:
+      words: distinct keys; second words, or none.
+      checks: see ``words``.
+      inverse: by id its key.
+      places: by task which keys belong to it.
+      bags: in which rows are pooled, or None: each is wanted.
+      parts: by task its part of the bags.
+    """
+
+    words: Words
+    checks: Words
+    inverse: Words
+    places: Sequence[Words | slice]
+    bags: Bags | None = None
+    parts: Sequence[Part] = ()
+
+    def __len__(self) -> int:
+        """How many rows are wanted."""
+        return len(self.words) if self.bags is None else len(self.bags)
+
+    def tensors(self, task: int, pooled: bool) -> list[Array]:
+        """What travels to a task."""
+        place = self.places[task]
+        words = self.words[place]
+        found: list[Array] = [smallest(words)]
+        if len(self.checks):
+            found.append(self.checks[place])
+        return [*found, *self.parts[task].tensors(len(words))] if pooled else found
+
+    def pooled(self, form: Format, dim: int) -> bool:
+        """Whether pooled rows of ``dim`` numbers in this format are fewer bytes than the rows and, without them, what
+        says which rows are pooled."""
+        if self.bags is None:
+            return False
+        row = row_bytes(dim, form)
+        told = [part.tensors(self._keys_of(task)) for task, part in enumerate(self.parts)]
+        arrays = sum(array.nbytes for tensors in told for array in tensors)
+        return arrays + row * sum(len(part.which) for part in self.parts) < row * len(self.words)
+
+    def how(self, pooled: bool) -> int:
+        """How its bags are pooled on the ``ps``, for a header."""
+        return NOT_POOLED if not pooled or self.bags is None else WEIGHTED if len(self.bags.weights) else POOLED
+
+    def _keys_of(self, task: int) -> int:
+        place = self.places[task]
+        return len(self.words) if isinstance(place, slice) else len(place)
+
+    def wanted(self, arrived: Sequence[Reals], dim: int, pooled: bool) -> Reals:
+        """The rows that are wanted, from what came from each task: pooled, or by key."""
+        if pooled:
+            assert self.bags is not None
+            total = np.zeros((len(self.bags), dim), np.float32)
+            for part, rows in zip(self.parts, arrived, strict=True):
+                total[part.which] += rows
+            return total / self.bags.divisors[:, None]
+        if len(arrived) == 1 and self.bags is None:
+            return arrived[0]
+        found = np.empty((len(self.words), dim), np.float32)
+        for place, rows in zip(self.places, arrived, strict=True):
+            found[place] = rows
+        return found if self.bags is None else self.pool(found)
+
+    def pool(self, rows: Reals) -> Reals:
+        """The bags' pooled rows, from those of the keys."""
+        bags = self.bags
+        assert bags is not None
+        return pool(rows, self.inverse, bags.offsets, bags.weights, 0) / bags.divisors[:, None]
+
+    def gradients(self, gradients: Reals, pooled: bool) -> list[Reals]:
+        """By task the gradients that it is brought.
+
+        Args:
+          gradients: of what is wanted, [wanted, dim].
+          pooled: whether those of bags travel, or those of keys.
+        """
+        if self.bags is not None:
+            gradients = gradients / self.bags.divisors[:, None]
+            if pooled:
+                return [gradients[part.which] for part in self.parts]
+            bags = self.bags
+            gradients = pool_gradients(gradients, self.inverse, bags.offsets, bags.weights, 0, len(self.words))
+        return [gradients[place] for place in self.places]
+
+
+def in_bags(divided: Divided, offsets: Any, combiner: str, weights: Any, where: str) -> Divided:
+    """Ids, with the bags that they are in.
+
+    Args:
+      divided: the ids.
+      offsets: where each bag begins, and the end of the last, [bags + 1].
+      combiner: ``"sum"``, ``"mean"`` or ``"sqrtn"``, see `headwater.tables.Table.pool`.
+      weights: of the ids, [n], or None.
+      where: names table and worker.
+
+    Raises:
+      InvalidArgumentError: an argument does not fit.
+    """
+    count = len(divided.inverse)
+    if combiner not in COMBINERS:
+        raise InvalidArgumentError(None, None, f"{where}: combiner is {combiner!r}, not one of {', '.join(COMBINERS)}")
+    ends = np.asarray(offsets)
+    if ends.ndim != 1 or not len(ends) or ends.dtype.kind not in "iu" or ends[0] != 0 or ends[-1] != count:
+        raise InvalidArgumentError(None, None, f"{where}: offsets must rise from 0 to the number of ids, {count}")
+    ends = ends.astype(np.int64)
+    if np.any(np.diff(ends) < 0):
+        raise InvalidArgumentError(None, None, f"{where}: offsets must rise from 0 to the number of ids, {count}")
+    given = _NO_WEIGHTS if weights is None else np.ascontiguousarray(weights, np.float32)
+    if weights is not None and given.shape != (count,):
+        raise InvalidArgumentError(None, None, f"{where}: weights have shape {given.shape}; there are {count} ids")
+    if not np.isfinite(given).all():
+        raise InvalidArgumentError(None, None, f"{where}: a weight is not finite")
+    bags = Bags(offsets=ends, weights=given, divisors=bag_divisors(ends, given, COMBINERS.index(combiner)))
+    return replace(divided, bags=bags, parts=_parts(divided, bags))
+
+
+def _parts(divided: Divided, bags: Bags) -> list[Part]:
+    if len(divided.places) == 1:
+        return [Part(counts=np.diff(bags.offsets), numbers=divided.inverse, weights=bags.weights)]
+    owner, number = np.empty(len(divided.words), np.int64), np.empty(len(divided.words), np.int64)
+    for task, place in enumerate(divided.places):
+        owner[place], number[place] = task, np.arange(len(owner[place]))
+    found: list[Part] = []
+    by_id = owner[divided.inverse]
+    for task in range(len(divided.places)):
+        mine = by_id == task
+        before = np.concatenate([np.zeros(1, np.int64), np.cumsum(mine, dtype=np.int64)])
+        found.append(
+            Part(
+                counts=np.diff(before[bags.offsets]),
+                numbers=number[divided.inverse[mine]],
+                weights=bags.weights[mine] if len(bags.weights) else bags.weights,
+            )
+        )
+    return found
+
+
+def arrived_bags(arrays: list[Array], how: int, keys: int, where: str) -> Part:
+    """A task's part of bags, as `Part.tensors` sent it; takes it from ``arrays``.
+
+    Raises:
+      InvalidArgumentError: it does not fit.
+    """
+    needed = 3 if how == WEIGHTED else 2
+    if how not in (POOLED, WEIGHTED) or len(arrays) < needed:
+        raise InvalidArgumentError(None, None, f"{where}: bags arrived without their arrays")
+    counts, numbers = _counted(arrays.pop(0), where), _counted(arrays.pop(0), where)
+    total = int(counts.sum())
+    if not len(numbers) and total == keys:
+        numbers = np.arange(keys)
+    weights = np.ascontiguousarray(arrays.pop(0), np.float32) if how == WEIGHTED else _NO_WEIGHTS
+    fits = len(numbers) == total and (total == 0 or int(numbers.max()) < keys)
+    if not fits or (how == WEIGHTED and (weights.shape != (total,) or not np.isfinite(weights).all())):
+        raise InvalidArgumentError(None, None, f"{where}: bags of {total} ids arrived that do not fit to {keys} keys")
+    return Part(counts=counts, numbers=numbers, weights=weights)
+
+
+def _counted(array: Array, where: str) -> Words:
+    if array.ndim != 1 or array.dtype.kind not in "iu" or (len(array) and int(array.min()) < 0):
+        raise InvalidArgumentError(None, None, f"{where}: bags arrived as {array.dtype} of shape {array.shape}")
+    return np.ascontiguousarray(cast(Words, array), np.int64)
+
+
+def pool_part(part: Part, rows: Reals) -> Reals:
+    """The sums of a task's rows, of the bags of which it has something."""
+    return pool(rows, part.numbers, _ends(part), part.weights, 0)
+
+
+def spread_part(part: Part, gradients: Reals, keys: int) -> Reals:
+    """The gradients of a task's keys, from those of the bags of which it has something."""
+    return pool_gradients(gradients, part.numbers, _ends(part), part.weights, 0, keys)
+
+
+def _ends(part: Part) -> Words:
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(part.counts[part.which])])
