@@ -1,7 +1,7 @@
 """Rows in fewer bytes, for their way between a worker and a ``ps``. What a table holds stays as it is.
 
 ``bfloat16``
-    The upper half of each number, rounded to nearest, ties to even: a relative error of at most 2^-8 / 2.
+    The upper half of each number, rounded to nearest, ties to even: a relative error of at most 2^-8.
 ``int8``
     q = round(127 x / m) in 8 bits, where m is the row's greatest magnitude, and m beside them: an error of at most
     m / 254. A row with a number that is not finite arrives as NaN.

@@ -43,6 +43,7 @@ def test_a_worker_takes_no_more_memory_with_a_larger_table_and_a_ps_its_rows_onl
     assert TABLE * 1.9 < ps - small_ps < TABLE * 2 * 1.1 + (32 << 20)
 
 
+@pytest.mark.timeout(900)
 def test_sixteen_tables_on_two_ps() -> None:
     (small_ps, small_worker), (ps, worker) = (peaks(rows, tables=16, servers=2) for rows in (1000, 1_000_000))
     held = 16 * 1_000_000 * 16 * 4 * 2 // 2  # with sums, on each ps
