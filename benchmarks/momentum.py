@@ -97,7 +97,7 @@ def train(workers: int, momentum: float, aware: bool, own: bool, rate: float = 0
 
 
 def main() -> None:
-    figure = Figure(figsize=(7, 5))
+    figure = Figure(figsize=(8.5, 5))
     axes = figure.subplots()
     updates = np.arange(EVERY, UPDATES + 1, EVERY)
     for workers, momentum, aware, own, style in (

@@ -7,6 +7,7 @@ import importlib
 import importlib.util
 from typing import Any
 
+import keras
 from keras.src import tree
 from keras.src.callbacks import callback_list, tensorboard
 from keras.src.trainers import data_adapters
@@ -21,11 +22,12 @@ _lists: Any = callback_list
 _boards: Any = tensorboard
 _tree: Any = tree
 _adapted = False
+_LOOKUPS = ("Hashing", "IntegerLookup", "StringLookup")
 
 
 def adapt_keras() -> None:
-    """Has Keras take Headwater's datasets, write TensorBoard's files without TensorFlow, and not take Headwater under
-    TensorFlow's name for TensorFlow, whose inner parts it would use. A second call changes nothing."""
+    """Has Keras take Headwater's datasets, write TensorBoard's files and look words up without TensorFlow, and not take
+    Headwater under TensorFlow's name for TensorFlow, whose inner parts it would use. A second call changes nothing."""
     global _adapted
     if _adapted:
         return
@@ -35,6 +37,7 @@ def adapt_keras() -> None:
     if named is None or named.origin == "Headwater":
         _modules.tensorflow._available = False
         _write_boards()
+        _look_up_without_tensorflow()
     get = _adapters.get_data_adapter
 
     @functools.wraps(get)
@@ -44,6 +47,21 @@ def adapt_keras() -> None:
         return get(x, *args, **kwargs)
 
     _adapters.get_data_adapter = get_data_adapter
+
+
+def _look_up_without_tensorflow() -> None:
+    """Has `keras.layers` give `headwater.keras.lookups` in the place of layers that ask for TensorFlow."""
+    layers: Any = keras.layers
+    for name in _LOOKUPS:
+        delattr(layers, name)
+
+    def find(name: str) -> Any:
+        if name not in _LOOKUPS:
+            raise AttributeError(f"module 'keras.layers' has no attribute {name!r}")
+        # It loads all operations; few programs need them.
+        return getattr(importlib.import_module("headwater.keras.lookups"), name)
+
+    layers.__getattr__ = find
 
 
 def _write_boards() -> None:

@@ -17,6 +17,8 @@ import jax
 import keras
 import numpy as np
 
+from headwater.functional.script import py_func
+from headwater.graph.operation import Tensor
 from headwater.ops.fingerprints import fingerprint64, sip_hash
 
 _jax: Any = jax
@@ -55,6 +57,13 @@ class _HostLayer(_layer):
         return np.int64 if self.output_mode == "int" else np.float32
 
     def call(self, inputs: Any) -> Any:
+        if isinstance(inputs, Tensor):
+            spec = self.compute_output_spec(inputs)
+            found = py_func(
+                lambda values: self._on_host(values).astype(spec.dtype), [inputs], spec.dtype, stateful=False
+            )
+            found.set_shape(spec.shape)
+            return found
         if isinstance(inputs, _jax.core.Tracer):
             spec = self.compute_output_spec(inputs)
             dtype = np.int32 if self.output_mode == "int" else np.float32

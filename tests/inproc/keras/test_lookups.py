@@ -89,9 +89,29 @@ def test_they_are_saved_with_their_model(tmp_path: Path) -> None:
 
 
 def test_they_stand_in_the_place_of_keras_own() -> None:
-    assert tf.keras.layers.StringLookup is StringLookup
-    assert tf.keras.layers.Hashing is Hashing
+    assert keras.layers.StringLookup is tf.keras.layers.StringLookup is StringLookup
+    assert keras.layers.Hashing is tf.keras.layers.Hashing is Hashing
+    with pytest.raises(AttributeError, match="has no attribute 'Lookup'"):
+        _ = keras.layers.Lookup
     assert tf.keras.layers.Dense is keras.layers.Dense
+
+
+def test_datasets_look_words_up_and_go_into_fit() -> None:
+    lookup, hashed = StringLookup(vocabulary=["a", "b", "c"]), Hashing(7, output_mode="one_hot")
+    words = np.array(["a", "c", "z", "b"])
+    data = tf.data.Dataset.from_tensor_slices((words, np.arange(4.0))).map(
+        lambda word, y: (lookup(word), hashed(word), y)
+    )
+    with tf.Session() as session:
+        numbers, bins, _ = session.run(data.batch(4).make_one_shot_iterator().get_next())
+    np.testing.assert_array_equal(numbers, lookup(words))
+    np.testing.assert_array_equal(bins, hashed(words))
+    assert numbers.dtype == np.int64
+    assert bins.dtype == np.float32
+    model = keras.Sequential([keras.Input((), dtype="int32"), keras.layers.Embedding(5, 2), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    history = model.fit(data.map(lambda number, bin, y: (number, y)).batch(2), epochs=2, verbose=0)
+    assert len(history.history["loss"]) == 2
 
 
 EXPECTED: dict[str, Any] = {

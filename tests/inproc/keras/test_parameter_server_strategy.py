@@ -481,6 +481,26 @@ def test_synchronous_workers_share_the_rows_of_a_batch() -> None:
     cluster.stop()
 
 
+@pytest.mark.parametrize("consistency", ["async", "staleness=1", "sync"])
+def test_early_stopping_ends_training_for_all_by_the_metrics_of_the_job(consistency: str) -> None:
+    # Values never change, so neither do the job's metrics; what one worker sees of an epoch does.
+    cluster = Cluster(lambda: dense(lambda: keras.optimizers.SGD(0.0)), workers=3, consistency=consistency)
+    stopping: list[Any] = []
+
+    def callbacks() -> list[Any]:
+        stopping.append(keras.callbacks.EarlyStopping("accuracy", mode="max", min_delta=1e-4, patience=2))
+        return stopping[-1:]
+
+    histories = cluster.fit(X, Y, batch_size=10, epochs=20, callbacks=callbacks)
+    losses = [history.history["loss"] for history in histories]
+    assert len(losses[0]) == 3
+    for found in losses:
+        np.testing.assert_allclose(found[:3], losses[0], rtol=1e-5)
+        assert len(found) <= 4  # others may have begun another epoch meanwhile
+    assert sorted(callback.stopped_epoch for callback in stopping) == [0, 0, 2]  # it is the chief's
+    cluster.stop()
+
+
 def test_the_chief_validates_stops_training_and_saves_an_ordinary_file(tmp_path: Path) -> None:
     cluster = Cluster(lambda: dense(lambda: keras.optimizers.Adam(0.02)), workers=2)
     path = tmp_path / "best.keras"
