@@ -33,9 +33,13 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     "distribute": {
         "headwater.keras.eager.strategies": """
             MirroredStrategy MultiWorkerMirroredStrategy OneDeviceStrategy Strategy=DefaultStrategy get_strategy""",
+        "headwater.keras.eager.parameter_server": "ParameterServerStrategy Server",
     },
+    "distribute.coordinator": {"headwater.keras.eager.parameter_server": "ClusterCoordinator"},
+    "distribute.experimental.coordinator": {"headwater.keras.eager.parameter_server": "ClusterCoordinator"},
     "distribute.experimental": {
         "headwater.keras.eager.strategies": "MultiWorkerMirroredStrategy=ExperimentalMultiWorkerMirroredStrategy",
+        "headwater.keras.eager.parameter_server": "ParameterServerStrategy",
     },
     "random": {"headwater.keras.eager.at_once": "set_seed"},
     "train": {"headwater.keras.eager.checkpoints": "Checkpoint CheckpointManager"},

@@ -155,14 +155,15 @@ class ClusterCoordinator:
 
     Args:
       strategy: whose workers; on a ``ps`` its models are served from here on.
+      registry: what may be called; new when None.
 
     Raises:
       SystemExit: on a ``ps``, when the job is over.
     """
 
-    def __init__(self, strategy: ParameterStrategy) -> None:
+    def __init__(self, strategy: ParameterStrategy, registry: Registry | None = None) -> None:
         self._strategy = strategy
-        self._registry = Registry()
+        self._registry = registry or Registry()
         self._changed = threading.Condition()
         self._queue: deque[_Call] = deque()
         self._running = 0
@@ -263,6 +264,10 @@ class ClusterCoordinator:
         """``val`` with the values of all remote values in it, when they are there; raises as `RemoteValue.fetch`."""
         self._serve_here()
         return _mapped(lambda leaf: leaf.fetch() if isinstance(leaf, RemoteValue) else leaf, val)
+
+    def received(self, result: Any) -> Any:
+        """What a function gave, from what its worker has sent."""
+        return result
 
     def close(self) -> None:
         """Lets the workers' programs end. Happens by itself when the process ends."""
@@ -367,8 +372,7 @@ class ClusterCoordinator:
                 self._give_up(CancelledError(None, None, f"{call.name}, scheduled before, failed: {error.message}"))
             self._changed.notify_all()
 
-    @staticmethod
-    def _ask(channel: Channel, call: _Call) -> Any:
+    def _ask(self, channel: Channel, call: _Call) -> Any:
         arrays: list[Any] = []
         structure = encode((_plain(call.args), _plain(call.kwargs)), arrays)
         channel.send(Frame(CALL, (call.name, structure), arrays))
@@ -377,7 +381,7 @@ class ClusterCoordinator:
             raise_error(answer, channel.peer)
         match answer.kind, answer.header:
             case int(kind), (result,) if kind == DONE:
-                return decode(result, answer.tensors, _nowhere)
+                return self.received(decode(result, answer.tensors, _nowhere))
             case _:
                 raise bad_header(answer, channel.peer)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 PROGRAM = Path(__file__).parents[3] / "examples" / "custom_loop.py"
+COORDINATED = Path(__file__).parents[3] / "examples" / "coordinator_loop.py"
 
 pytestmark = pytest.mark.slow
 
@@ -36,3 +37,15 @@ def test_two_mirrored_workers_make_the_steps_of_one_and_go_on_from_the_chiefs_ch
     onward = figures("exec", str(PROGRAM), "--steps", "10", "--folder", str(tmp_path), "--epochs", "3")
     assert len(onward) == 2
     assert onward[0] < together[0]
+
+
+def test_workers_compute_what_a_coordinator_schedules_on_variables_of_two_ps() -> None:
+    command = ("run", "--chief", "--ps", "2", "--workers", "2", str(COORDINATED), "--epochs", "2", "--steps", "20")
+    done = subprocess.run([sys.executable, "-m", "headwater", *command], text=True, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    epochs = re.findall(r"accuracy (\S+) of (\d+) examples", done.stdout)
+    assert [int(count) for _, count in epochs] == [640, 640]  # each step once, on whichever worker
+    assert float(epochs[0][0]) < float(epochs[1][0])
+    assert float(epochs[1][0]) > 0.99
+    assert "done True" in done.stdout
+    assert "was lost" not in done.stderr

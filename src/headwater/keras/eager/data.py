@@ -107,6 +107,8 @@ class Dataset(graphs.Dataset):
 
     @classmethod
     def as_value(cls, value: Any, dtype: Any = None) -> Any:
+        if tracing() is not None:
+            raise RunsInPython("it makes a dataset")
         return super().as_value(_as_numpy(value), dtype)
 
     @classmethod

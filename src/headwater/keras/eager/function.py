@@ -32,7 +32,11 @@ _stateless: Any = StatelessScope
 _log = logging.getLogger("headwater")
 
 #: What asks for the value of a tensor that is not there while a function is traced.
-_NEEDS_VALUES: tuple[type[Exception], ...] = (jax.errors.ConcretizationTypeError,)
+_NEEDS_VALUES: tuple[type[Exception], ...] = (
+    jax.errors.ConcretizationTypeError,
+    jax.errors.TracerArrayConversionError,
+    jax.errors.TracerIntegerConversionError,
+)
 
 
 class Pulls(Protocol):
@@ -62,8 +66,10 @@ class Serves(Protocol):
         """Gives variables the values that they have there."""
         ...
 
-    def write(self, optimizer: Any, variables: Sequence[Any], gradients: Sequence[Any]) -> None:
-        """Has an optimizer apply gradients there."""
+    def write(
+        self, optimizer: Any, variables: Sequence[Any], gradients: Sequence[Any], written: Sequence[Any] = ()
+    ) -> None:
+        """Has an optimizer apply gradients there; ``written`` are variables that were changed otherwise."""
         ...
 
 
@@ -79,6 +85,7 @@ class Tracing:
       stand_ins: what stands for these elements.
       strategies: those whose replicas exchange in it.
       pushes: gradients for variables that are elsewhere: the strategy, the optimizer, variables, and gradients.
+      served: strategies that ran something in it, whose variables are elsewhere.
     """
 
     def __init__(self, pulled: list[tuple[Pulls, Any]]) -> None:
@@ -86,6 +93,7 @@ class Tracing:
         self.stand_ins: list[Any] = []
         self.strategies: dict[int, Shares] = {}
         self.pushes: list[tuple[Serves, Any, list[Any], list[Any]]] = []
+        self.served: dict[int, Serves] = {}
         self._next = 0
 
     def pull(self, iterator: Pulls) -> Any:
@@ -159,11 +167,12 @@ class _Compiled:
         self.variables = variables
         self._strategies = list(trace.strategies.values())
         self._pushes = [(strategy, optimizer, variables) for strategy, optimizer, variables, _ in trace.pushes]
+        self._served = list(trace.served.values())
         self._more = more
         self._aligned = False
 
     def __call__(self, values: Sequence[Any], pulled: Sequence[Any]) -> Any:
-        for strategy, _, _ in self._pushes:
+        for strategy in self._served:
             strategy.read(self.variables)
         if not self._aligned:
             for strategy in self._strategies:
@@ -177,7 +186,7 @@ class _Compiled:
         rest = found[len(self._more.written) :]
         for strategy, optimizer, variables in self._pushes:
             gradients, rest = rest[: len(variables)], rest[len(variables) :]
-            strategy.write(optimizer, variables, gradients)
+            strategy.write(optimizer, variables, gradients, self._more.written)
         return self._more.structure(rest)
 
 
@@ -362,18 +371,23 @@ def _as_signed(name: str, args: Any, kwargs: Any, signature: Any) -> Any:
     Raises:
       TypeError: there are more or fewer, or some come by name.
       ValueError: one has another shape.
+      NotImplementedError: the signature holds structures.
     """
-    given, specs = _tree.tree_leaves(args), _tree.tree_leaves(signature)
-    if kwargs or len(given) != len(specs):
+    specs = list(signature)
+    if kwargs or len(args) != len(specs):
         raise TypeError(f"{name}() takes {len(specs)} tensors by their order, as its input_signature says")
     found: list[Any] = []
-    for value, spec in zip(given, specs, strict=True):
+    for value, spec in zip(args, specs, strict=True):
+        if not hasattr(spec, "dtype"):
+            raise NotImplementedError(
+                f"{name}(): input_signature has {spec!r}, where only a tf.TensorSpec is supported"
+            )
         array = value_of(value) if isinstance(value, _Variable) else value
         array = _jax.numpy.asarray(array, spec.dtype.numpy_dtype)
         if not spec.shape.is_compatible_with(array.shape):
             raise ValueError(f"{name}(): a tensor of shape {array.shape} does not fit {spec} of its input_signature")
         found.append(array)
-    return _tree.tree_unflatten(_tree.tree_structure(args), found)
+    return tuple(found)
 
 
 def _pull(iterator: Pulls) -> Any:

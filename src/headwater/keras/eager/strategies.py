@@ -265,3 +265,18 @@ def watch_optimizers() -> None:
         return apply(self, grads, trainable_variables)
 
     kind.apply = applied
+    for noted, note in ((kind, "note_optimizer"), (_keras.metrics.Metric, "note_metric")):
+        noted.__init__ = _noting(noted.__init__, note)
+
+
+def _noting(make: Callable[..., None], note: str) -> Callable[..., None]:
+    """``make``, a constructor, which tells the strategy in whose scope it is called."""
+
+    @functools.wraps(make)
+    def made(self: Any, *args: Any, **kwargs: Any) -> None:
+        make(self, *args, **kwargs)
+        told = getattr(base.active_strategy(), note, None)
+        if told is not None:
+            told(self)
+
+    return made

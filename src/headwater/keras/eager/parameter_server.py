@@ -1,0 +1,341 @@
+"""Training loops of a program's own on parameter servers: `ParameterServerStrategy`, `ClusterCoordinator`, `Server`.
+
+A program of TensorFlow's has two halves: a ``worker`` or ``ps`` makes a ``Server`` and waits in ``join``, and the
+chief's half says what functions they call. Functions do not travel here. So ``join`` runs the program once more, as the
+chief's half, up to the first `ClusterCoordinator.schedule`: by then the task has made the same model, optimizer and
+functions. From there on a ``ps`` serves the variables, and a worker calls the functions that the chief names.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import runpy
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax.numpy as jnp
+import keras
+import numpy as np
+
+from headwater.cluster.config import ClusterConfigError, TaskConfig, task_config_from_environment
+from headwater.cluster.names import TaskName
+from headwater.cluster.resolvers import SimpleClusterResolver
+from headwater.cluster.spec import ClusterSpec
+from headwater.coordinator.calls import CallServer, Registry, name_of
+from headwater.coordinator.coordinator import ClusterCoordinator as Coordinator
+from headwater.coordinator.coordinator import RemoteValue
+from headwater.errors import NotFoundError
+from headwater.keras.eager.data import Distributed
+from headwater.keras.eager.function import Function, tracing
+from headwater.keras.eager.strategies import Replicating
+from headwater.keras.parameter_server import strategy as served_strategy
+from headwater.keras.parameter_server.model import ServedModel
+from headwater.keras.strategy import InputContext
+
+_jnp: Any = jnp
+_keras: Any = keras
+
+#: No table of rows travels row by row: a loop of a program's own computes gradients of whole variables.
+_NO_TABLES = 1 << 62
+
+
+class _Own:
+    """The task that this process is, while its program runs as the chief's."""
+
+    config: TaskConfig | None = None
+
+
+class Server:
+    """A task that waits for the chief's functions.
+
+    Args:
+      server_or_cluster_def: the cluster.
+      job_name, task_index: this task.
+      protocol: ``grpc``, or None.
+      config: not supported.
+      start: nothing is started before `join`.
+
+    Raises:
+      NotImplementedError: a ``config``, or another protocol.
+    """
+
+    def __init__(
+        self,
+        server_or_cluster_def: Any,
+        job_name: str | None = None,
+        task_index: int | None = None,
+        protocol: str | None = None,
+        config: Any = None,
+        start: bool = True,
+    ) -> None:
+        del start
+        if config is not None:
+            raise NotImplementedError("tf.distribute.Server: config is not supported where values are computed at once")
+        if protocol not in (None, "grpc"):
+            raise NotImplementedError(f"tf.distribute.Server: protocol {protocol!r} is not supported, only 'grpc'")
+        self._cluster = ClusterSpec(server_or_cluster_def)
+        if job_name is None or task_index is None:
+            raise ValueError("tf.distribute.Server needs job_name and task_index")
+        self._task = TaskName(job_name, int(task_index))
+
+    def join(self) -> None:
+        """Runs the program as the chief's half, which serves from its first ``schedule`` on.
+
+        Raises:
+          SystemExit: when the job is over.
+          ClusterConfigError: the program does not take its task from ``TF_CONFIG``, or the cluster has no chief.
+        """
+        if _Own.config is not None:
+            raise ClusterConfigError(
+                "TF_CONFIG",
+                f"{self._task} runs the chief's half of the program, which came to Server.join() again: the program "
+                "must take its task from TF_CONFIG",
+            )
+        given = task_config_from_environment()
+        if given is None or given.task != self._task:
+            raise ClusterConfigError("TF_CONFIG", f"it must name {self._task}, which the program waits as")
+        if "chief" not in self._cluster.jobs:
+            raise ClusterConfigError("TF_CONFIG", "the cluster has no job 'chief', whose program says what to compute")
+        _Own.config = given
+        config = json.loads(os.environ["TF_CONFIG"])
+        config["task"] = {"type": "chief", "index": 0}
+        os.environ["TF_CONFIG"] = json.dumps(config)
+        path = getattr(sys.modules["__main__"], "__file__", None)
+        if path is None:
+            raise ClusterConfigError(
+                "TF_CONFIG", "the program is no file, so that it cannot be run as the chief's half"
+            )
+        runpy.run_path(path, run_name="__main__")
+        raise SystemExit(0)
+
+
+class ParameterServerStrategy(Replicating, served_strategy.ParameterServerStrategy):
+    """Variables on tasks of job ``ps``; workers compute what the chief's `ClusterCoordinator` says.
+
+    Args:
+      cluster_resolver: where the cluster comes from; ``TF_CONFIG`` by default.
+      variable_partitioner: which variables to split by rows among the ``ps``.
+
+    Raises:
+      ValueError: the cluster has no ``ps`` or no worker.
+    """
+
+    def __init__(self, cluster_resolver: Any = None, variable_partitioner: Any = None) -> None:
+        self._optimizers: list[Any] = []
+        self.metrics: list[Any] = []
+        self._fresh: set[int] = set()
+        own = _Own.config
+        if own is not None and own.task is not None:
+            whole = SimpleClusterResolver(own.cluster, task_type=own.task.job, task_id=own.task.index)
+            super().__init__(whole, variable_partitioner, table_bytes=_NO_TABLES)
+        else:
+            super().__init__(cluster_resolver, variable_partitioner, table_bytes=_NO_TABLES)
+        self.functions: Registry = _Functions(self)
+        self.calls: CallServer | None = None
+        if self.task is not None and not self.task.members.is_server and not self.is_chief:
+            # Before there are functions, so that a chief that is early waits.
+            self.calls = CallServer(str(self.task.members.me), self.functions)
+            self.task.shell.add_service(self.calls)
+
+    def note_optimizer(self, optimizer: Any) -> None:
+        """An optimizer was made in the scope."""
+        self._optimizers.append(optimizer)
+
+    def note_metric(self, metric: Any) -> None:
+        """A metric was made in the scope."""
+        self.metrics.append(metric)
+
+    def _served(self) -> list[ServedModel]:
+        trained = _outermost([model for model in self._models if model.trainable_variables or not model.built])
+        for model in trained:
+            if getattr(model, "optimizer", None) is not None:
+                continue
+            if not model.built:
+                raise ValueError(f"model {model.name!r} has no variables yet: give it an Input, or call its build()")
+            if len(trained) != 1 or len(self._optimizers) != 1:
+                raise ValueError(
+                    f"the scope has {len(trained)} models and {len(self._optimizers)} optimizers, so that it is not "
+                    "said which belong together: give each model its own with model.compile(optimizer=...)"
+                )
+            model.optimizer = self._optimizers[0]
+        return super()._served()
+
+    def _one(self) -> ServedModel:
+        found = self._served()
+        if len(found) != 1:
+            raise NotImplementedError(f"a loop of a program's own trains one model in the scope, not {len(found)}")
+        return found[0]
+
+    def _in_replica(self, fn: Callable[..., Any], args: Sequence[Any], kwargs: Any) -> Any:
+        trace = tracing()
+        if trace is not None:
+            trace.served[id(self)] = self
+        else:
+            self.read(())
+        return super()._in_replica(fn, args, kwargs)
+
+    def read(self, variables: Sequence[Any]) -> None:
+        """Gives the model the values that the ``ps`` have, which came with the answer to the last gradients, if any."""
+        del variables
+        served = self._one()
+        client = served.connect()
+        if id(client) not in self._fresh:
+            client.pull()
+        self._fresh.discard(id(client))
+        for variable, value in zip(served.variables, client.values(), strict=False):
+            variable._direct_assign(_jnp.asarray(value))
+
+    def write(
+        self, optimizer: Any, variables: Sequence[Any], gradients: Sequence[Any], written: Sequence[Any] = ()
+    ) -> None:
+        """Has the ``ps`` apply gradients.
+
+        Raises:
+          NotImplementedError: the step changes other variables of the model, such as moving averages.
+          ValueError: another optimizer than the scope's.
+        """
+        served = self._one()
+        if optimizer is not served.model.optimizer:
+            raise ValueError(f"optimizer {optimizer.name!r} was not made in the strategy's scope")
+        others = {id(variable) for variable in served.variables}
+        changed = [variable.path for variable in written if id(variable) in others]
+        if changed:
+            raise NotImplementedError(
+                f"the step changes {', '.join(changed)} by itself: on parameter servers a loop of a program's own "
+                "changes a model's variables through its optimizer only"
+            )
+        client = served.connect()
+        known = {id(variable): gradient for variable, gradient in zip(variables, gradients, strict=True)}
+        arrays = [
+            np.asarray(known.pop(id(variable), np.zeros(variable.shape, variable.dtype)))
+            for variable in served.model.trainable_variables
+        ]
+        if known:
+            raise ValueError("gradients of variables that the model in the strategy's scope does not have")
+        client.push([*arrays, *[None] * (len(served.variables) - len(arrays))])
+        self._fresh.add(id(client))
+
+    def combine_gradients(self, optimizer: Any, gradients: Sequence[Any], variables: Sequence[Any]) -> Any:
+        pairs = [pair for pair in zip(variables, gradients, strict=True) if pair[1] is not None]
+        variables, gradients = [variable for variable, _ in pairs], [gradient for _, gradient in pairs]
+        trace = tracing()
+        if trace is None:
+            self.write(optimizer, variables, gradients)
+        else:
+            trace.pushes.append((self, optimizer, variables, gradients))
+
+    def distribute_datasets_from_function(self, dataset_fn: Callable[[InputContext], Any], options: Any = None) -> Any:
+        del options
+        members = self.task.members if self.task is not None else None
+        others = len(members.workers) - 1 if members is not None else 1
+        index = members.number - 1 if members is not None and not members.is_server else 0
+        return Distributed(dataset_fn(InputContext(max(others, 1), max(index, 0), 1)))
+
+    def experimental_distribute_dataset(self, dataset: Any, options: Any = None) -> Any:
+        raise NotImplementedError(
+            "on parameter servers each worker makes its own dataset: coordinator.create_per_worker_dataset(dataset_fn)"
+        )
+
+
+def _outermost(models: Sequence[Any]) -> list[Any]:
+    """Those that are not parts of others, as the model within a `Sequential` is."""
+    owned = [{id(variable) for variable in model.trainable_variables} for model in models]
+
+    def is_part(at: int) -> bool:
+        mine = owned[at]
+        return bool(mine) and any(mine < other or (mine == other and by < at) for by, other in enumerate(owned))
+
+    return [model for at, model in enumerate(models) if not is_part(at)]
+
+
+class _Functions(Registry):
+    """Functions that workers may be told to call: those that were scheduled, and the ``tf.function``s of the program.
+
+    Args:
+      strategy: whose metrics go to the chief with the results.
+    """
+
+    def __init__(self, strategy: ParameterServerStrategy) -> None:
+        super().__init__()
+        self._strategy = strategy
+        self._program: dict[str, Any] = {}
+
+    def add(self, function: Callable[..., Any]) -> str:
+        self._program = self._program or getattr(getattr(function, "__wrapped__", function), "__globals__", {})
+        return super().add(function)
+
+    def find(self, name: str) -> Callable[..., Any]:
+        try:
+            found = super().find(name)
+        except NotFoundError:
+            # The chief schedules it further below, where this task's program does not come.
+            found = self._program.get(name.rpartition(".")[2])
+            if not isinstance(found, Function) or name_of(found) != name:
+                raise
+        return found if self._strategy.task is None else self._with_metrics(found)
+
+    def _with_metrics(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            variables = _counts(self._strategy)
+            before = [np.asarray(variable.value) for variable in variables]
+            result = function(*args, **kwargs)
+            changes = [np.asarray(v.value) - was for v, was in zip(variables, before, strict=True)]
+            return [result, changes]
+
+        return call
+
+
+def _counts(strategy: ParameterServerStrategy) -> list[Any]:
+    """What the metrics of a scope have counted."""
+    return [v for metric in strategy.metrics for v in metric.variables if v.aggregation == "sum"]
+
+
+class ClusterCoordinator(Coordinator):
+    """Has functions called by whichever worker is free.
+
+    Args:
+      strategy: whose workers.
+    """
+
+    def __init__(self, strategy: ParameterServerStrategy) -> None:
+        if not isinstance(strategy, ParameterServerStrategy):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ValueError("`ClusterCoordinator` is only for `tf.distribute.ParameterServerStrategy`")
+        self._served = strategy
+        self._strategy = strategy
+        self._registry = strategy.functions
+        self._server = strategy.calls
+        self._begun = self._server is not None
+
+    def _begin(self) -> None:
+        """Once models and functions are there: a ``ps`` stays here. A worker has all that it needs."""
+        if not self._begun:
+            self._begun = True
+            super().__init__(self._served, self._registry)
+
+    def schedule(self, fn: Callable[..., Any], args: Sequence[Any] = (), kwargs: Any = None) -> RemoteValue:
+        self._registry.add(fn)
+        self._begin()
+        return super().schedule(fn, args, kwargs)
+
+    def join(self) -> None:
+        self._begin()
+        super().join()
+
+    def done(self) -> bool:
+        self._begin()
+        return super().done()
+
+    def fetch(self, val: Any) -> Any:
+        self._begin()
+        return super().fetch(val)
+
+    def received(self, result: Any) -> Any:
+        if self._served.task is None:
+            return result
+        value, changes = result
+        with self._changed:
+            for variable, change in zip(_counts(self._served), changes, strict=True):
+                variable._direct_assign(variable.value + _jnp.asarray(change))
+        return value

@@ -1,0 +1,122 @@
+"""Training loops of programs' own in one process: what is compiled, how often, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from headwater.compat.eager import tf
+
+pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+
+
+def model_and_batches() -> tuple[Any, Any]:
+    tf.keras.utils.set_random_seed(7)
+    random = np.random.default_rng(0)
+    x = random.normal(size=(12, 3)).astype(np.float32)
+    model = tf.keras.Sequential([tf.keras.Input((3,)), tf.keras.layers.Dense(4, "tanh"), tf.keras.layers.Dense(1)])
+    return model, tf.data.Dataset.from_tensor_slices((x, x.sum(1, keepdims=True))).batch(4)
+
+
+def step_on(model: Any, optimizer: Any, batch: Any) -> Any:
+    x, y = batch
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(tf.square(model(x, training=True) - y))
+    gradients = tape.gradient(loss, model.trainable_variables)
+    optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
+    return loss
+
+
+def same_weights(first: Any, second: Any) -> None:
+    for ours, theirs in zip(first.weights, second.weights, strict=True):
+        np.testing.assert_allclose(np.asarray(ours.value), np.asarray(theirs.value), atol=1e-5)
+
+
+def test_a_compiled_step_is_traced_once_for_all_iterators_and_trains_as_keras_does() -> None:
+    model, dataset = model_and_batches()
+    optimizer, traces = tf.keras.optimizers.Adam(0.1), []
+
+    @tf.function
+    def step(iterator: Any) -> Any:
+        traces.append(1)
+        return step_on(model, optimizer, next(iterator))
+
+    for _ in range(3):
+        iterator = iter(dataset)
+        for _ in range(3):
+            step(iterator)
+        with pytest.raises(tf.errors.OutOfRangeError):
+            step(iterator)
+    assert len(traces) == 3  # to learn of the batch, of the variables, and for good
+    fitted, _ = model_and_batches()
+    fitted.compile(tf.keras.optimizers.Adam(0.1), "mse")
+    fitted.fit(dataset, epochs=3, shuffle=False, verbose=0)
+    same_weights(model, fitted)
+
+
+def test_parameter_servers_apply_what_the_optimizer_would_have_applied() -> None:
+    plain, dataset = model_and_batches()
+    optimizer = tf.keras.optimizers.Adam(0.1)
+    for batch in dataset:
+        step_on(plain, optimizer, batch)
+    strategy = tf.distribute.ParameterServerStrategy()
+    with strategy.scope():
+        model, _ = model_and_batches()
+        served = tf.keras.optimizers.Adam(0.1)
+        mean = tf.keras.metrics.Mean()
+    coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
+
+    def on_replica(batch: Any) -> Any:
+        loss = step_on(model, served, batch)
+        mean.update_state(loss)
+        return loss
+
+    @tf.function
+    def step(iterator: Any) -> Any:
+        return strategy.run(on_replica, args=(next(iterator),))
+
+    iterator = iter(coordinator.create_per_worker_dataset(lambda: dataset))
+    losses = [coordinator.schedule(step, args=(iterator,)) for _ in range(3)]
+    coordinator.join()
+    assert coordinator.done()
+    assert float(mean.result()) == pytest.approx(float(np.mean(coordinator.fetch(losses))), rel=1e-6)
+    same_weights(model, plain)
+    coordinator.close()
+
+
+def test_a_step_on_parameter_servers_that_changes_moving_averages_is_refused() -> None:
+    strategy = tf.distribute.ParameterServerStrategy()
+    with strategy.scope():
+        model = tf.keras.Sequential([tf.keras.Input((3,)), tf.keras.layers.BatchNormalization()])
+        optimizer = tf.keras.optimizers.SGD(0.1)
+
+    @tf.function
+    def step(x: Any) -> Any:
+        return strategy.run(lambda x: step_on(model, optimizer, (x, x)), args=(x,))
+
+    with pytest.raises(NotImplementedError, match="moving_mean"):
+        step(tf.ones([2, 3]))
+
+
+def test_what_is_accepted_has_its_effect_or_is_refused() -> None:
+    with pytest.raises(NotImplementedError, match="caching_device"):
+        tf.Variable(1.0, caching_device="/cpu:0")
+    with pytest.raises(NotImplementedError, match="experimental_implements"):
+        tf.function(lambda: 1, experimental_implements="x")
+    with pytest.raises(AttributeError, match="Session"):
+        _ = tf.Session
+    with pytest.raises(RuntimeError, match="non-persistent"), tf.GradientTape() as tape:
+        x = tf.Variable(1.0)
+        y = x * x
+        tape.gradient(y, x)
+        tape.gradient(y, x)
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 2], tf.float32)])
+    def signed(x: Any) -> Any:
+        return x + 1
+
+    assert signed([[1, 2]]).numpy().tolist() == [[2.0, 3.0]]
+    with pytest.raises(ValueError, match="input_signature"):
+        signed([1.0, 2.0])
