@@ -253,7 +253,9 @@ class TableClient:
         divided = {name: self.divide(name, wanted) for name, wanted in ids.items()}
         rows = self.rows(divided, training=training)
         self._looked_up = divided
-        return {name: rows[name][divided[name].inverse].reshape(*np.shape(ids[name]), -1) for name in divided}
+        return {
+            name: rows[name].take(divided[name].inverse, axis=0).reshape(*np.shape(ids[name]), -1) for name in divided
+        }
 
     def rows(self, divided: Mapping[str, Divided], *, training: bool = True) -> dict[str, Reals]:
         """By table the rows of its distinct keys, or of its bags, in one round trip; see `look_up`."""

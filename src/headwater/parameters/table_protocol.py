@@ -36,6 +36,7 @@ from numpy.typing import NDArray
 
 from headwater.errors import InvalidArgumentError
 from headwater.tables import Admission, Age, Initializer, LeastFrequent, LeastRecent, RowOptimizer, TableConfig
+from headwater.tables.hashing import extent
 from headwater.tables.policies import Eviction
 
 Array = NDArray[Any]
@@ -154,15 +155,16 @@ def eviction_of(packed: Any) -> Eviction | None:
             raise ValueError(f"there is no eviction {packed!r}")
 
 
+_LIMITS = (np.uint8, 0, 1 << 8), (np.uint16, 0, 1 << 16), (np.int32, -(1 << 31), 1 << 31)
+
+
 def smallest(numbers: NDArray[np.int64]) -> Array:
     """Whole numbers, of as few bytes as they fit into: of 1, 2, 4 or 8."""
-    if not len(numbers):
-        return numbers.astype(np.uint8)
-    least, most = int(numbers.min()), int(numbers.max())
-    for kind in (np.uint8, np.uint16) if least >= 0 else ():
-        if most <= np.iinfo(kind).max:
+    least, most = extent(numbers)
+    for kind, low, high in _LIMITS:
+        if low <= least and most < high:
             return numbers.astype(kind)
-    return numbers.astype(np.int32) if least >= -(1 << 31) and most < 1 << 31 else numbers
+    return numbers
 
 
 _KEY_TYPES = frozenset(np.dtype(kind) for kind in (np.uint8, np.uint16, np.int32, np.int64))

@@ -9,7 +9,7 @@ gives what it gives when every row travels; rounding may differ in the last bits
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, cast
 
 import numpy as np
@@ -87,6 +87,7 @@ class Divided:
       places: by task which keys belong to it.
       bags: in which rows are pooled, or None: each is wanted.
       parts: by task its part of the bags.
+      sent: by task its keys as they travel, once they have.
     """
 
     words: Words
@@ -95,6 +96,7 @@ class Divided:
     places: Sequence[Words | slice]
     bags: Bags | None = None
     parts: Sequence[Part] = ()
+    sent: dict[int, list[Array]] = field(default_factory=dict[int, "list[Array]"])
 
     def __len__(self) -> int:
         """How many rows are wanted."""
@@ -102,12 +104,13 @@ class Divided:
 
     def tensors(self, task: int, pooled: bool) -> list[Array]:
         """What travels to a task."""
-        place = self.places[task]
-        words = self.words[place]
-        found: list[Array] = [smallest(words)]
-        if len(self.checks):
-            found.append(self.checks[place])
-        return [*found, *self.parts[task].tensors(len(words))] if pooled else found
+        keys = self.sent.get(task)
+        if keys is None:
+            place = self.places[task]
+            keys = self.sent[task] = [smallest(self.words[place])]
+            if len(self.checks):
+                keys.append(self.checks[place])
+        return [*keys, *self.parts[task].tensors(len(keys[0]))] if pooled else keys
 
     def pooled(self, form: Format, dim: int) -> bool:
         """Whether pooled rows of ``dim`` numbers in this format are fewer bytes than the rows and, without them, what

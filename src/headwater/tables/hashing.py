@@ -90,6 +90,18 @@ def distinct(keys: Words, checks: Words) -> tuple[Words, Words]:
 
 
 @compiled
+def extent(numbers: Words) -> tuple[int, int]:
+    """The least and the greatest of some numbers; 0 and 0 where there are none."""
+    if len(numbers) == 0:
+        return 0, 0
+    least = most = numbers[0]
+    for number in numbers:
+        least = min(least, number)
+        most = max(most, number)
+    return least, most
+
+
+@compiled
 def add_up(rows: Reals, inverse: Words, count: int) -> Reals:
     """Sums of the rows [n, dim] that have one number in ``inverse``, [count, dim], added in their order."""
     total = np.zeros((count, rows.shape[1]), np.float32)

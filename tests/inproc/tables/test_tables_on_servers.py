@@ -20,7 +20,7 @@ from headwater.errors import (
 )
 from headwater.parameters.table_client import RowTable
 from headwater.parameters.table_cluster import LocalTables
-from headwater.parameters.table_protocol import pack, unpack
+from headwater.parameters.table_protocol import as_words, pack, smallest, unpack
 from headwater.parameters.table_requests import arrived_bags
 from headwater.tables import (
     FTRL,
@@ -202,6 +202,25 @@ def test_what_travels_is_counted(servers: LocalTables) -> None:
     assert after.rows == before.rows + 3
     assert after.received_bytes == before.received_bytes + 3 * 4 * 4
     assert after.sent_bytes - before.sent_bytes == 3  # a byte for each
+
+
+@pytest.mark.parametrize(
+    ("numbers", "kind"),
+    [
+        ([], "uint8"),
+        ([0, 255], "uint8"),
+        ([256], "uint16"),
+        ([65_536], "int32"),
+        ([-1], "int32"),
+        ([-(2**31), 2**31 - 1], "int32"),
+        ([2**31], "int64"),
+        ([-(2**31) - 1], "int64"),
+    ],
+)
+def test_keys_travel_in_as_few_bytes_as_they_fit_into(numbers: list[int], kind: str) -> None:
+    keys = np.array(numbers, np.int64)
+    assert smallest(keys).dtype == kind
+    assert np.array_equal(as_words(smallest(keys)), keys)
 
 
 def bags_of(rng: np.random.Generator, keys: int, bags: int) -> tuple[Any, Any]:

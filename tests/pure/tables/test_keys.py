@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headwater.tables.hashing import add_up, distinct, owners, siphash, string_keys
+from headwater.tables.hashing import add_up, distinct, extent, owners, siphash, string_keys
 
 NONE = np.empty(0, np.int64)
 
@@ -63,3 +63,9 @@ def test_owners_share_keys_evenly():
     found = np.bincount(owners(np.arange(30_000), 3), minlength=3)
     assert found.min() > 9_700
     assert found.sum() == 30_000
+
+
+@pytest.mark.parametrize("numbers", [[], [5], [3, -7, 2], [-(2**63), 2**63 - 1]])
+def test_extent(numbers):
+    given = np.array(numbers, np.int64)
+    assert extent(given) == ((min(numbers), max(numbers)) if numbers else (0, 0))
