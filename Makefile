@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 # Most tests of processes wait for one another more than they compute.
 JOBS := 2
 
-.PHONY: soak test-kubernetes simulate simulate-scale help venv screenshots demo demo-towers demo-keras demo-platform demo-survive bench test test-long test-other check check-style check-pyright check-types check-copies compatibility stubs format docs clean
+.PHONY: soak test-kubernetes simulate simulate-scale help venv screenshots demo demo-towers demo-keras demo-platform demo-survive bench bench-recovery test test-long test-other check check-style check-pyright check-types check-copies compatibility stubs format docs clean
 
 help:
 	@echo 'make venv     the virtual environment $(VENV) with everything in it'
@@ -23,6 +23,7 @@ help:
 	@echo 'make simulate-scale  a plot of simulated clusters with up to 1,000 workers and 16 ps tasks, in docs/scale.png'
 	@echo 'make test-other  a part of the tests with another Python, which OTHER=python3.13 names'
 	@echo 'make bench    Headwater beside TensorFlow 1.15, whose python PEER=... names'
+	@echo 'make bench-recovery   what the loss of a ps costs in each mode, beside the same'
 	@echo 'make screenshots  each state of the page, wide and narrow, light and dark, in build/browser'
 	@echo 'make check    style, types, layers, duplicated code, documents'
 	@echo 'make compatibility   docs/compatibility.md: the names of TensorFlow that are there'
@@ -54,6 +55,9 @@ demo-platform: $(READY)
 
 bench: $(READY)
 	$(BIN)/python benchmarks/run.py $(if $(PEER),--peer $(PEER)) $(ARGS)
+
+bench-recovery: $(READY)
+	$(BIN)/python benchmarks/recovery.py $(if $(PEER),--peer $(PEER)) $(ARGS)
 
 test: $(READY)
 	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile -m 'not long' $(ARGS)

@@ -1,0 +1,30 @@
+"""One worker that pushes a gradient of a large array on each of two ps in every step, each with two copies.
+
+Prints ``at SECONDS counts A B`` after each step that was taken: how often the part of each ps was updated.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import jax
+import numpy as np
+import optax
+
+from headwater import ParameterServer
+
+mb, replicas = int(sys.argv[1]), int(sys.argv[2])
+# In order of size, one after the other on the first and on the second ps.
+params = {
+    "count0": np.zeros(1, np.float32),
+    "count1": np.zeros(1, np.float32),
+    "values0": np.zeros((mb * 1024, 256), np.float32),
+    "values1": np.zeros((mb * 1024, 256), np.float32),
+}
+ps = ParameterServer(params, optax.sgd(1.0), replicas=replicas)
+gradients = jax.tree.map(lambda value: np.full(value.shape, -1.0, np.float32), params)
+while True:
+    ps.push(gradients)
+    found = ps.params
+    print(f"at {time.time():.3f} counts {int(found['count0'][0])} {int(found['count1'][0])}", flush=True)
