@@ -6,13 +6,16 @@ is its base type plus 100.
 
 from __future__ import annotations
 
-from typing import Any, Final, cast
+from typing import Any, Final, TypeAlias, cast
 
 import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
 REF_OFFSET: Final = 100
+
+DTypeLike: TypeAlias = "DType | str | int | type[object] | np.dtype[Any]"
+"""What `as_dtype` takes: an element type, its name, its number in ``types.proto``, or a NumPy or Python type."""
 
 
 class DType:
@@ -128,7 +131,7 @@ class DType:
         if other is None or isinstance(other, DType):
             return False
         try:
-            return as_dtype(other) is self
+            return as_dtype(cast("DTypeLike", other)) is self
         except TypeError:
             return False
 
@@ -235,7 +238,7 @@ def as_ref(dtype: DType) -> DType:
     return dtype if dtype.is_ref else _REFS[dtype]
 
 
-def as_dtype(type_value: Any) -> DType:
+def as_dtype(type_value: DTypeLike) -> DType:
     """The `DType` that ``type_value`` names.
 
     Args:
@@ -254,7 +257,7 @@ def as_dtype(type_value: Any) -> DType:
         found = _BY_NUMBER.get(value)
     elif isinstance(value, type) and not issubclass(value, np.generic):
         found = _BY_PYTHON.get(value)
-    elif value is not None:
+    elif value is not None:  # pyright: ignore[reportUnnecessaryComparison]
         try:
             numpy_type: np.dtype[Any] = np.dtype(cast(Any, value))
             found = from_numpy(numpy_type)

@@ -8,12 +8,32 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, overload
+from typing import Any, Protocol, SupportsIndex, TypeAlias, cast, overload
 
 from headwater.tensorboard_protos import tensor_shape_pb2
 
 Dims = tuple[int | None, ...] | None
 """Static shape: None is an unknown rank, a None inside it an unknown dimension."""
+DimensionLike: TypeAlias = "Dimension | SupportsIndex | None"
+"""One dimension, as programs give it: a number, a `Dimension`, or None for one that is not known."""
+ShapeLike: TypeAlias = "TensorShape | ShapeMessage | Iterable[DimensionLike] | DimensionLike"
+"""What `TensorShape` takes: a shape, its message, dimensions, one number for a vector, or None for an unknown rank."""
+
+
+class ShapeMessage(Protocol):
+    """A ``TensorShapeProto``, of any package."""
+
+    @property
+    def unknown_rank(self) -> bool: ...
+    @property
+    def dim(self) -> Iterable[DimensionMessage]: ...
+
+
+class DimensionMessage(Protocol):
+    """A dimension of a ``TensorShapeProto``; -1 for an unknown one."""
+
+    @property
+    def size(self) -> int: ...
 
 
 def merge_dims(a: Dims, b: Dims) -> Dims:
@@ -59,7 +79,7 @@ class Dimension:
 
     __slots__ = ("_value",)
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: DimensionLike) -> None:
         if isinstance(value, Dimension):
             value = value.value
         if value is not None:
@@ -75,15 +95,15 @@ class Dimension:
     def value(self) -> int | None:
         return self._value
 
-    def is_compatible_with(self, other: Any) -> bool:
+    def is_compatible_with(self, other: DimensionLike) -> bool:
         other = Dimension(other)
         return self.value is None or other.value is None or self.value == other.value
 
-    def assert_is_compatible_with(self, other: Any) -> None:
+    def assert_is_compatible_with(self, other: DimensionLike) -> None:
         if not self.is_compatible_with(other):
             raise ValueError(f"Dimensions {self} and {Dimension(other)} are not compatible")
 
-    def merge_with(self, other: Any) -> Dimension:
+    def merge_with(self, other: DimensionLike) -> Dimension:
         self.assert_is_compatible_with(other)
         return Dimension(other) if self.value is None else self
 
@@ -121,31 +141,31 @@ class Dimension:
     def _combine_reversed(self, other: Any, operation: Callable[[int, int], int]) -> Any:
         return self._combine(other, lambda a, b: operation(b, a))
 
-    def __add__(self, other: Any) -> Any:
+    def __add__(self, other: DimensionLike) -> Dimension:
         return self._combine(other, operator.add)
 
     __radd__ = __add__
 
-    def __sub__(self, other: Any) -> Any:
+    def __sub__(self, other: DimensionLike) -> Dimension:
         return self._combine(other, operator.sub)
 
-    def __rsub__(self, other: Any) -> Any:
+    def __rsub__(self, other: DimensionLike) -> Dimension:
         return self._combine_reversed(other, operator.sub)
 
-    def __mul__(self, other: Any) -> Any:
+    def __mul__(self, other: DimensionLike) -> Dimension:
         return self._combine(other, operator.mul)
 
     __rmul__ = __mul__
 
-    def __floordiv__(self, other: Any) -> Any:
+    def __floordiv__(self, other: DimensionLike) -> Dimension:
         return self._combine(other, _floordiv)
 
     __div__ = __floordiv__
 
-    def __rfloordiv__(self, other: Any) -> Any:
+    def __rfloordiv__(self, other: DimensionLike) -> Dimension:
         return self._combine_reversed(other, _floordiv)
 
-    def __mod__(self, other: Any) -> Any:
+    def __mod__(self, other: DimensionLike) -> Dimension:
         return self._combine(other, operator.mod)
 
     def __rmod__(self, other: Any) -> Any:
@@ -157,16 +177,16 @@ class Dimension:
             return NotImplemented
         return None if self._value is None or theirs is None else operation(self._value, theirs)
 
-    def __lt__(self, other: Any) -> Any:
+    def __lt__(self, other: DimensionLike) -> bool | None:
         return self._compare(other, operator.lt)
 
-    def __le__(self, other: Any) -> Any:
+    def __le__(self, other: DimensionLike) -> bool | None:
         return self._compare(other, operator.le)
 
-    def __gt__(self, other: Any) -> Any:
+    def __gt__(self, other: DimensionLike) -> bool | None:
         return self._compare(other, operator.gt)
 
-    def __ge__(self, other: Any) -> Any:
+    def __ge__(self, other: DimensionLike) -> bool | None:
         return self._compare(other, operator.ge)
 
     def __str__(self) -> str:
@@ -201,7 +221,7 @@ class TensorShape:
 
     __slots__ = ("_dims",)
 
-    def __init__(self, dims: Any) -> None:
+    def __init__(self, dims: ShapeLike) -> None:
         self._dims: Dims = _as_dims(dims)
 
     @property
@@ -243,28 +263,28 @@ class TensorShape:
             count *= dim
         return count
 
-    def is_compatible_with(self, other: Any) -> bool:
+    def is_compatible_with(self, other: ShapeLike) -> bool:
         try:
             self.merge_with(other)
         except ValueError:
             return False
         return True
 
-    def assert_is_compatible_with(self, other: Any) -> None:
+    def assert_is_compatible_with(self, other: ShapeLike) -> None:
         if not self.is_compatible_with(other):
             raise ValueError(f"Shapes {self} and {as_shape(other)} are incompatible")
 
-    def merge_with(self, other: Any) -> TensorShape:
+    def merge_with(self, other: ShapeLike) -> TensorShape:
         return TensorShape(merge_dims(self._dims, as_shape(other).as_dims))
 
-    def most_specific_compatible_shape(self, other: Any) -> TensorShape:
+    def most_specific_compatible_shape(self, other: ShapeLike) -> TensorShape:
         """What this shape and ``other`` agree on: unknown where they differ."""
         theirs = as_shape(other).as_dims
         if self._dims is None or theirs is None or len(self._dims) != len(theirs):
             return TensorShape(None)
         return TensorShape([a if a == b else None for a, b in zip(self._dims, theirs, strict=True)])
 
-    def concatenate(self, other: Any) -> TensorShape:
+    def concatenate(self, other: ShapeLike) -> TensorShape:
         theirs = as_shape(other).as_dims
         return TensorShape(None if self._dims is None or theirs is None else self._dims + theirs)
 
@@ -287,7 +307,7 @@ class TensorShape:
     def assert_has_rank(self, rank: int) -> None:
         self.with_rank(rank)
 
-    def assert_same_rank(self, other: Any) -> None:
+    def assert_same_rank(self, other: ShapeLike) -> None:
         other = as_shape(other)
         if self.ndims is not None and other.ndims is not None and self.ndims != other.ndims:
             raise ValueError(f"Shapes {self} and {other} must have the same rank")
@@ -319,7 +339,7 @@ class TensorShape:
     def __getitem__(self, key: int) -> Dimension: ...
     @overload
     def __getitem__(self, key: slice) -> TensorShape: ...
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: int | slice) -> Dimension | TensorShape:
         """A dimension, or the shape of a range of them; of an unknown rank, what can be known of it."""
         if not isinstance(key, slice):
             return Dimension(None if self._dims is None else self._dims[key])
@@ -330,15 +350,15 @@ class TensorShape:
             return TensorShape(None)
         return unknown_shape(max(0, stop - start))  # pyright: ignore[reportUnknownArgumentType]
 
-    def __add__(self, other: Any) -> TensorShape:
+    def __add__(self, other: ShapeLike) -> TensorShape:
         return self.concatenate(other)
 
-    def __radd__(self, other: Any) -> TensorShape:
+    def __radd__(self, other: ShapeLike) -> TensorShape:
         return as_shape(other).concatenate(self)
 
     def __eq__(self, other: object) -> bool:
         try:
-            return self._dims == as_shape(other).as_dims
+            return self._dims == as_shape(cast("ShapeLike", other)).as_dims
         except (TypeError, ValueError):
             return False
 
@@ -370,7 +390,7 @@ def _as_dims(dims: Any) -> Dims:
     return (Dimension(dims).value,)
 
 
-def as_shape(shape: Any) -> TensorShape:
+def as_shape(shape: ShapeLike) -> TensorShape:
     """``shape`` as a `TensorShape`."""
     return shape if isinstance(shape, TensorShape) else TensorShape(shape)
 
@@ -384,20 +404,20 @@ def scalar() -> TensorShape:
     return TensorShape([])
 
 
-def vector(length: Any) -> TensorShape:
+def vector(length: DimensionLike) -> TensorShape:
     return TensorShape([length])
 
 
-def matrix(rows: Any, cols: Any) -> TensorShape:
+def matrix(rows: DimensionLike, cols: DimensionLike) -> TensorShape:
     return TensorShape([rows, cols])
 
 
-def dimension_value(dimension: Any) -> Any:
+def dimension_value(dimension: DimensionLike) -> SupportsIndex | None:
     """The number, or None, that a `Dimension` holds; a number itself."""
     return dimension.value if isinstance(dimension, Dimension) else dimension
 
 
-def dimension_at_index(shape: Any, index: int) -> Dimension:
+def dimension_at_index(shape: ShapeLike, index: int) -> Dimension:
     """The dimension ``index`` of a shape; an unknown one where not even the rank is known."""
     dims = as_shape(shape).dims
     return Dimension(None) if dims is None else dims[index]

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from headwater.dtypes import DType, as_dtype, int64
+from headwater.dtypes import DType, DTypeLike, as_dtype, int64
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor, make_const
 from headwater.graph.indexed_slices import IndexedSlices
 from headwater.graph.operation import Operation, Tensor
-from headwater.shapes import TensorShape, as_shape
+from headwater.shapes import ShapeLike, TensorShape, as_shape
 
 
 class ConditionalAccumulatorBase:
@@ -22,7 +22,7 @@ class ConditionalAccumulatorBase:
       dtype: element type of the gradients.
     """
 
-    def __init__(self, dtype: Any, shape: Any, accumulator_ref: Tensor) -> None:
+    def __init__(self, dtype: Any, shape: ShapeLike, accumulator_ref: Tensor) -> None:
         self._dtype = as_dtype(dtype)
         self._shape: TensorShape = as_shape(shape)
         self._accumulator_ref = accumulator_ref
@@ -56,7 +56,9 @@ class ConditionalAccumulatorBase:
             return graph.create_op(op_type, [self._accumulator_ref, *inputs], attrs, name)
 
 
-def _make(op_type: str, dtype: Any, shape: Any, shared_name: str | None, name: str, reduction_type: str) -> Tensor:
+def _make(
+    op_type: str, dtype: DTypeLike, shape: ShapeLike, shared_name: str | None, name: str, reduction_type: str
+) -> Tensor:
     if reduction_type not in ("MEAN", "SUM"):
         raise ValueError(f"reduction_type must be 'MEAN' or 'SUM', not {reduction_type!r}")
     attrs = {
@@ -89,7 +91,7 @@ class ConditionalAccumulator(ConditionalAccumulatorBase):
     def __init__(
         self,
         dtype: Any,
-        shape: Any = None,
+        shape: ShapeLike | None = None,
         shared_name: str | None = None,
         name: str = "conditional_accumulator",
         reduction_type: str = "MEAN",
@@ -97,7 +99,7 @@ class ConditionalAccumulator(ConditionalAccumulatorBase):
         ref = _make("ResourceConditionalAccumulator", dtype, shape, shared_name, name, reduction_type)
         super().__init__(dtype, shape, ref)
 
-    def apply_grad(self, grad: Any, local_step: Any = 0, name: str | None = None) -> Operation:
+    def apply_grad(self, grad: Any, local_step: object = 0, name: str | None = None) -> Operation:
         """An operation that adds ``grad``, unless ``local_step`` is less than the accumulator's time step.
 
         Raises:
@@ -121,7 +123,7 @@ class SparseConditionalAccumulator(ConditionalAccumulatorBase):
     def __init__(
         self,
         dtype: Any,
-        shape: Any = None,
+        shape: ShapeLike | None = None,
         shared_name: str | None = None,
         name: str = "sparse_conditional_accumulator",
         reduction_type: str = "MEAN",
@@ -129,12 +131,19 @@ class SparseConditionalAccumulator(ConditionalAccumulatorBase):
         ref = _make("SparseConditionalAccumulator", dtype, shape, shared_name, name, reduction_type)
         super().__init__(dtype, shape, ref)
 
-    def apply_indexed_slices_grad(self, grad: IndexedSlices, local_step: Any = 0, name: str | None = None) -> Operation:
+    def apply_indexed_slices_grad(
+        self, grad: IndexedSlices, local_step: object = 0, name: str | None = None
+    ) -> Operation:
         """As `apply_grad`, with the parts of ``grad``."""
         return self.apply_grad(grad.indices, grad.values, grad.dense_shape, local_step, name)
 
     def apply_grad(
-        self, grad_indices: Any, grad_values: Any, grad_shape: Any = None, local_step: Any = 0, name: str | None = None
+        self,
+        grad_indices: Any,
+        grad_values: Any,
+        grad_shape: Any = None,
+        local_step: object = 0,
+        name: str | None = None,
     ) -> Operation:
         """An operation that adds rows, unless ``local_step`` is less than the accumulator's time step."""
         known = grad_shape is not None
@@ -153,7 +162,7 @@ class SparseConditionalAccumulator(ConditionalAccumulatorBase):
         required = [convert_to_tensor(num_required)]
         return self._op("SparseAccumulatorTakeGradient", required, attrs, name).outputs
 
-    def take_indexed_slices_grad(self, num_required: Any, name: str | None = None) -> IndexedSlices:
+    def take_indexed_slices_grad(self, num_required: object, name: str | None = None) -> IndexedSlices:
         """As `take_grad`."""
         indices, values, shape = self.take_grad(num_required, name)
         return IndexedSlices(values, indices, shape)

@@ -7,7 +7,7 @@ accordingly, constants among them named after the input (``Add/y``).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from headwater import dtypes
 from headwater.dtypes import DType
@@ -15,7 +15,11 @@ from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor
 from headwater.graph.graph import Graph
 from headwater.graph.operation import Operation, Tensor
+from headwater.graph.types import TensorLike
 from headwater.registry import Argument, lookup
+
+OperationInput: TypeAlias = "TensorLike | Sequence[TensorLike]"
+"""One input of an operation, or the values of an input that is a list."""
 
 _FLOATING = (dtypes.bfloat16, dtypes.float16, dtypes.float32, dtypes.float64)
 _COMPLEX = (dtypes.complex64, dtypes.complex128)
@@ -43,7 +47,7 @@ _CLASSES: dict[str, tuple[DType, ...]] = {
 }
 
 
-def apply(op_type: str, *values: Any, name: str | None = None, **attrs: Any) -> Operation:
+def apply(op_type: str, *values: OperationInput, name: str | None = None, **attrs: object) -> Operation:
     """Adds an operation of type ``op_type``.
 
     Args:
@@ -73,12 +77,12 @@ def apply(op_type: str, *values: Any, name: str | None = None, **attrs: Any) -> 
         return graph.create_op(op_type, inputs, defaults | attrs, name=scope)
 
 
-def one(op_type: str, *values: Any, name: str | None = None, **attrs: Any) -> Tensor:
+def one(op_type: str, *values: OperationInput, name: str | None = None, **attrs: object) -> Tensor:
     """The only, or first, output of `apply`."""
     return apply(op_type, *values, name=name, **attrs).outputs[0]
 
 
-def _graph_of(values: Sequence[Any]) -> Graph:
+def _graph_of(values: Sequence[object]) -> Graph:
     for value in values:
         if isinstance(value, Tensor):
             return value.graph
@@ -96,7 +100,7 @@ class _Converter:
         self._op_type = op_type
         self._types: dict[str, tuple[DType, str]] = {}
 
-    def single(self, argument: Argument, value: Any) -> Tensor:
+    def single(self, argument: Argument, value: TensorLike) -> Tensor:
         """``value`` as the input ``argument``."""
         wanted = argument.dtype or self._types.get(argument.type_attr, (None,))[0]
         tensor = self._convert(argument, value, wanted, argument.name)
@@ -106,7 +110,7 @@ class _Converter:
         self._note(argument, found)
         return tensor
 
-    def _convert(self, argument: Argument, value: Any, wanted: DType | None, name: str) -> Tensor:
+    def _convert(self, argument: Argument, value: TensorLike, wanted: DType | None, name: str) -> Tensor:
         if isinstance(value, Tensor):
             return value
         try:
@@ -147,7 +151,7 @@ class _Converter:
             )
         self._types.setdefault(argument.type_attr, (found, argument.name))
 
-    def sequence(self, argument: Argument, values: Any) -> list[Tensor]:
+    def sequence(self, argument: Argument, values: OperationInput) -> list[Tensor]:
         """``values`` as the inputs that ``argument`` stands for."""
         if not isinstance(values, list | tuple):
             raise TypeError(f"Expected list for '{argument.name}' argument to '{self._op_type}' Op, not {values!r}.")
@@ -174,7 +178,7 @@ class _Converter:
             self._note(argument, types[0])
         return found
 
-    def _in_list(self, argument: Argument, item: Any, wanted: DType | None, index: int) -> Tensor:
+    def _in_list(self, argument: Argument, item: TensorLike, wanted: DType | None, index: int) -> Tensor:
         name = f"{argument.name}_{index}"
         if isinstance(item, Tensor):
             return item
@@ -184,7 +188,7 @@ class _Converter:
             # Of another type: the caller says so for the whole list.
             return convert_to_tensor(item, name=name)
 
-    def list_attrs(self, argument: Argument, found: Sequence[Tensor], attrs: dict[str, Any]) -> dict[str, Any]:
+    def list_attrs(self, argument: Argument, found: Sequence[Tensor], attrs: dict[str, object]) -> dict[str, object]:
         """``attrs`` with what a GraphDef says of a list of inputs."""
         if argument.mixed:
             return attrs | {argument.type_attr: tuple(tensor.dtype.base_dtype for tensor in found)}

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from headwater import dtypes
-from headwater.dtypes import DType, as_dtype
+from headwater.dtypes import DType, DTypeLike, as_dtype
 from headwater.functional import math
 from headwater.functional.apply import apply, one
 from headwater.functional.reductions import either
@@ -18,7 +18,8 @@ from headwater.graph.convert import constant, convert_to_tensor, name_scope
 from headwater.graph.indexed_slices import IndexedSlices
 from headwater.graph.operation import Tensor
 from headwater.graph.sparse_tensor import SparseTensor, SparseTensorValue
-from headwater.shapes import TensorShape, as_shape, broadcast_dims
+from headwater.graph.types import TensorLike
+from headwater.shapes import ShapeLike, TensorShape, as_shape, broadcast_dims
 
 _MAX_CONSTANT = 1000
 """From this number of elements on, a tensor of one value is an operation rather than a constant."""
@@ -26,7 +27,7 @@ _MAX_CONSTANT = 1000
 # What a shape is --------------------------------------------------------------------------------------------------
 
 
-def shape(input: Any, name: str | None = None, out_type: Any = dtypes.int32) -> Tensor:
+def shape(input: object, name: str | None = None, out_type: DTypeLike = dtypes.int32) -> Tensor:
     """The sizes of all dimensions; a constant where they are all known."""
     with name_scope(name, "Shape", [input]) as scope:
         return _shape(input, scope, as_dtype(out_type))
@@ -42,16 +43,16 @@ def _shape(input: Any, name: str | None, out_type: DType = dtypes.int32, optimiz
     return one("Shape", input, out_type=out_type, name=name)
 
 
-def _as_type(value: Any, dtype: DType, name: str | None = None) -> Tensor:
+def _as_type(value: TensorLike, dtype: DType, name: str | None = None) -> Tensor:
     return one("Cast", convert_to_tensor(value), DstT=dtype, name=name)
 
 
-def shape_n(input: Sequence[Any], out_type: Any = dtypes.int32, name: str | None = None) -> list[Tensor]:
+def shape_n(input: Sequence[TensorLike], out_type: DTypeLike = dtypes.int32, name: str | None = None) -> list[Tensor]:
     """The shape of each tensor."""
     return apply("ShapeN", input, out_type=as_dtype(out_type), name=name).outputs
 
 
-def size(input: Any, name: str | None = None, out_type: Any = dtypes.int32) -> Tensor:
+def size(input: TensorLike, name: str | None = None, out_type: DTypeLike = dtypes.int32) -> Tensor:
     """How many elements; a constant where that is known."""
     with name_scope(name, "Size", [input]) as scope:
         if isinstance(input, SparseTensor | SparseTensorValue):
@@ -64,7 +65,7 @@ def size(input: Any, name: str | None = None, out_type: Any = dtypes.int32) -> T
         return one("Size", input, out_type=as_dtype(out_type), name=scope)
 
 
-def rank(input: Any, name: str | None = None) -> Tensor:
+def rank(input: TensorLike, name: str | None = None) -> Tensor:
     """How many dimensions; a constant where that is known."""
     with name_scope(name, "Rank", [input]) as scope:
         if isinstance(input, SparseTensor | SparseTensorValue):
@@ -85,7 +86,7 @@ def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Tensor:
     return one("BroadcastArgs", shape_x, shape_y)
 
 
-def ensure_shape(x: Any, shape: Any, name: str | None = None) -> Tensor:
+def ensure_shape(x: TensorLike, shape: ShapeLike, name: str | None = None) -> Tensor:
     """``x``, after a check that its shape agrees with ``shape``."""
     return one("EnsureShape", x, shape=as_shape(shape), name=name)
 
@@ -93,7 +94,7 @@ def ensure_shape(x: Any, shape: Any, name: str | None = None) -> Tensor:
 # Values as they are -----------------------------------------------------------------------------------------------
 
 
-def identity(input: Any, name: str | None = None) -> Any:
+def identity(input: TensorLike, name: str | None = None) -> Any:
     """A tensor with the value of ``input``."""
     if isinstance(input, IndexedSlices):
         shape = None if input.dense_shape is None else one("Identity", input.dense_shape)
@@ -101,7 +102,7 @@ def identity(input: Any, name: str | None = None) -> Any:
     return one("Identity", input, name=name)
 
 
-def identity_n(input: Sequence[Any], name: str | None = None) -> list[Tensor]:
+def identity_n(input: Sequence[TensorLike], name: str | None = None) -> list[Tensor]:
     """Tensors with the values of several, all of which must be there first."""
     return apply("IdentityN", list(input), name=name).outputs
 
@@ -111,17 +112,17 @@ def stop_gradient(input: Any, name: str | None = None) -> Tensor:
     return one("StopGradient", input, name=name)
 
 
-def prevent_gradient(input: Any, message: str = "", name: str | None = None) -> Tensor:
+def prevent_gradient(input: TensorLike, message: str = "", name: str | None = None) -> Tensor:
     """``input``, of which no gradient is asked."""
     return one("PreventGradient", input, message=message, name=name)
 
 
-def guarantee_const(input: Any, name: str | None = None) -> Tensor:
+def guarantee_const(input: TensorLike, name: str | None = None) -> Tensor:
     """``input``, of which the program says that it never changes."""
     return one("Identity", input, name=name or "GuaranteeConst")
 
 
-def placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> Tensor:
+def placeholder(dtype: DTypeLike, shape: ShapeLike | None = None, name: str | None = None) -> Tensor:
     """A tensor whose value every run must feed.
 
     Args:
@@ -132,7 +133,7 @@ def placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> Tenso
     return get_default_graph().create_op("Placeholder", [], attrs, name).outputs[0]
 
 
-def placeholder_with_default(input: Any, shape: Any, name: str | None = None) -> Tensor:
+def placeholder_with_default(input: TensorLike, shape: ShapeLike, name: str | None = None) -> Tensor:
     """A tensor with the value of ``input`` in runs that do not feed it."""
     return one("PlaceholderWithDefault", input, shape=as_shape(shape), name=name)
 
@@ -140,12 +141,12 @@ def placeholder_with_default(input: Any, shape: Any, name: str | None = None) ->
 # The same elements in another shape -------------------------------------------------------------------------------
 
 
-def reshape(tensor: Any, shape: Any, name: str | None = None) -> Tensor:
+def reshape(tensor: TensorLike, shape: Any, name: str | None = None) -> Tensor:
     """The elements in row-major order in another shape; one size may be -1."""
     return one("Reshape", tensor, shape, name=name)
 
 
-def expand_dims(input: Any, axis: Any = None, name: str | None = None, dim: Any = None) -> Tensor:
+def expand_dims(input: Any, axis: Any = None, name: str | None = None, dim: TensorLike | None = None) -> Tensor:
     """A further dimension of size 1 at ``axis``; -1 is behind all."""
     axis = either(axis, dim, "axis", "dim")
     if axis is None:
@@ -153,7 +154,7 @@ def expand_dims(input: Any, axis: Any = None, name: str | None = None, dim: Any 
     return one("ExpandDims", input, axis, name=name)
 
 
-def squeeze(input: Any, axis: Any = None, name: str | None = None, squeeze_dims: Any = None) -> Tensor:
+def squeeze(input: TensorLike, axis: Any = None, name: str | None = None, squeeze_dims: Any = None) -> Tensor:
     """Without the dimensions that ``axis`` lists, which must have size 1; without all of size 1 when it is None."""
     axis = either(axis, squeeze_dims, "axis", "squeeze_dims")
     axes = () if axis is None else tuple(int(a) for a in np.ravel(axis))
@@ -199,7 +200,7 @@ def _count_to(count: int) -> list[int]:
     return np.arange(count).tolist()
 
 
-def concat(values: Any, axis: Any, name: str = "concat") -> Tensor:
+def concat(values: object, axis: TensorLike, name: str = "concat") -> Tensor:
     """Tensors one after the other along a dimension."""
     items: list[Any] = list(values) if isinstance(values, list | tuple) else [values]  # pyright: ignore[reportUnknownArgumentType]
     if len(items) == 1:
@@ -227,12 +228,12 @@ def stack(values: Any, axis: int = 0, name: str = "stack") -> Tensor:
     return one("Pack", items, axis=axis, name=name)
 
 
-def parallel_stack(values: Sequence[Any], name: str = "parallel_stack") -> Tensor:
+def parallel_stack(values: Sequence[TensorLike], name: str = "parallel_stack") -> Tensor:
     """As `stack` along a first dimension."""
     return one("Pack", list(values), axis=0, name=name)
 
 
-def unstack(value: Any, num: int | None = None, axis: int = 0, name: str = "unstack") -> list[Tensor]:
+def unstack(value: TensorLike, num: int | None = None, axis: int = 0, name: str = "unstack") -> list[Tensor]:
     """The slices along a dimension, which is gone.
 
     Raises:
@@ -250,7 +251,7 @@ def unstack(value: Any, num: int | None = None, axis: int = 0, name: str = "unst
 
 
 def split(
-    value: Any, num_or_size_splits: Any, axis: Any = 0, num: int | None = None, name: str = "split"
+    value: TensorLike, num_or_size_splits: Any, axis: TensorLike = 0, num: int | None = None, name: str = "split"
 ) -> list[Tensor]:
     """Parts along a dimension.
 
@@ -277,7 +278,7 @@ def split(
 # Repeated, padded, reversed ---------------------------------------------------------------------------------------
 
 
-def tile(input: Any, multiples: Any, name: str | None = None) -> Tensor:
+def tile(input: TensorLike, multiples: TensorLike, name: str | None = None) -> Tensor:
     """``input`` repeated ``multiples[i]`` times along dimension ``i``."""
     return one("Tile", input, multiples, name=name)
 
@@ -305,12 +306,12 @@ def pad(
     raise ValueError(f"Unknown padding mode: {mode}")
 
 
-def reverse(tensor: Any, axis: Any, name: str | None = None) -> Tensor:
+def reverse(tensor: TensorLike, axis: Any, name: str | None = None) -> Tensor:
     """Backwards along the dimensions that ``axis`` lists."""
     return one("ReverseV2", tensor, axis, name=name)
 
 
-def roll(input: Any, shift: Any, axis: Any, name: str | None = None) -> Tensor:
+def roll(input: TensorLike, shift: TensorLike, axis: TensorLike, name: str | None = None) -> Tensor:
     """Shifted along dimensions; what falls out at one end comes in at the other."""
     return one("Roll", input, shift, axis, name=name)
 
@@ -318,7 +319,7 @@ def roll(input: Any, shift: Any, axis: Any, name: str | None = None) -> Tensor:
 # Of one value -----------------------------------------------------------------------------------------------------
 
 
-def fill(dims: Any, value: Any, name: str | None = None) -> Tensor:
+def fill(dims: TensorLike, value: TensorLike, name: str | None = None) -> Tensor:
     """A tensor of shape ``dims`` with one value."""
     return one("Fill", dims, value, name=name)
 
@@ -339,7 +340,7 @@ def _of(value: int, shape: Any, dtype: Any, name: str | None, default: str) -> T
         return fill(shape, constant(number, wanted), name=scope)
 
 
-def _known_shape(shape: Any) -> tuple[int, ...] | None:
+def _known_shape(shape: ShapeLike) -> tuple[int, ...] | None:
     """``shape`` as integers; None where a tensor or an unknown size is in it."""
     try:
         dims = as_shape(shape).as_dims
@@ -348,17 +349,17 @@ def _known_shape(shape: Any) -> tuple[int, ...] | None:
     return None if dims is None or None in dims else tuple(d for d in dims if d is not None)
 
 
-def zeros(shape: Any, dtype: Any = dtypes.float32, name: str | None = None) -> Tensor:
+def zeros(shape: Any, dtype: DTypeLike | None = dtypes.float32, name: str | None = None) -> Tensor:
     """A tensor of zeros (of empty strings)."""
     return _of(0, shape, dtype, name, "zeros")
 
 
-def ones(shape: Any, dtype: Any = dtypes.float32, name: str | None = None) -> Tensor:
+def ones(shape: TensorLike, dtype: Any = dtypes.float32, name: str | None = None) -> Tensor:
     """A tensor of ones."""
     return _of(1, shape, dtype, name, "ones")
 
 
-def zeros_like(tensor: Any, dtype: Any = None, name: str | None = None, optimize: bool = True) -> Tensor:
+def zeros_like(tensor: Any, dtype: DTypeLike | None = None, name: str | None = None, optimize: bool = True) -> Tensor:
     """Zeros in the shape of ``tensor``; of its type, unless told.
 
     Args:
@@ -372,7 +373,7 @@ def zeros_like(tensor: Any, dtype: Any = None, name: str | None = None, optimize
         return one("ZerosLike", tensor, name=scope)
 
 
-def ones_like(tensor: Any, dtype: Any = None, name: str | None = None, optimize: bool = True) -> Tensor:
+def ones_like(tensor: Any, dtype: DTypeLike | None = None, name: str | None = None, optimize: bool = True) -> Tensor:
     """Ones in the shape of ``tensor``; of its type, unless told."""
     with name_scope(name, "ones_like", [tensor]) as scope:
         tensor = convert_to_tensor(tensor, name="tensor")
@@ -386,12 +387,18 @@ def _in_shape_of(tensor: Tensor, make: Any, dtype: DType, name: str, optimize: b
     return result
 
 
-def broadcast_to(input: Any, shape: Any, name: str | None = None) -> Tensor:
+def broadcast_to(input: Any, shape: TensorLike, name: str | None = None) -> Tensor:
     """``input`` repeated to a larger shape by the rules of broadcasting."""
     return one("BroadcastTo", input, shape, name=name)
 
 
-def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name: str = "range") -> Tensor:
+def range(
+    start: TensorLike,
+    limit: TensorLike | None = None,
+    delta: TensorLike = 1,
+    dtype: DTypeLike | None = None,
+    name: str = "range",
+) -> Tensor:
     """start, start + delta, … up to, without, limit; ``range(n)`` counts from 0."""
     if limit is None:
         start, limit = 0, start

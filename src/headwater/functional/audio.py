@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from headwater.functional.apply import apply, one
 from headwater.graph.operation import Tensor
+from headwater.graph.types import TensorLike
 
 
 class DecodedWav(NamedTuple):
@@ -21,7 +22,7 @@ class DecodedWav(NamedTuple):
 
 
 def decode_wav(
-    contents: Any, desired_channels: int = -1, desired_samples: int = -1, name: str | None = None
+    contents: TensorLike, desired_channels: int = -1, desired_samples: int = -1, name: str | None = None
 ) -> DecodedWav:
     """The samples of a WAV file with 16 bits, between -1 and 1.
 

@@ -13,6 +13,7 @@ from headwater.functional.reductions import either
 from headwater.graph.constants import constant_value
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
+from headwater.graph.types import Ints, TensorLike
 
 
 def _require_channels_last(data_format: str) -> None:
@@ -20,38 +21,48 @@ def _require_channels_last(data_format: str) -> None:
         raise ValueError(f"only data_format 'NHWC' is supported, not {data_format!r}")
 
 
-def space_to_depth(input: Any, block_size: int, name: str | None = None, data_format: str = "NHWC") -> Tensor:
+def space_to_depth(input: TensorLike, block_size: int, name: str | None = None, data_format: str = "NHWC") -> Tensor:
     """Blocks of pixels become channels."""
     _require_channels_last(data_format)
     return one("SpaceToDepth", input, block_size=block_size, name=name)
 
 
-def depth_to_space(input: Any, block_size: int, name: str | None = None, data_format: str = "NHWC") -> Tensor:
+def depth_to_space(input: TensorLike, block_size: int, name: str | None = None, data_format: str = "NHWC") -> Tensor:
     """Channels become blocks of pixels."""
     _require_channels_last(data_format)
     return one("DepthToSpace", input, block_size=block_size, name=name)
 
 
-def space_to_batch_nd(input: Any, block_shape: Any, paddings: Any, name: str | None = None) -> Tensor:
+def space_to_batch_nd(
+    input: TensorLike, block_shape: TensorLike, paddings: TensorLike, name: str | None = None
+) -> Tensor:
     """The dimensions behind the first, after padding, cut into blocks, whose places become part of the batch."""
     return one("SpaceToBatchND", input, block_shape, paddings, name=name)
 
 
 def space_to_batch(
-    input: Any, paddings: Any, block_size: int | None = None, name: str | None = None, block_shape: Any = None
+    input: TensorLike,
+    paddings: TensorLike,
+    block_size: int | None = None,
+    name: str | None = None,
+    block_shape: Any = None,
 ) -> Tensor:
     """`space_to_batch_nd` of images, with square blocks."""
     size = either(block_size, block_shape, "block_size", "block_shape")
     return space_to_batch_nd(input, np.full(2, size, np.int32), paddings, name)
 
 
-def batch_to_space_nd(input: Any, block_shape: Any, crops: Any, name: str | None = None) -> Tensor:
+def batch_to_space_nd(input: TensorLike, block_shape: TensorLike, crops: TensorLike, name: str | None = None) -> Tensor:
     """The reverse of `space_to_batch_nd`: what it padded is cropped."""
     return one("BatchToSpaceND", input, block_shape, crops, name=name)
 
 
 def batch_to_space(
-    input: Any, crops: Any, block_size: int | None = None, name: str | None = None, block_shape: Any = None
+    input: TensorLike,
+    crops: TensorLike,
+    block_size: int | None = None,
+    name: str | None = None,
+    block_shape: Any = None,
 ) -> Tensor:
     """`batch_to_space_nd` of images, with square blocks."""
     size = either(block_size, block_shape, "block_size", "block_shape")
@@ -59,7 +70,7 @@ def batch_to_space(
 
 
 def required_space_to_batch_paddings(
-    input_shape: Any, block_shape: Any, base_paddings: Any = None, name: str | None = None
+    input_shape: TensorLike, block_shape: Any, base_paddings: Any = None, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
     """The paddings that make sizes multiples of a block's, and the crops that undo what they add.
 
@@ -78,7 +89,7 @@ def required_space_to_batch_paddings(
         return convert_to_tensor(paddings, name="paddings"), convert_to_tensor(crops, name="crops")
 
 
-def _known(value: Any) -> np.ndarray[Any, Any]:
+def _known(value: TensorLike) -> np.ndarray[Any, Any]:
     found = constant_value(convert_to_tensor(value))
     if found is None:
         raise ValueError("required_space_to_batch_paddings needs shapes that are known when the graph is built")
@@ -86,7 +97,7 @@ def _known(value: Any) -> np.ndarray[Any, Any]:
 
 
 def extract_image_patches(
-    images: Any,
+    images: TensorLike,
     ksizes: Sequence[int] | None = None,
     strides: Sequence[int] | None = None,
     rates: Sequence[int] | None = None,
@@ -115,7 +126,7 @@ def extract_image_patches(
 
 
 def extract_patches(
-    images: Any,
+    images: TensorLike,
     sizes: Sequence[int],
     strides: Sequence[int],
     rates: Sequence[int],
@@ -134,15 +145,15 @@ def _numbers(value: Any, count: int) -> list[int]:
 
 
 def convolution_(
-    input: Any,
+    input: TensorLike,
     filter: Any,
     padding: str,
-    strides: Any = None,
-    dilation_rate: Any = None,
+    strides: TensorLike | None = None,
+    dilation_rate: TensorLike | None = None,
     name: str | None = None,
     data_format: str | None = None,
-    filters: Any = None,
-    dilations: Any = None,
+    filters: object = None,
+    dilations: TensorLike | None = None,
 ) -> Tensor:
     """A convolution over one, two or three dimensions of space.
 
@@ -178,15 +189,15 @@ def atrous_conv2d(value: Any, filters: Any, rate: int, padding: str, name: str |
 
 
 def pool(
-    input: Any,
+    input: TensorLike,
     window_shape: Any,
     pooling_type: str,
     padding: str,
-    dilation_rate: Any = None,
-    strides: Any = None,
+    dilation_rate: Ints | None = None,
+    strides: TensorLike | None = None,
     name: str | None = None,
     data_format: str | None = None,
-    dilations: Any = None,
+    dilations: Ints | None = None,
 ) -> Tensor:
     """The maximum (``MAX``) or mean (``AVG``) of each window over two or three dimensions of space.
 
@@ -214,7 +225,7 @@ def pool(
 
 def _pool_1d(maximum: bool, doc: str) -> Any:
     def function(
-        input: Any, ksize: Any, strides: Any, padding: str, data_format: str = "NWC", name: str | None = None
+        input: TensorLike, ksize: Ints, strides: Ints, padding: str, data_format: str = "NWC", name: str | None = None
     ) -> Tensor:
         first = data_format.startswith("NC")
         height, kind = (2, "NCHW") if first else (1, "NHWC")
@@ -228,7 +239,7 @@ def _pool_1d(maximum: bool, doc: str) -> Any:
     return function
 
 
-max_pool1d: Any = _pool_1d(True, "The maximum of each window of a sequence [batch, width, channels].")
-avg_pool1d: Any = _pool_1d(
+max_pool1d: object = _pool_1d(True, "The maximum of each window of a sequence [batch, width, channels].")
+avg_pool1d: object = _pool_1d(
     False, "The mean of each window of a sequence [batch, width, channels]; padding does not count."
 )

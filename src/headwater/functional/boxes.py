@@ -14,6 +14,7 @@ from headwater.functional.random import seed_attrs
 from headwater.functional.reductions import either
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
+from headwater.graph.types import TensorLike
 
 _NO_SCORE = float("-inf")
 
@@ -35,8 +36,8 @@ def non_max_suppression(
     boxes: Any,
     scores: Any,
     max_output_size: Any,
-    iou_threshold: Any = 0.5,
-    score_threshold: Any = _NO_SCORE,
+    iou_threshold: object = 0.5,
+    score_threshold: object = _NO_SCORE,
     name: str | None = None,
 ) -> Tensor:
     """The places of the best boxes, best first, none of which overlaps much with a better one.
@@ -57,9 +58,9 @@ def non_max_suppression_with_scores(
     boxes: Any,
     scores: Any,
     max_output_size: Any,
-    iou_threshold: Any = 0.5,
-    score_threshold: Any = _NO_SCORE,
-    soft_nms_sigma: Any = 0.0,
+    iou_threshold: object = 0.5,
+    score_threshold: object = _NO_SCORE,
+    soft_nms_sigma: object = 0.0,
     name: str | None = None,
 ) -> tuple[Tensor, Tensor]:
     """As `non_max_suppression`, and the scores.
@@ -75,11 +76,11 @@ def non_max_suppression_with_scores(
 
 
 def non_max_suppression_padded(
-    boxes: Any,
-    scores: Any,
+    boxes: TensorLike,
+    scores: TensorLike,
     max_output_size: Any,
-    iou_threshold: Any = 0.5,
-    score_threshold: Any = _NO_SCORE,
+    iou_threshold: object = 0.5,
+    score_threshold: object = _NO_SCORE,
     pad_to_max_output_size: bool = False,
     name: str | None = None,
 ) -> tuple[Tensor, Tensor]:
@@ -101,7 +102,7 @@ def non_max_suppression_overlaps(
     overlaps: Any,
     scores: Any,
     max_output_size: Any,
-    overlap_threshold: Any = 0.5,
+    overlap_threshold: object = 0.5,
     score_threshold: Any = _NO_SCORE,
     name: str | None = None,
 ) -> Tensor:
@@ -112,8 +113,8 @@ def non_max_suppression_overlaps(
 
 
 def crop_and_resize(
-    image: Any,
-    boxes: Any,
+    image: TensorLike,
+    boxes: TensorLike,
     box_ind: Any = None,
     crop_size: Any = None,
     method: str = "bilinear",
@@ -161,7 +162,7 @@ def draw_bounding_boxes(images: Any, boxes: Any, name: str | None = None, colors
 
 def sample_distorted_bounding_box(
     image_size: Any,
-    bounding_boxes: Any,
+    bounding_boxes: TensorLike,
     seed: int | None = None,
     seed2: int | None = None,
     min_object_covered: Any = 0.1,

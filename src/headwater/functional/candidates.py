@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from headwater.functional.apply import apply
 from headwater.functional.random import seed_attrs
 from headwater.graph.operation import Tensor
+from headwater.graph.types import TensorLike
 
 
 class Candidates(NamedTuple):
@@ -26,13 +27,15 @@ class AccidentalHits(NamedTuple):
     weights: Tensor
 
 
-def _drawn(kind: str, true_classes: Any, seed: int | None, name: str | None, attrs: dict[str, Any]) -> Candidates:
+def _drawn(
+    kind: str, true_classes: TensorLike, seed: int | None, name: str | None, attrs: Mapping[str, object]
+) -> Candidates:
     op = apply(f"{kind}CandidateSampler", true_classes, name=name, **attrs, **seed_attrs(seed))
     return Candidates(*op.outputs)
 
 
 def uniform_candidate_sampler(
-    true_classes: Any,
+    true_classes: TensorLike,
     num_true: int,
     num_sampled: int,
     unique: bool,
@@ -51,7 +54,7 @@ def uniform_candidate_sampler(
 
 
 def log_uniform_candidate_sampler(
-    true_classes: Any,
+    true_classes: TensorLike,
     num_true: int,
     num_sampled: int,
     unique: bool,
@@ -65,7 +68,7 @@ def log_uniform_candidate_sampler(
 
 
 def fixed_unigram_candidate_sampler(
-    true_classes: Any,
+    true_classes: TensorLike,
     num_true: int,
     num_sampled: int,
     unique: bool,
@@ -104,14 +107,23 @@ def fixed_unigram_candidate_sampler(
 
 
 def all_candidate_sampler(
-    true_classes: Any, num_true: int, num_sampled: int, unique: bool, seed: int | None = None, name: str | None = None
+    true_classes: TensorLike,
+    num_true: int,
+    num_sampled: int,
+    unique: bool,
+    seed: int | None = None,
+    name: str | None = None,
 ) -> Candidates:
     """All ``num_sampled`` classes, each once: to test losses that take drawn ones."""
     return _drawn("All", true_classes, seed, name, {"num_true": num_true, "num_sampled": num_sampled, "unique": unique})
 
 
 def compute_accidental_hits(
-    true_classes: Any, sampled_candidates: Any, num_true: int, seed: int | None = None, name: str | None = None
+    true_classes: TensorLike,
+    sampled_candidates: TensorLike,
+    num_true: int,
+    seed: int | None = None,
+    name: str | None = None,
 ) -> AccidentalHits:
     """Where classes that were drawn are true ones of a row."""
     op = apply(

@@ -18,9 +18,12 @@ from headwater.graph.constants import constant_value
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Operation, Tensor
+from headwater.graph.types import TensorLike
 
 
-def Assert(condition: Any, data: Sequence[Any], summarize: int | None = None, name: str | None = None) -> Operation:
+def Assert(
+    condition: TensorLike, data: Sequence[Any], summarize: int | None = None, name: str | None = None
+) -> Operation:
     """An operation that fails where ``condition`` does not hold, with the values of ``data`` in the message.
 
     Args:
@@ -31,7 +34,7 @@ def Assert(condition: Any, data: Sequence[Any], summarize: int | None = None, na
     )
 
 
-def assert_that(condition: Tensor, data: Sequence[Any], tensor: Tensor) -> Tensor:
+def assert_that(condition: Tensor, data: Sequence[TensorLike], tensor: Tensor) -> Tensor:
     """``tensor``, where ``condition`` holds; ValueError at once where the graph already says that it does not."""
     known = constant_value(condition)
     if known is not None:
@@ -88,7 +91,11 @@ assert_greater_equal: Callable[..., Operation] = _binary("GreaterEqual", "assert
 
 def _against_zero(compare: Callable[..., Operation], default: str, what: str) -> Callable[..., Operation]:
     def check(
-        x: Any, data: Any = None, summarize: int | None = None, message: str | None = None, name: str | None = None
+        x: Any,
+        data: TensorLike | None = None,
+        summarize: int | None = None,
+        message: str | None = None,
+        name: str | None = None,
     ) -> Operation:
         with name_scope(name, default, [x, data]):
             x = convert_to_tensor(x, name="x")
@@ -129,7 +136,7 @@ def assert_near(
 
 
 def _check_rank(
-    x: Any,
+    x: TensorLike,
     allowed: Sequence[int],
     holds: Callable[[int], bool],
     default: str,
@@ -219,7 +226,7 @@ def assert_scalar(tensor: Any, name: str | None = None, message: str | None = No
         return tensor
 
 
-def assert_integer(x: Any, message: str | None = None, name: str | None = None) -> Operation:
+def assert_integer(x: TensorLike, message: str | None = None, name: str | None = None) -> Operation:
     """TypeError unless ``x`` holds integers."""
     with name_scope(name, "assert_integer", [x]):
         x = convert_to_tensor(x, name="x")
@@ -228,7 +235,7 @@ def assert_integer(x: Any, message: str | None = None, name: str | None = None) 
         return no_op("statically_determined_was_integer")
 
 
-def assert_type(tensor: Any, tf_type: Any, message: str | None = None, name: str | None = None) -> Operation:
+def assert_type(tensor: Any, tf_type: object, message: str | None = None, name: str | None = None) -> Operation:
     """TypeError unless ``tensor`` has elements of ``tf_type``."""
     with name_scope(name, "assert_type", [tensor]):
         tensor = convert_to_tensor(tensor, name="tensor")
@@ -264,7 +271,11 @@ def add_check_numerics_ops() -> Operation:
 
 
 def verify_tensor_all_finite(
-    t: Any = None, msg: str | None = None, name: str | None = None, x: Any = None, message: str | None = None
+    t: Any = None,
+    msg: str | None = None,
+    name: str | None = None,
+    x: Any = None,
+    message: str | None = None,
 ) -> Tensor:
     """As `check_numerics`."""
     tensor = convert_to_tensor(reductions.either(x, t, "x", "t"), name="x")
@@ -291,7 +302,7 @@ def assert_same_float_dtype(tensors: Any = None, dtype: Any = None) -> Any:
     return expected
 
 
-def assert_proper_iterable(values: Any) -> None:
+def assert_proper_iterable(values: TensorLike) -> None:
     """TypeError for what is no list of values, or is a single one."""
     if isinstance(values, Tensor | np.ndarray | bytes | str) or not hasattr(values, "__iter__"):
         raise TypeError(f"Expected argument 'values' to be a 'proper' iterable. Found: {type(values)}")  # pyright: ignore[reportUnknownArgumentType]

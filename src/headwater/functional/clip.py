@@ -14,17 +14,20 @@ from headwater.graph.context import get_default_graph
 from headwater.graph.convert import constant, convert_to_tensor, name_scope
 from headwater.graph.indexed_slices import IndexedSlices
 from headwater.graph.operation import Tensor
+from headwater.graph.types import TensorLike
 
 
-def _values(item: Any) -> Tensor:
+def _values(item: TensorLike) -> Tensor:
     return item.values if isinstance(item, IndexedSlices) else convert_to_tensor(item)
 
 
-def _like(item: Any, values: Tensor) -> Any:
+def _like(item: TensorLike, values: Tensor) -> Any:
     return IndexedSlices(values, item.indices, item.dense_shape) if isinstance(item, IndexedSlices) else values
 
 
-def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any, name: str | None = None) -> Any:
+def clip_by_value(
+    t: TensorLike, clip_value_min: TensorLike, clip_value_max: TensorLike, name: str | None = None
+) -> Any:
     """min and max of every element with two bounds, which broadcast to the shape of ``t``.
 
     Raises:
@@ -39,7 +42,7 @@ def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any, name: str | 
         return _like(t, result)
 
 
-def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: str | None = None) -> Any:
+def clip_by_norm(t: TensorLike, clip_norm: TensorLike, axes: TensorLike | None = None, name: str | None = None) -> Any:
     """``t`` scaled so that its Euclidean norm along ``axes`` is at most ``clip_norm``: t n / max(‖t‖, n)."""
     with name_scope(name, "clip_by_norm", [t, clip_norm]) as scope:
         values = _values(t)
@@ -62,7 +65,7 @@ def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: str | None = No
         return _like(t, clipped(values))
 
 
-def clip_by_average_norm(t: Any, clip_norm: Any, name: str | None = None) -> Tensor:
+def clip_by_average_norm(t: TensorLike, clip_norm: TensorLike, name: str | None = None) -> Tensor:
     """``t`` scaled so that its Euclidean norm divided by the number of elements is at most ``clip_norm``."""
     with name_scope(name, "clip_by_average_norm", [t, clip_norm]) as scope:
         t = convert_to_tensor(t, name="t")
@@ -125,7 +128,7 @@ def clip_by_global_norm(
         return results, norm
 
 
-def _listed(items: Any) -> list[Any]:
+def _listed(items: TensorLike) -> list[Any]:
     if not isinstance(items, list | tuple):
         raise TypeError("t_list should be a sequence")
     return list(items)  # pyright: ignore[reportUnknownArgumentType]

@@ -11,9 +11,10 @@ from headwater.functional.control_flow import no_op
 from headwater.functional.default_graph import control_dependencies
 from headwater.graph.convert import convert_to_tensor
 from headwater.graph.operation import Operation, Tensor
+from headwater.graph.types import TensorLike
 
 
-def compile(computation: Callable[..., Any], inputs: Sequence[Any] | None = None) -> list[Tensor] | Operation:
+def compile(computation: Callable[..., object], inputs: Sequence[TensorLike] | None = None) -> list[Tensor] | Operation:
     """What ``computation`` gives for the inputs, in a list; operations among its results run with them.
 
     Args:

@@ -16,13 +16,14 @@ from headwater.graph.constants import constant_value
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Operation, Tensor
+from headwater.graph.types import TensorLike
 from headwater.shapes import Dims, TensorShape
 
 
 def cond(
-    pred: Any,
-    true_fn: Callable[[], Any] | None = None,
-    false_fn: Callable[[], Any] | None = None,
+    pred: TensorLike,
+    true_fn: Callable[[], object] | None = None,
+    false_fn: Callable[[], object] | None = None,
     strict: bool = False,
     name: str | None = None,
     fn1: Callable[[], Any] | None = None,
@@ -60,7 +61,7 @@ def cond(
         if pred.dtype.base_dtype != dtypes.bool_:
             raise TypeError(f"pred must be of type bool, not {pred.dtype.name}")
         branches: list[bodies.Recorded] = []
-        structures: list[Any] = []
+        structures: list[object] = []
         for function in (true_fn, false_fn):
             first = graph.version
             structures.append(_branch(function))
@@ -74,7 +75,7 @@ def cond(
     return result[0] if unpack and len(result) == 1 else result
 
 
-def _branch(function: Callable[[], Any]) -> Any:
+def _branch(function: Callable[[], object]) -> Any:
     """What ``function`` returns, as tensors of the branch."""
     result = function()
     if result is None or isinstance(result, Operation):
@@ -83,7 +84,7 @@ def _branch(function: Callable[[], Any]) -> Any:
     return nest.map_structure(_value, result)
 
 
-def _may_differ(structures: Sequence[Any]) -> bool:
+def _may_differ(structures: Sequence[object]) -> bool:
     """Whether values made of several tensors may have other shapes in one branch than in the other."""
     parts = [leaf.components for one in structures for leaf in nest.flatten(one) if isinstance(leaf, CompositeTensor)]
     return any(part.dims is None or None in part.dims for leaf in parts for part in leaf)
@@ -123,7 +124,7 @@ def _if(pred: Tensor, branches: Sequence[bodies.Recorded], may_differ: bool = Fa
     key = None if on_host else bodies.random_key(branches)
     inputs += [] if key is None else [key]
     pairs = list(zip(branches[0].outputs, branches[1].outputs, strict=True))
-    attrs: dict[str, Any] = {
+    attrs: dict[str, object] = {
         "then_branch": bodies.function_of("then", branches[0], inputs, key),
         "else_branch": bodies.function_of("else", branches[1], inputs, key),
         "Tout": tuple(yes.dtype.base_dtype for yes, _ in pairs),
@@ -168,7 +169,7 @@ def smart_cond(pred: Any, true_fn: Callable[[], Any], false_fn: Callable[[], Any
     return true_fn() if known else false_fn()
 
 
-def smart_constant_value(pred: Any) -> bool | None:
+def smart_constant_value(pred: TensorLike) -> bool | None:
     """The truth value that ``pred`` certainly has, or None."""
     if pred in (0, 1, False, True):
         return bool(pred)
@@ -227,7 +228,7 @@ def case(
             )
             default = last
         with control_dependencies(checks):
-            result: Callable[[], Any] = default
+            result: Callable[[], Tensor] = default
             for pred, function in reversed(list(zip(preds, functions, strict=False))):
                 result = _chosen(pred, function, result, strict)
             return result()
@@ -238,12 +239,14 @@ def _as_int(pred: Tensor) -> Tensor:
     return pred.graph.create_op("Cast", [pred], attrs).outputs[0]
 
 
-def _chosen(pred: Tensor, function: Callable[[], Any], otherwise: Callable[[], Any], strict: bool) -> Callable[[], Any]:
+def _chosen(
+    pred: Tensor, function: Callable[[], Tensor], otherwise: Callable[[], Tensor], strict: bool
+) -> Callable[[], Any]:
     return lambda: cond(pred, function, otherwise, strict=strict)
 
 
 def switch_case(
-    branch_index: Any, branch_fns: Any, default: Callable[[], Any] | None = None, name: str = "switch_case"
+    branch_index: Any, branch_fns: object, default: Callable[[], Any] | None = None, name: str = "switch_case"
 ) -> Any:
     """What the function with a number returns.
 

@@ -74,7 +74,7 @@ def _operations(values: Any) -> Iterator[Operation]:
             raise TypeError(f"Expected tf.Tensor, tf.Operation, tf.Variable or IndexedSlices, got {value!r}")
 
 
-def with_dependencies(dependencies: Sequence[Any], output_tensor: Any, name: str | None = None) -> Any:
+def with_dependencies(dependencies: Sequence[object], output_tensor: Any, name: str | None = None) -> Any:
     """``output_tensor``, a tensor or `IndexedSlices`, available once ``dependencies`` are done."""
     with name_scope(name, "control_dependency", [output_tensor]) as scope:
         graph = get_default_graph()
@@ -85,7 +85,7 @@ def with_dependencies(dependencies: Sequence[Any], output_tensor: Any, name: str
             return graph.create_op("Identity", [tensor], name=scope).outputs[0]
 
 
-def tuple(tensors: Sequence[Any], name: str | None = None, control_inputs: Sequence[Any] | None = None) -> list[Any]:
+def tuple(tensors: Sequence[object], name: str | None = None, control_inputs: Sequence[Any] | None = None) -> list[Any]:
     """``tensors`` (None stays None), none of which is available before all of them are.
 
     Args:

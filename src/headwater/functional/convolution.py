@@ -11,6 +11,7 @@ from headwater.functional.apply import one
 from headwater.functional.reductions import either
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
+from headwater.graph.types import Ints, TensorLike
 
 
 def _spread(value: Any, count: int, data_format: str, what: str) -> tuple[int, ...]:
@@ -45,15 +46,15 @@ def _padding(padding: Any, data_format: str) -> dict[str, Any]:
 
 
 def conv2d(
-    input: Any,
+    input: TensorLike,
     filter: Any = None,
-    strides: Any = None,
-    padding: Any = None,
+    strides: TensorLike | None = None,
+    padding: object = None,
     use_cudnn_on_gpu: bool = True,
     data_format: str = "NHWC",
-    dilations: Any = (1, 1, 1, 1),
+    dilations: TensorLike = (1, 1, 1, 1),
     name: str | None = None,
-    filters: Any = None,
+    filters: object = None,
 ) -> Tensor:
     """Cross-correlation of images with a filter of shape [height, width, channels in, channels out].
 
@@ -81,14 +82,14 @@ def conv2d(
 
 
 def conv3d(
-    input: Any,
+    input: TensorLike,
     filter: Any = None,
-    strides: Any = None,
+    strides: TensorLike | None = None,
     padding: str | None = None,
     data_format: str = "NDHWC",
-    dilations: Any = (1, 1, 1, 1, 1),
+    dilations: TensorLike = (1, 1, 1, 1, 1),
     name: str | None = None,
-    filters: Any = None,
+    filters: object = None,
 ) -> Tensor:
     """Cross-correlation of volumes with a filter of shape [depth, height, width, channels in, channels out]."""
     kernel = either(filter, filters, "filter", "filters")
@@ -134,15 +135,15 @@ def conv1d(
 
 
 def conv2d_transpose(
-    value: Any = None,
+    value: object = None,
     filter: Any = None,
-    output_shape: Any = None,
+    output_shape: object = None,
     strides: Any = None,
     padding: str = "SAME",
     data_format: str = "NHWC",
     name: str | None = None,
     input: Any = None,
-    filters: Any = None,
+    filters: object = None,
     dilations: Any = None,
 ) -> Tensor:
     """The transpose of `conv2d`, as its gradient computes it; filter's shape is [height, width, out, in]."""
@@ -158,13 +159,13 @@ def conv3d_transpose(
     value: Any,
     filter: Any = None,
     output_shape: Any = None,
-    strides: Any = None,
+    strides: TensorLike | None = None,
     padding: str = "SAME",
     data_format: str = "NDHWC",
     name: str | None = None,
     input: Any = None,
-    filters: Any = None,
-    dilations: Any = None,
+    filters: object = None,
+    dilations: TensorLike | None = None,
 ) -> Tensor:
     """The transpose of `conv3d`, as its gradient computes it; filter's shape is [depth, height, width, out, in]."""
     value = either(value, input, "value", "input")
@@ -187,13 +188,13 @@ def conv2d_backprop_input(
     input_sizes: Any,
     filter: Any = None,
     out_backprop: Any = None,
-    strides: Any = None,
-    padding: Any = None,
+    strides: TensorLike | None = None,
+    padding: object = None,
     use_cudnn_on_gpu: bool = True,
     data_format: str = "NHWC",
-    dilations: Any = (1, 1, 1, 1),
+    dilations: Ints = (1, 1, 1, 1),
     name: str | None = None,
-    filters: Any = None,
+    filters: object = None,
 ) -> Tensor:
     """The gradient of `conv2d` for its input, of shape ``input_sizes``."""
     kernel = either(filter, filters, "filter", "filters")
@@ -212,14 +213,14 @@ def conv2d_backprop_input(
 
 
 def conv2d_backprop_filter(
-    input: Any,
+    input: TensorLike,
     filter_sizes: Any,
-    out_backprop: Any,
-    strides: Any,
-    padding: Any,
+    out_backprop: TensorLike,
+    strides: TensorLike,
+    padding: object,
     use_cudnn_on_gpu: bool = True,
     data_format: str = "NHWC",
-    dilations: Any = (1, 1, 1, 1),
+    dilations: TensorLike = (1, 1, 1, 1),
     name: str | None = None,
 ) -> Tensor:
     """The gradient of `conv2d` for its filter, of shape ``filter_sizes``."""
@@ -238,9 +239,9 @@ def conv2d_backprop_filter(
 
 
 def conv3d_backprop_filter(
-    input: Any,
+    input: TensorLike,
     filter_sizes: Any,
-    out_backprop: Any,
+    out_backprop: TensorLike,
     strides: Any,
     padding: str,
     data_format: str = "NDHWC",
@@ -263,13 +264,13 @@ def conv3d_backprop_filter(
 
 def depthwise_conv2d(
     input: Any,
-    filter: Any,
-    strides: Any,
+    filter: TensorLike,
+    strides: TensorLike,
     padding: str,
     rate: Any = None,
     name: str | None = None,
     data_format: str | None = None,
-    dilations: Any = None,
+    dilations: TensorLike | None = None,
 ) -> Tensor:
     """A convolution of each channel with its own filters; filter's shape is [height, width, channels, multiplier]."""
     spread = either(rate, dilations, "rate", "dilations")
@@ -289,12 +290,12 @@ def depthwise_conv2d(
 
 
 def depthwise_conv2d_native(
-    input: Any,
-    filter: Any,
-    strides: Any,
+    input: TensorLike,
+    filter: TensorLike,
+    strides: TensorLike,
     padding: str,
     data_format: str = "NHWC",
-    dilations: Any = (1, 1, 1, 1),
+    dilations: TensorLike = (1, 1, 1, 1),
     name: str | None = None,
 ) -> Tensor:
     """The operation that `depthwise_conv2d` adds, without its name scope."""
@@ -314,12 +315,12 @@ def separable_conv2d(
     input: Any,
     depthwise_filter: Any,
     pointwise_filter: Any,
-    strides: Any,
+    strides: Ints,
     padding: str,
-    rate: Any = None,
+    rate: object = None,
     name: str | None = None,
     data_format: str | None = None,
-    dilations: Any = None,
+    dilations: Ints | None = None,
 ) -> Tensor:
     """`depthwise_conv2d`, then a convolution with a 1×1 filter that mixes the channels."""
     with name_scope(name, "separable_conv2d", [input, depthwise_filter, pointwise_filter]) as scope:
@@ -340,7 +341,14 @@ def separable_conv2d(
 
 
 def _pool(
-    op_type: str, value: Any, ksize: Any, strides: Any, padding: str, data_format: str, name: str | None, default: str
+    op_type: str,
+    value: TensorLike,
+    ksize: TensorLike,
+    strides: TensorLike,
+    padding: str,
+    data_format: str,
+    name: str | None,
+    default: str,
 ) -> Tensor:
     count = len(data_format)
     with name_scope(name, default, [value]) as scope:
@@ -357,8 +365,8 @@ def _pool(
 
 def max_pool(
     value: Any,
-    ksize: Any,
-    strides: Any,
+    ksize: TensorLike,
+    strides: TensorLike,
     padding: str,
     data_format: str = "NHWC",
     name: str | None = None,
@@ -378,8 +386,8 @@ def max_pool(
 
 def avg_pool(
     value: Any,
-    ksize: Any,
-    strides: Any,
+    ksize: TensorLike,
+    strides: TensorLike,
     padding: str,
     data_format: str = "NHWC",
     name: str | None = None,
@@ -392,21 +400,21 @@ def avg_pool(
 
 
 def max_pool2d(
-    input: Any, ksize: Any, strides: Any, padding: str, data_format: str = "NHWC", name: str | None = None
+    input: TensorLike, ksize: Ints, strides: Ints, padding: str, data_format: str = "NHWC", name: str | None = None
 ) -> Tensor:
     """`max_pool`."""
     return _pool("MaxPool", input, ksize, strides, padding, data_format, name, "max_pool2d")
 
 
 def max_pool3d(
-    input: Any, ksize: Any, strides: Any, padding: str, data_format: str = "NDHWC", name: str | None = None
+    input: TensorLike, ksize: Ints, strides: Ints, padding: str, data_format: str = "NDHWC", name: str | None = None
 ) -> Tensor:
     """The maximum of each window of a volume."""
     return _pool("MaxPool3D", input, ksize, strides, padding, data_format, name, "MaxPool3D")
 
 
 def max_pool_v2(
-    input: Any, ksize: Any, strides: Any, padding: str, data_format: str | None = None, name: str | None = None
+    input: TensorLike, ksize: Ints, strides: Ints, padding: str, data_format: str | None = None, name: str | None = None
 ) -> Tensor:
     """The maximum of each window in one, two or three dimensions of space.
 
@@ -417,14 +425,14 @@ def max_pool_v2(
 
 
 def avg_pool_v2(
-    input: Any, ksize: Any, strides: Any, padding: str, data_format: str | None = None, name: str | None = None
+    input: TensorLike, ksize: Ints, strides: Ints, padding: str, data_format: str | None = None, name: str | None = None
 ) -> Tensor:
     """The mean of each window in one, two or three dimensions of space; see `max_pool_v2`."""
     return _pool_of_any_rank("AvgPool", input, ksize, strides, padding, data_format, name)
 
 
 def _pool_of_any_rank(
-    kind: str, input: Any, ksize: Any, strides: Any, padding: str, data_format: str | None, name: str | None
+    kind: str, input: TensorLike, ksize: Ints, strides: Ints, padding: str, data_format: str | None, name: str | None
 ) -> Tensor:
     value = convert_to_tensor(input, name="input")
     first = (data_format or "").startswith("NC")
@@ -447,7 +455,7 @@ def _pool_of_any_rank(
 
 
 def avg_pool3d(
-    input: Any, ksize: Any, strides: Any, padding: str, data_format: str = "NDHWC", name: str | None = None
+    input: TensorLike, ksize: Ints, strides: Ints, padding: str, data_format: str = "NDHWC", name: str | None = None
 ) -> Tensor:
     """The mean of each window of a volume; padding does not count."""
     return _pool("AvgPool3D", input, ksize, strides, padding, data_format, name, "AvgPool3D")

@@ -14,10 +14,11 @@ from headwater.functional.reductions import either
 from headwater.functional.sparse import SparseTensor, SparseTensorValue
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
+from headwater.graph.types import TensorLike
 
 
 def ctc_loss(
-    labels: Any,
+    labels: object,
     inputs: Any = None,
     sequence_length: Any = None,
     preprocess_collapse_repeated: bool = False,
@@ -112,7 +113,7 @@ def ctc_loss_v2(
 
 
 def ctc_greedy_decoder(
-    inputs: Any, sequence_length: Any, merge_repeated: bool = True
+    inputs: TensorLike, sequence_length: TensorLike, merge_repeated: bool = True
 ) -> tuple[list[SparseTensor], Tensor]:
     """The best class of each moment without blanks, and minus the sum of the best logits [batch, 1].
 
@@ -125,7 +126,11 @@ def ctc_greedy_decoder(
 
 
 def ctc_beam_search_decoder(
-    inputs: Any, sequence_length: Any, beam_width: int = 100, top_paths: int = 1, merge_repeated: bool = True
+    inputs: TensorLike,
+    sequence_length: TensorLike,
+    beam_width: int = 100,
+    top_paths: int = 1,
+    merge_repeated: bool = True,
 ) -> tuple[list[SparseTensor], Tensor]:
     """The ``top_paths`` most probable label sequences, and the logarithms of their probabilities [batch, top_paths].
 
@@ -147,7 +152,7 @@ def ctc_beam_search_decoder(
 
 
 def ctc_beam_search_decoder_v2(
-    inputs: Any, sequence_length: Any, beam_width: int = 100, top_paths: int = 1
+    inputs: TensorLike, sequence_length: TensorLike, beam_width: int = 100, top_paths: int = 1
 ) -> tuple[list[SparseTensor], Tensor]:
     """`ctc_beam_search_decoder` that keeps equal labels side by side."""
     return ctc_beam_search_decoder(inputs, sequence_length, beam_width, top_paths, merge_repeated=False)

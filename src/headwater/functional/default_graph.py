@@ -6,14 +6,16 @@ from collections.abc import Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
+from headwater.dtypes import DTypeLike
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor
 from headwater.graph.convert import name_scope as enter_name_scope
 from headwater.graph.indexed_slices import IndexedSlices
 from headwater.graph.operation import Tensor
+from headwater.graph.types import TensorLike
 
 
-def device(device_name_or_function: Any) -> AbstractContextManager[None]:
+def device(device_name_or_function: object) -> AbstractContextManager[None]:
     """Asks for a device for the operations made within the block: a name in full or in part, a function, or None."""
     return get_default_graph().device(device_name_or_function)
 
@@ -28,7 +30,7 @@ def container(container_name: str) -> AbstractContextManager[str]:
     return get_default_graph().container(container_name)
 
 
-def control_dependencies(control_inputs: Sequence[Any] | None) -> AbstractContextManager[None]:
+def control_dependencies(control_inputs: Sequence[object] | None) -> AbstractContextManager[None]:
     """Makes operations of the block run after ``control_inputs``; None leaves all outer dependencies."""
     return get_default_graph().control_dependencies(control_inputs)
 
@@ -48,7 +50,9 @@ class name_scope:
       ValueError: neither name is given while ``values`` are.
     """
 
-    def __init__(self, name: str | None, default_name: str | None = None, values: Sequence[Any] | None = None) -> None:
+    def __init__(
+        self, name: str | None, default_name: str | None = None, values: Sequence[TensorLike] | None = None
+    ) -> None:
         if not (name is None or isinstance(name, str)):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TypeError(f"name for name_scope must be a string, not {name!r}")
         self._name = default_name if name is None else name
@@ -70,13 +74,13 @@ class name_scope:
 
 
 @contextmanager
-def op_scope(values: Sequence[Any], name: str | None, default_name: str | None = None) -> Generator[str]:
+def op_scope(values: Sequence[TensorLike], name: str | None, default_name: str | None = None) -> Generator[str]:
     """`name_scope` with the older order of arguments."""
     with enter_name_scope(name, default_name, values) as scope:
         yield scope
 
 
-def add_to_collection(name: Any, value: Any) -> None:
+def add_to_collection(name: str, value: object) -> None:
     """Adds ``value`` to a collection of the default graph."""
     get_default_graph().add_to_collection(name, value)
 
@@ -96,7 +100,9 @@ def get_collection_ref(key: Any) -> list[Any]:
     return get_default_graph().get_collection_ref(key)
 
 
-def convert_to_tensor_or_indexed_slices(value: Any, dtype: Any = None, name: str | None = None) -> Any:
+def convert_to_tensor_or_indexed_slices(
+    value: TensorLike, dtype: DTypeLike | None = None, name: str | None = None
+) -> Any:
     """``value`` as a tensor, or itself where it is `IndexedSlices`.
 
     Raises:
@@ -109,6 +115,6 @@ def convert_to_tensor_or_indexed_slices(value: Any, dtype: Any = None, name: str
     return value
 
 
-def is_tensor(x: Any) -> bool:
+def is_tensor(x: TensorLike) -> bool:
     """Whether ``x`` is a tensor, indexed slices, or a variable."""
     return isinstance(x, Tensor | IndexedSlices) or hasattr(x, "_as_graph_element")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from headwater.dtypes import as_dtype
+from headwater.dtypes import DTypeLike, as_dtype
 from headwater.functional import math, reductions
 from headwater.functional.checks import Assert
 from headwater.functional.default_graph import control_dependencies
 from headwater.functional.tables import MutableHashTable
 from headwater.graph.convert import convert_to_tensor
 from headwater.graph.operation import Operation, Tensor
+from headwater.graph.types import TensorLike
 
 
 class DenseHashTable(MutableHashTable):
@@ -31,9 +32,9 @@ class DenseHashTable(MutableHashTable):
 
     def __init__(
         self,
-        key_dtype: Any,
-        value_dtype: Any,
-        default_value: Any,
+        key_dtype: DTypeLike,
+        value_dtype: DTypeLike,
+        default_value: TensorLike,
         empty_key: Any,
         deleted_key: Any,
         initial_num_buckets: int | None = None,
@@ -46,7 +47,7 @@ class DenseHashTable(MutableHashTable):
         kind = as_dtype(key_dtype)
         self._reserved = [convert_to_tensor(key, kind) for key in (empty_key, deleted_key)]
 
-    def _checked(self, keys: Any) -> Tensor:
+    def _checked(self, keys: TensorLike) -> Tensor:
         """``keys``, when none of them is one that no entry may have."""
         keys = convert_to_tensor(keys, self._key_dtype, name="keys")
         bad = [math.equal(keys, reserved) for reserved in self._reserved]
@@ -56,19 +57,19 @@ class DenseHashTable(MutableHashTable):
         ):
             return keys.graph.create_op("Identity", [keys]).outputs[0]
 
-    def insert(self, keys: Any, values: Any, name: str | None = None) -> Operation:
+    def insert(self, keys: TensorLike, values: Any, name: str | None = None) -> Operation:
         return super().insert(self._checked(keys), values, name)
 
-    def insert_or_assign(self, keys: Any, values: Any, name: str | None = None) -> Operation:
+    def insert_or_assign(self, keys: TensorLike, values: Any, name: str | None = None) -> Operation:
         """As `insert`."""
         return self.insert(keys, values, name)
 
-    def remove(self, keys: Any, name: str | None = None) -> Operation:
+    def remove(self, keys: TensorLike, name: str | None = None) -> Operation:
         return super().remove(self._checked(keys), name)
 
-    def erase(self, keys: Any, name: str | None = None) -> Operation:
+    def erase(self, keys: TensorLike, name: str | None = None) -> Operation:
         """As `remove`."""
         return self.remove(keys, name)
 
-    def lookup(self, keys: Any, name: str | None = None) -> Any:
+    def lookup(self, keys: TensorLike, name: str | None = None) -> Any:
         return super().lookup(self._checked(keys), name)

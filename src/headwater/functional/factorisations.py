@@ -8,9 +8,10 @@ from headwater.functional import linalg, math, reductions
 from headwater.functional.apply import apply, one
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
+from headwater.graph.types import TensorLike
 
 
-def cholesky(input: Any, name: str | None = None) -> Tensor:
+def cholesky(input: TensorLike, name: str | None = None) -> Tensor:
     """The lower triangular L with L Lᴴ = input."""
     return one("Cholesky", input, name=name)
 
@@ -22,17 +23,17 @@ def cholesky_solve(chol: Any, rhs: Any, name: str | None = None) -> Tensor:
         return matrix_triangular_solve(chol, half, adjoint=True, lower=True)
 
 
-def matrix_inverse(input: Any, adjoint: bool = False, name: str | None = None) -> Tensor:
+def matrix_inverse(input: TensorLike, adjoint: bool = False, name: str | None = None) -> Tensor:
     """The inverse."""
     return one("MatrixInverse", input, adjoint=adjoint, name=name)
 
 
-def matrix_determinant(input: Any, name: str | None = None) -> Tensor:
+def matrix_determinant(input: TensorLike, name: str | None = None) -> Tensor:
     """The determinant."""
     return one("MatrixDeterminant", input, name=name)
 
 
-def matrix_solve(matrix: Any, rhs: Any, adjoint: bool = False, name: str | None = None) -> Tensor:
+def matrix_solve(matrix: TensorLike, rhs: TensorLike, adjoint: bool = False, name: str | None = None) -> Tensor:
     """X with matrix X = rhs."""
     return one("MatrixSolve", matrix, rhs, adjoint=adjoint, name=name)
 
@@ -66,24 +67,24 @@ def matrix_solve_ls(
         return linalg.matmul(matrix, cholesky_solve(cholesky(gram), rhs), adjoint_a=True)
 
 
-def matrix_square_root(input: Any, name: str | None = None) -> Tensor:
+def matrix_square_root(input: TensorLike, name: str | None = None) -> Tensor:
     """X with X X = input."""
     return one("MatrixSquareRoot", input, name=name)
 
 
-def expm(input: Any, name: str | None = None) -> Tensor:
+def expm(input: TensorLike, name: str | None = None) -> Tensor:
     """Σₙ inputⁿ / n!, of matrices."""
     return one("MatrixExponential", input, name=name or "matrix_exponential")
 
 
 def matrix_triangular_solve(
-    matrix: Any, rhs: Any, lower: bool = True, adjoint: bool = False, name: str | None = None
+    matrix: TensorLike, rhs: TensorLike, lower: bool = True, adjoint: bool = False, name: str | None = None
 ) -> Tensor:
     """X with matrix X = rhs, for a triangular matrix."""
     return one("MatrixTriangularSolve", matrix, rhs, lower=lower, adjoint=adjoint, name=name)
 
 
-def qr(input: Any, full_matrices: bool = False, name: str | None = None) -> tuple[Tensor, Tensor]:
+def qr(input: TensorLike, full_matrices: bool = False, name: str | None = None) -> tuple[Tensor, Tensor]:
     """Q R = input, with orthogonal Q and upper triangular R."""
     q, r = apply("Qr", input, full_matrices=full_matrices, name=name).outputs
     return q, r
@@ -106,14 +107,14 @@ def self_adjoint_eigvals(tensor: Any, name: str | None = None) -> Tensor:
     return one("SelfAdjointEigV2", tensor, compute_v=False, name=name)
 
 
-def logdet(matrix: Any, name: str | None = None) -> Tensor:
+def logdet(matrix: TensorLike, name: str | None = None) -> Tensor:
     """The logarithm of the determinant of a positive definite matrix."""
     with name_scope(name, "logdet", [matrix]):
         diagonal = one("MatrixDiagPart", cholesky(matrix))
         return 2.0 * reductions.reduce_sum(math.log(math.real(diagonal)), [-1])
 
 
-def slogdet(input: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
+def slogdet(input: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
     """Sign, and logarithm of the absolute value, of the determinant."""
     sign, value = apply("LogMatrixDeterminant", input, name=name).outputs
     return sign, value

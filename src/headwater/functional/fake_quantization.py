@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from headwater.functional.apply import apply, one
 from headwater.graph.operation import Tensor
+from headwater.graph.types import TensorLike
 
 
 class Gradients(NamedTuple):
@@ -17,7 +18,7 @@ class Gradients(NamedTuple):
 
 
 def fake_quant_with_min_max_args(
-    inputs: Any,
+    inputs: TensorLike,
     min: float = -6,
     max: float = 6,
     num_bits: int = 8,
@@ -40,7 +41,7 @@ def fake_quant_with_min_max_args(
 
 def fake_quant_with_min_max_args_gradient(
     gradients: Any,
-    inputs: Any,
+    inputs: TensorLike,
     min: float = -6,
     max: float = 6,
     num_bits: int = 8,

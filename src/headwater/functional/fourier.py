@@ -12,12 +12,13 @@ from headwater.functional import arrays
 from headwater.functional.apply import one
 from headwater.graph.convert import constant, convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
+from headwater.graph.types import TensorLike
 
 Function = Callable[..., Tensor]
 
 
 def _complex(op_type: str, doc: str) -> Function:
-    def function(input: Any, name: str | None = None) -> Tensor:
+    def function(input: TensorLike, name: str | None = None) -> Tensor:
         return one(op_type, input, name=name)
 
     function.__doc__ = doc
@@ -35,7 +36,7 @@ ifft3d: Function = _complex("IFFT3D", "The inverse of `fft3d`.")
 def _real(op_type: str, rank: int, doc: str) -> Function:
     inverse = op_type.startswith("I")
 
-    def function(input_tensor: Any, fft_length: Any = None, name: str | None = None) -> Tensor:
+    def function(input_tensor: Tensor, fft_length: Any = None, name: str | None = None) -> Tensor:
         with name_scope(name, op_type.lower(), [input_tensor, fft_length]) as scope:
             kind = dtypes.complex64 if inverse else dtypes.float32
             tensor = convert_to_tensor(input_tensor, kind, name="input")

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, cast
 
 from headwater.functional import arrays, indexing, math, reductions
 from headwater.functional.apply import one
@@ -16,6 +16,7 @@ from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.gradients import AggregationMethod, UnconnectedGradients, gradients
 from headwater.graph.operation import Operation, Tensor
+from headwater.graph.types import TensorLike
 from headwater.registry import register_gradient
 
 Rule = Callable[..., Any]
@@ -45,7 +46,7 @@ class RegisterGradient:
         return f
 
 
-def _nothing(op: Operation, *grads: Any) -> list[None]:
+def _nothing(op: Operation, *grads: object) -> list[None]:
     del grads
     return [None] * len(op.inputs)
 
@@ -74,7 +75,8 @@ def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
         inputs = [arrays.identity(convert_to_tensor(item)) for item in args]
         result, grad_function = f(*inputs, **kwargs)
         several = isinstance(result, list | tuple)
-        results = [convert_to_tensor(item) for item in (result if several else [result])]  # pyright: ignore[reportUnknownVariableType]
+        listed = cast("Sequence[Any]", result) if several else [result]
+        results = [convert_to_tensor(item) for item in listed]
 
         def gradient(op: Operation, *grads: Any) -> list[Any]:
             del op
@@ -93,11 +95,11 @@ def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
 _custom_gradients = itertools.count()
 
 
-def grad_pass_through(f: Callable[..., Any]) -> Callable[..., Any]:
+def grad_pass_through(f: Callable[..., object]) -> Callable[..., Any]:
     """Decorator: the gradient of the function's result goes to its only argument as it is."""
 
     @custom_gradient
-    def passing(x: Any) -> Any:
+    def passing(x: TensorLike) -> Any:
         return f(x), lambda grad: grad  # pyright: ignore[reportUnknownVariableType, reportUnknownLambdaType]
 
     return passing
@@ -116,7 +118,7 @@ def hessians(
     Raises:
       ValueError: an x of another form, or one that ys do not depend on.
     """
-    sources = list(xs) if isinstance(xs, list | tuple) else [xs]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    sources: list[Any] = list(xs) if isinstance(xs, list | tuple) else [xs]  # pyright: ignore[reportUnknownArgumentType]
     options: dict[str, Any] = {
         "colocate_gradients_with_ops": colocate_gradients_with_ops,
         "gate_gradients": gate_gradients,
@@ -124,7 +126,7 @@ def hessians(
     }
     results: list[Tensor] = []
     with name_scope(name, "hessians"):
-        for x in sources:  # pyright: ignore[reportUnknownVariableType]
+        for x in sources:
             tensor = convert_to_tensor(x)
             count = tensor.shape.num_elements()
             if count is None:
@@ -203,7 +205,7 @@ for _type, _mean in (("Sum", arrays.ones_like), ("Mean", arrays.identity), ("Sqr
 
 
 @RegisterGradient("Print")
-def _print(op: Operation, grad: Any) -> Any:
+def _print(op: Operation, grad: TensorLike) -> Any:
     return [grad, *[None] * (len(op.inputs) - 1)]
 
 

@@ -11,9 +11,10 @@ from headwater.functional.apply import one
 from headwater.graph.constants import constant_value
 from headwater.graph.convert import convert_to_tensor, make_const, name_scope
 from headwater.graph.operation import Tensor
+from headwater.graph.types import TensorLike
 
 
-def repeat(input: Any, repeats: Any, axis: int | None = None, name: str | None = None) -> Tensor:
+def repeat(input: TensorLike, repeats: TensorLike, axis: int | None = None, name: str | None = None) -> Tensor:
     """Each slice along ``axis`` (each element, when None) ``repeats`` times.
 
     Args:
@@ -39,7 +40,7 @@ def lin_space(start: Any, stop: Any, num: Any, name: str | None = None) -> Tenso
     return one("LinSpace", start, stop, num, name=name)
 
 
-def invert_permutation(x: Any, name: str | None = None) -> Tensor:
+def invert_permutation(x: TensorLike, name: str | None = None) -> Tensor:
     """y with y[x[i]] = i."""
     return one("InvertPermutation", x, name=name)
 

@@ -5,30 +5,32 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from headwater.dtypes import DTypeLike
 from headwater.functional import arrays, indexing, nest
 from headwater.functional.loops import while_loop
 from headwater.functional.tensor_arrays import TensorArray
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
+from headwater.graph.types import TensorLike
 
 Function = Callable[..., Any]
 
 
-def _elements(elems: Any) -> tuple[list[Tensor], Any]:
+def _elements(elems: TensorLike) -> tuple[list[Tensor], Any]:
     """Tensors to go along, and how many slices they have."""
     leaves = [convert_to_tensor(leaf, name="elem") for leaf in nest.flatten(elems)]
     dims = leaves[0].dims
     return leaves, dims[0] if dims and dims[0] is not None else arrays.shape(leaves[0])[0]
 
 
-def _at(elems: Any, leaves: list[Tensor], index: Tensor) -> Any:
+def _at(elems: TensorLike, leaves: list[Tensor], index: Tensor) -> Any:
     return nest.pack(elems, [indexing.gather(leaf, index) for leaf in leaves])
 
 
 def map_fn(
     fn: Function,
-    elems: Any,
-    dtype: Any = None,
+    elems: TensorLike,
+    dtype: DTypeLike | None = None,
     parallel_iterations: int | None = None,
     back_prop: bool = True,
     swap_memory: bool = False,
@@ -54,7 +56,7 @@ def map_fn(
         types = [leaf.dtype for leaf in leaves] if dtype is None else nest.flatten(dtype)
         results = [TensorArray(item, size=count) for item in types]
 
-        def more(index: Tensor, *_: Any) -> Any:
+        def more(index: Tensor, *_: object) -> Any:
             return index < count
 
         def turn(index: Tensor, written: list[TensorArray]) -> Any:
@@ -92,7 +94,7 @@ def _stacked(array: TensorArray, like: Tensor) -> Tensor:
 def foldl(
     fn: Function,
     elems: Any,
-    initializer: Any = None,
+    initializer: object = None,
     parallel_iterations: int = 10,
     back_prop: bool = True,
     swap_memory: bool = False,
@@ -105,7 +107,7 @@ def foldl(
 def foldr(
     fn: Function,
     elems: Any,
-    initializer: Any = None,
+    initializer: object = None,
     parallel_iterations: int = 10,
     back_prop: bool = True,
     swap_memory: bool = False,
@@ -131,16 +133,16 @@ def _fold(
         leaves, count = _elements(elems)
         first = 0 if initializer is not None else 1
 
-        def place(turn: Any) -> Any:
+        def place(turn: object) -> Any:
             return turn if kind == "foldl" else count - 1 - turn
 
         start = _at(elems, leaves, convert_to_tensor(place(0))) if initializer is None else initializer
         start = nest.map_structure(convert_to_tensor, start)
 
-        def more(turn: Tensor, *_: Any) -> Any:
+        def more(turn: Tensor, *_: object) -> Any:
             return turn < count
 
-        def step(turn: Tensor, value: Any) -> Any:
+        def step(turn: Tensor, value: Tensor) -> Any:
             return turn + 1, fn(value, _at(elems, leaves, place(turn)))
 
         return while_loop(
@@ -155,7 +157,7 @@ def _fold(
 
 def scan(
     fn: Function,
-    elems: Any,
+    elems: TensorLike,
     initializer: Any = None,
     parallel_iterations: int = 10,
     back_prop: bool = True,
@@ -171,7 +173,7 @@ def scan(
     with name_scope(name, "scan", nest.flatten(elems)):
         leaves, count = _elements(elems)
 
-        def place(turn: Any) -> Any:
+        def place(turn: object) -> Any:
             return count - 1 - turn if reverse else turn
 
         start = _at(elems, leaves, convert_to_tensor(place(0))) if initializer is None else initializer
@@ -182,10 +184,10 @@ def scan(
             first = 1
             results = [array.write(place(0), leaf) for array, leaf in zip(results, nest.flatten(start), strict=True)]
 
-        def more(step: Tensor, *_: Any) -> Any:
+        def more(step: Tensor, *_: object) -> Any:
             return step < count
 
-        def turn(step: Tensor, value: Any, written: list[TensorArray]) -> Any:
+        def turn(step: Tensor, value: TensorLike, written: list[TensorArray]) -> Any:
             value = fn(value, _at(elems, leaves, place(step)))
             found = zip(written, nest.flatten(value), strict=True)
             return step + 1, value, [array.write(place(step), leaf) for array, leaf in found]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from headwater.dtypes import as_dtype, int32, uint8
+from headwater.dtypes import DTypeLike, as_dtype, int32, uint8
 from headwater.functional.apply import one
 from headwater.graph.operation import Tensor
+from headwater.graph.types import TensorLike
 
 
 def decode_jpeg(
@@ -54,7 +55,7 @@ def _check_jpeg(fancy: bool, recovers: bool, fraction: float, dct_method: str) -
 
 
 def decode_and_crop_jpeg(
-    contents: Any,
+    contents: TensorLike,
     crop_window: Any,
     channels: int = 0,
     ratio: int = 1,
@@ -80,25 +81,25 @@ def decode_and_crop_jpeg(
     )
 
 
-def decode_png(contents: Any, channels: int = 0, dtype: Any = uint8, name: str | None = None) -> Tensor:
+def decode_png(contents: TensorLike, channels: int = 0, dtype: DTypeLike = uint8, name: str | None = None) -> Tensor:
     """The pixels of a PNG image, uint8 or uint16 (height, width, channels); see `decode_jpeg` for ``channels``."""
     return one("DecodePng", contents, channels=channels or 0, dtype=as_dtype(dtype), name=name)
 
 
-def decode_bmp(contents: Any, channels: int = 0, name: str | None = None) -> Tensor:
+def decode_bmp(contents: TensorLike, channels: int = 0, name: str | None = None) -> Tensor:
     """The pixels of a BMP image, uint8 (height, width, channels)."""
     return one("DecodeBmp", contents, channels=channels, name=name)
 
 
-def decode_gif(contents: Any, name: str | None = None) -> Tensor:
+def decode_gif(contents: TensorLike, name: str | None = None) -> Tensor:
     """The frames of a GIF image, uint8 (frames, height, width, 3)."""
     return one("DecodeGif", contents, name=name)
 
 
 def decode_image(
-    contents: Any,
+    contents: TensorLike,
     channels: int | None = None,
-    dtype: Any = uint8,
+    dtype: DTypeLike = uint8,
     name: str | None = None,
     expand_animations: bool = True,
 ) -> Tensor:
@@ -119,7 +120,7 @@ def decode_image(
 
 
 def encode_jpeg(
-    image: Any,
+    image: TensorLike,
     format: str = "",
     quality: int = 95,
     progressive: bool = False,
@@ -155,16 +156,16 @@ def encode_jpeg(
     )
 
 
-def encode_png(image: Any, compression: int = -1, name: str | None = None) -> Tensor:
+def encode_png(image: TensorLike, compression: int = -1, name: str | None = None) -> Tensor:
     """An image, uint8 or uint16 (height, width, 1 to 4), as PNG; ``compression`` is -1 (default) or 0 to 9."""
     return one("EncodePng", image, compression=compression, name=name)
 
 
-def extract_jpeg_shape(contents: Any, output_type: Any = int32, name: str | None = None) -> Tensor:
+def extract_jpeg_shape(contents: TensorLike, output_type: DTypeLike = int32, name: str | None = None) -> Tensor:
     """Height, width and channels of a JPEG image."""
     return one("ExtractJpegShape", contents, output_type=as_dtype(output_type), name=name)
 
 
-def is_jpeg(contents: Any, name: str | None = None) -> Tensor:
+def is_jpeg(contents: TensorLike, name: str | None = None) -> Tensor:
     """Whether a string is a JPEG image."""
     return one("IsJpeg", contents, name=name)

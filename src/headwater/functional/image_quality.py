@@ -14,11 +14,12 @@ from headwater.functional.images import convert_image_dtype, pad_to_bounding_box
 from headwater.functional.resizing import ResizeMethod, resize_images
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
+from headwater.graph.types import TensorLike
 
 # Likeness ---------------------------------------------------------------------------------------------------------
 
 
-def _pair(first: Any, second: Any) -> tuple[Tensor, Tensor]:
+def _pair(first: TensorLike, second: TensorLike) -> tuple[Tensor, Tensor]:
     """Two images of one shape and type.
 
     Raises:
@@ -33,12 +34,12 @@ def _pair(first: Any, second: Any) -> tuple[Tensor, Tensor]:
     return with_dependencies(checks, a), b
 
 
-def _as_float(value: Any, like: Tensor) -> Tensor:
+def _as_float(value: Tensor, like: Tensor) -> Tensor:
     """``value``, in the units of images of the type of ``like``, in those of float images."""
     return convert_image_dtype(math.cast(value, like.dtype), dtypes.float32)
 
 
-def psnr(a: Any, b: Any, max_val: Any, name: str | None = None) -> Tensor:
+def psnr(a: Any, b: TensorLike, max_val: Any, name: str | None = None) -> Tensor:
     """The peak signal-to-noise ratio of each pair of images: 10 log₁₀(max_val² / mean squared difference), in dB.
 
     Args:
@@ -213,7 +214,7 @@ _YIQ = np.array([[0.299, 0.59590059, 0.2115], [0.587, -0.27455667, -0.52273617],
 _YUV = np.array([[0.299, -0.14714119, 0.61497538], [0.587, -0.28886916, -0.51496512], [0.114, 0.43601035, -0.10001026]])
 
 
-def _mixed(images: Any, weights: Any) -> Tensor:
+def _mixed(images: Any, weights: TensorLike) -> Tensor:
     """Each pixel's channels times a matrix."""
     images = convert_to_tensor(images, name="images")
     kernel = convert_to_tensor(weights, images.dtype.base_dtype, name="kernel")
@@ -265,7 +266,11 @@ def adjust_gamma(image: Any, gamma: Any = 1, gain: Any = 1) -> Tensor:
 
 
 def resize_image_with_pad(
-    image: Any, target_height: int, target_width: int, method: Any = ResizeMethod.BILINEAR, align_corners: bool = False
+    image: TensorLike,
+    target_height: int,
+    target_width: int,
+    method: object = ResizeMethod.BILINEAR,
+    align_corners: bool = False,
 ) -> Tensor:
     """Resized within the target's size, its proportions kept; zeros around it.
 

@@ -9,14 +9,15 @@ from collections.abc import Callable
 from typing import Any
 
 from headwater import dtypes
-from headwater.dtypes import as_dtype
+from headwater.dtypes import DTypeLike, as_dtype
 from headwater.functional import arrays, indexing, math, random, reductions
 from headwater.functional.apply import one
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
+from headwater.graph.types import TensorLike
 
 
-def _image(image: Any) -> Tensor:
+def _image(image: TensorLike) -> Tensor:
     """``image`` as a tensor of three or four dimensions.
 
     Raises:
@@ -40,19 +41,19 @@ def _sizes(image: Tensor) -> tuple[Any, Any]:
 # Turning ------------------------------------------------------------------------------------------------------------
 
 
-def flip_left_right(image: Any) -> Tensor:
+def flip_left_right(image: TensorLike) -> Tensor:
     """Mirrored, left becoming right."""
     tensor = _image(image)
     return arrays.reverse(tensor, [len(tensor.dims or (0, 0, 0)) - 2])
 
 
-def flip_up_down(image: Any) -> Tensor:
+def flip_up_down(image: TensorLike) -> Tensor:
     """Mirrored, top becoming bottom."""
     tensor = _image(image)
     return arrays.reverse(tensor, [len(tensor.dims or (0, 0, 0)) - 3])
 
 
-def _random_flip(flip: Callable[[Any], Tensor], image: Any, seed: int | None, scope: str) -> Tensor:
+def _random_flip(flip: Callable[[Any], Tensor], image: TensorLike, seed: int | None, scope: str) -> Tensor:
     with name_scope(None, scope, [image]):
         tensor = _image(image)
         batch = len(tensor.dims or ()) == 4
@@ -67,17 +68,17 @@ def _random_flip(flip: Callable[[Any], Tensor], image: Any, seed: int | None, sc
         return result
 
 
-def random_flip_left_right(image: Any, seed: int | None = None) -> Tensor:
+def random_flip_left_right(image: TensorLike, seed: int | None = None) -> Tensor:
     """Each image mirrored with probability a half, left becoming right."""
     return _random_flip(flip_left_right, image, seed, "random_flip_left_right")
 
 
-def random_flip_up_down(image: Any, seed: int | None = None) -> Tensor:
+def random_flip_up_down(image: TensorLike, seed: int | None = None) -> Tensor:
     """Each image mirrored with probability a half, top becoming bottom."""
     return _random_flip(flip_up_down, image, seed, "random_flip_up_down")
 
 
-def transpose_image(image: Any, name: str | None = None) -> Tensor:
+def transpose_image(image: TensorLike, name: str | None = None) -> Tensor:
     """Rows become columns."""
     with name_scope(name, "transpose", [image]):
         tensor = _image(image)
@@ -85,7 +86,7 @@ def transpose_image(image: Any, name: str | None = None) -> Tensor:
         return arrays.transpose(tensor, order)
 
 
-def rot90(image: Any, k: int = 1, name: str | None = None) -> Tensor:
+def rot90(image: TensorLike, k: int = 1, name: str | None = None) -> Tensor:
     """Turned by ``k`` right angles, against the clock."""
     with name_scope(name, "rot90", [image]):
         tensor = _image(image)
@@ -126,7 +127,7 @@ def crop_to_bounding_box(
         return result
 
 
-def _note(result: Tensor, source: Tensor, height: Any, width: Any) -> None:
+def _note(result: Tensor, source: Tensor, height: object, width: object) -> None:
     """Says of the result's static shape what is known."""
     if source.dims is not None:
         space = [size if isinstance(size, int) else None for size in (height, width)]
@@ -159,7 +160,7 @@ def pad_to_bounding_box(
         return result
 
 
-def resize_image_with_crop_or_pad(image: Any, target_height: Any, target_width: Any) -> Tensor:
+def resize_image_with_crop_or_pad(image: TensorLike, target_height: Any, target_width: Any) -> Tensor:
     """Cut or filled up with zeros around its middle, to the target's size.
 
     Raises:
@@ -192,7 +193,7 @@ def _least(a: Any, b: Any) -> Any:
     return math.minimum(a, b) if isinstance(a, Tensor) or isinstance(b, Tensor) else min(a, b)
 
 
-def central_crop(image: Any, central_fraction: float) -> Tensor:
+def central_crop(image: TensorLike, central_fraction: float) -> Tensor:
     """The middle, of this share of height and width.
 
     Raises:
@@ -220,7 +221,7 @@ def central_crop(image: Any, central_fraction: float) -> Tensor:
 # Colours ------------------------------------------------------------------------------------------------------------
 
 
-def convert_image_dtype(image: Any, dtype: Any, saturate: bool = False, name: str | None = None) -> Tensor:
+def convert_image_dtype(image: TensorLike, dtype: DTypeLike, saturate: bool = False, name: str | None = None) -> Tensor:
     """In another element type: floating images lie in [0, 1], others go to their type's largest number."""
     with name_scope(name, "convert_image", [image]) as scope:
         tensor = convert_to_tensor(image, name="image")
@@ -239,7 +240,7 @@ def convert_image_dtype(image: Any, dtype: Any, saturate: bool = False, name: st
         return math.multiply(cast(tensor, wanted), (wanted.max + 1) // (own.max + 1), name=scope)
 
 
-def _as_floats(image: Any, change: Callable[[Tensor], Tensor]) -> Tensor:
+def _as_floats(image: TensorLike, change: Callable[[Tensor], Tensor]) -> Tensor:
     """``change`` of a floating image; others are converted and converted back."""
     tensor = convert_to_tensor(image, name="image")
     own = tensor.dtype.base_dtype
@@ -254,24 +255,24 @@ def adjust_brightness(image: Any, delta: Any) -> Tensor:
         return _as_floats(image, lambda values: math.add(values, math.cast(delta, values.dtype)))
 
 
-def adjust_contrast(images: Any, contrast_factor: Any) -> Tensor:
+def adjust_contrast(images: TensorLike, contrast_factor: Any) -> Tensor:
     """(x - mean) ``contrast_factor`` + mean, with the mean of each channel of each image."""
     with name_scope(None, "adjust_contrast", [images, contrast_factor]):
         factor = math.cast(contrast_factor, dtypes.float32)
         return _as_floats(images, lambda values: one("AdjustContrastv2", values, factor))
 
 
-def rgb_to_hsv(images: Any, name: str | None = None) -> Tensor:
+def rgb_to_hsv(images: TensorLike, name: str | None = None) -> Tensor:
     """Hue, saturation and value, each in [0, 1]."""
     return one("RGBToHSV", images, name=name)
 
 
-def hsv_to_rgb(images: Any, name: str | None = None) -> Tensor:
+def hsv_to_rgb(images: TensorLike, name: str | None = None) -> Tensor:
     """Red, green and blue of hue, saturation and value."""
     return one("HSVToRGB", images, name=name)
 
 
-def adjust_hue(image: Any, delta: Any, name: str | None = None) -> Tensor:
+def adjust_hue(image: TensorLike, delta: Any, name: str | None = None) -> Tensor:
     """The hue turned by ``delta``, of [-1, 1]."""
 
     def change(values: Tensor) -> Tensor:
@@ -282,7 +283,7 @@ def adjust_hue(image: Any, delta: Any, name: str | None = None) -> Tensor:
         return _as_floats(image, change)
 
 
-def adjust_saturation(image: Any, saturation_factor: Any, name: str | None = None) -> Tensor:
+def adjust_saturation(image: TensorLike, saturation_factor: TensorLike, name: str | None = None) -> Tensor:
     """The saturation times a factor."""
 
     def change(values: Tensor) -> Tensor:
@@ -312,7 +313,7 @@ def random_brightness(image: Any, max_delta: float, seed: int | None = None) -> 
     return adjust_brightness(image, random.random_uniform([], -max_delta, max_delta, seed=seed))
 
 
-def random_contrast(image: Any, lower: float, upper: float, seed: int | None = None) -> Tensor:
+def random_contrast(image: TensorLike, lower: float, upper: float, seed: int | None = None) -> Tensor:
     """`adjust_contrast` by a random factor of [lower, upper).
 
     Raises:
@@ -322,7 +323,7 @@ def random_contrast(image: Any, lower: float, upper: float, seed: int | None = N
     return adjust_contrast(image, random.random_uniform([], lower, upper, seed=seed))
 
 
-def random_hue(image: Any, max_delta: float, seed: int | None = None) -> Tensor:
+def random_hue(image: TensorLike, max_delta: float, seed: int | None = None) -> Tensor:
     """`adjust_hue` by a random number of [-max_delta, max_delta).
 
     Raises:
@@ -333,7 +334,7 @@ def random_hue(image: Any, max_delta: float, seed: int | None = None) -> Tensor:
     return adjust_hue(image, random.random_uniform([], -max_delta, max_delta, seed=seed))
 
 
-def random_saturation(image: Any, lower: float, upper: float, seed: int | None = None) -> Tensor:
+def random_saturation(image: TensorLike, lower: float, upper: float, seed: int | None = None) -> Tensor:
     """`adjust_saturation` by a random factor of [lower, upper).
 
     Raises:
@@ -343,7 +344,7 @@ def random_saturation(image: Any, lower: float, upper: float, seed: int | None =
     return adjust_saturation(image, random.random_uniform([], lower, upper, seed=seed))
 
 
-def per_image_standardization(image: Any) -> Tensor:
+def per_image_standardization(image: TensorLike) -> Tensor:
     """(x - mean) / max(standard deviation, 1 / √count) of each image, in its own element type.
 
     Of integers it is what `convert_image_dtype` makes of the result, cut to what the type holds: cast them before.
@@ -364,7 +365,7 @@ def per_image_standardization(image: Any) -> Tensor:
 _GREY = (0.2989, 0.5870, 0.1140)
 
 
-def rgb_to_grayscale(images: Any, name: str | None = None) -> Tensor:
+def rgb_to_grayscale(images: TensorLike, name: str | None = None) -> Tensor:
     """One channel: 0.2989 red + 0.5870 green + 0.1140 blue."""
 
     def change(values: Tensor) -> Tensor:
@@ -377,7 +378,7 @@ def rgb_to_grayscale(images: Any, name: str | None = None) -> Tensor:
         return convert_image_dtype(change(convert_image_dtype(tensor, dtypes.float32)), own)
 
 
-def grayscale_to_rgb(images: Any, name: str | None = None) -> Tensor:
+def grayscale_to_rgb(images: TensorLike, name: str | None = None) -> Tensor:
     """The one channel three times."""
     with name_scope(name, "grayscale_to_rgb", [images]):
         tensor = convert_to_tensor(images, name="images")
@@ -388,7 +389,7 @@ def grayscale_to_rgb(images: Any, name: str | None = None) -> Tensor:
 # Projective transforms ------------------------------------------------------------------------------------------------
 
 
-def rotate(images: Any, angles: Any, interpolation: str = "NEAREST", name: str | None = None) -> Tensor:
+def rotate(images: TensorLike, angles: Any, interpolation: str = "NEAREST", name: str | None = None) -> Tensor:
     """Turned by angles in radians, against the clock; pixels from outside are 0.
 
     Args:

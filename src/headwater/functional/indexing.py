@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from headwater import dtypes
-from headwater.dtypes import DType, as_dtype
+from headwater.dtypes import DType, DTypeLike, as_dtype
 from headwater.functional import arrays, math, reductions
 from headwater.functional.apply import apply, one
 from headwater.graph.constants import constant_value, partial_value
 from headwater.graph.convert import constant, convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
+from headwater.graph.types import Ints, TensorLike
 from headwater.registry import SIZES_KNOWN
 from headwater.shapes import Dimension
+
+if TYPE_CHECKING:
+    from headwater.variables.variables import Variable
 
 newaxis = None
 
@@ -46,14 +50,14 @@ def _is_computed(value: Any) -> bool:
 def strided_slice(
     input_: Any,
     begin: Any,
-    end: Any,
+    end: TensorLike,
     strides: Any = None,
     begin_mask: int = 0,
     end_mask: int = 0,
     ellipsis_mask: int = 0,
     new_axis_mask: int = 0,
     shrink_axis_mask: int = 0,
-    var: Any = None,
+    var: Variable | None = None,
     name: str | None = None,
 ) -> Tensor:
     """Python's slicing: ``input_[begin:end:strides, …]``.
@@ -83,7 +87,7 @@ def strided_slice(
     return assignable(taken, var)
 
 
-def assignable(taken: Tensor, variable: Any = None) -> Tensor:
+def assignable(taken: Tensor, variable: Variable | None = None) -> Tensor:
     """``taken``, a strided slice of ``variable``, with a method ``assign``, which changes these elements of it.
 
     The method of a slice of anything else raises ValueError.
@@ -102,9 +106,9 @@ class _Slices:
     """The inputs and masks of a strided slice, collected from a Python subscript."""
 
     def __init__(self) -> None:
-        self.begin: list[Any] = []
-        self.end: list[Any] = []
-        self.strides: list[Any] = []
+        self.begin: list[TensorLike] = []
+        self.end: list[TensorLike] = []
+        self.strides: list[Ints] = []
         self.masks = {"begin_mask": 0, "end_mask": 0, "ellipsis_mask": 0, "new_axis_mask": 0, "shrink_axis_mask": 0}
         self.sizes_known = True
         """Whether it takes only single indices and whole dimensions."""
@@ -145,7 +149,7 @@ class _Slices:
             1 if item.step is None else item.step,
         )
 
-    def _put(self, begin: Any, end: Any, stride: Any) -> None:
+    def _put(self, begin: TensorLike, end: TensorLike, stride: Ints) -> None:
         self.begin.append(begin)
         self.end.append(end)
         self.strides.append(stride)
@@ -153,7 +157,10 @@ class _Slices:
 
 def _dtype_of(item: Any) -> DType | None:
     """The element type of a tensor or an array; None for anything else."""
-    return as_dtype(item.dtype).base_dtype if isinstance(item, Tensor | np.ndarray | np.generic) else None  # pyright: ignore[reportUnknownMemberType]
+    if not isinstance(item, Tensor | np.ndarray | np.generic):
+        return None
+    found = cast("DTypeLike", item.dtype)  # pyright: ignore[reportUnknownMemberType]
+    return as_dtype(found).base_dtype
 
 
 def _check_index(item: Any) -> None:
@@ -176,7 +183,7 @@ def getitem(tensor: Tensor, key: Any) -> Tensor:
     """
     if isinstance(key, bool) or _dtype_of(key) == dtypes.bool_:
         return boolean_mask(tensor, key)
-    parts: list[Any] = list(key) if isinstance(key, list | tuple) else [key]  # pyright: ignore[reportUnknownArgumentType]
+    parts: list[object] = list(key) if isinstance(key, list | tuple) else [key]  # pyright: ignore[reportUnknownArgumentType]
     slices = _Slices()
     for item in parts:
         slices.add(item)
@@ -196,8 +203,8 @@ def getitem(tensor: Tensor, key: Any) -> Tensor:
 
 
 def gather(
-    params: Any,
-    indices: Any,
+    params: TensorLike,
+    indices: TensorLike,
     validate_indices: bool | None = None,
     name: str | None = None,
     axis: Any = None,
@@ -221,12 +228,12 @@ def gather_nd(params: Any, indices: Any, name: str | None = None, batch_dims: in
         dims = indices.dims
         if dims is None or None in dims[:-1]:
             raise ValueError(f"batch_dims needs indices of a known shape, not {indices.shape}")
-        places: Any = np.indices([size or 0 for size in dims[:-1]], np.int32)[:batch_dims]
+        places: object = np.indices([size or 0 for size in dims[:-1]], np.int32)[:batch_dims]
         batch = np.moveaxis(places, 0, -1).astype(indices.dtype.numpy_dtype)
         return one("GatherNd", params, arrays.concat([constant(batch), indices], -1))
 
 
-def batch_gather(params: Any, indices: Any, name: str | None = None) -> Tensor:
+def batch_gather(params: TensorLike, indices: TensorLike, name: str | None = None) -> Tensor:
     """`gather` along the last dimension of ``indices``, all before it being a batch."""
     with name_scope(name, "BatchGather", [params, indices]):
         indices = convert_to_tensor(indices, name="indices")
@@ -235,12 +242,12 @@ def batch_gather(params: Any, indices: Any, name: str | None = None) -> Tensor:
         return gather(params, indices, axis=len(indices.dims) - 1, batch_dims=len(indices.dims) - 1)
 
 
-def scatter_nd(indices: Any, updates: Any, shape: Any, name: str | None = None) -> Tensor:
+def scatter_nd(indices: Any, updates: Any, shape: TensorLike, name: str | None = None) -> Tensor:
     """Zeros of ``shape`` with ``updates`` added at ``indices``."""
     return one("ScatterNd", indices, updates, shape, name=name)
 
 
-def tensor_scatter_update(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Tensor:
+def tensor_scatter_update(tensor: Any, indices: TensorLike, updates: TensorLike, name: str | None = None) -> Tensor:
     """``tensor`` with ``updates`` put at ``indices``."""
     return one("TensorScatterUpdate", tensor, indices, updates, name=name)
 
@@ -250,18 +257,18 @@ def tensor_scatter_add(tensor: Any, indices: Any, updates: Any, name: str | None
     return one("TensorScatterAdd", tensor, indices, updates, name=name)
 
 
-def tensor_scatter_sub(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Tensor:
+def tensor_scatter_sub(tensor: Any, indices: TensorLike, updates: TensorLike, name: str | None = None) -> Tensor:
     """``tensor`` with ``updates`` subtracted at ``indices``."""
     return one("TensorScatterSub", tensor, indices, updates, name=name)
 
 
 def one_hot(
-    indices: Any,
-    depth: Any,
-    on_value: Any = None,
-    off_value: Any = None,
+    indices: TensorLike,
+    depth: TensorLike,
+    on_value: TensorLike | None = None,
+    off_value: TensorLike | None = None,
     axis: int | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     name: str | None = None,
 ) -> Tensor:
     """``on_value`` (1) where each index says along a new dimension of ``depth``, elsewhere ``off_value`` (0).
@@ -345,7 +352,9 @@ def boolean_mask(tensor: Any, mask: Any, name: str | None = "boolean_mask", axis
         return gather(flat, places, axis=first)
 
 
-def sequence_mask(lengths: Any, maxlen: Any = None, dtype: Any = dtypes.bool_, name: str | None = None) -> Tensor:
+def sequence_mask(
+    lengths: TensorLike, maxlen: Any = None, dtype: DTypeLike = dtypes.bool_, name: str | None = None
+) -> Tensor:
     """For each length n a row of n times true, then false, ``maxlen`` (the largest length) in all."""
     with name_scope(name, "SequenceMask", [lengths, maxlen]):
         lengths = convert_to_tensor(lengths)
@@ -369,7 +378,9 @@ def _axes(tensor: Tensor) -> builtins.range:
 # Taken apart and put together -------------------------------------------------------------------------------------
 
 
-def dynamic_partition(data: Any, partitions: Any, num_partitions: int, name: str | None = None) -> list[Tensor]:
+def dynamic_partition(
+    data: TensorLike, partitions: TensorLike, num_partitions: int, name: str | None = None
+) -> list[Tensor]:
     """For each of ``num_partitions`` the slices of ``data`` that belong to it."""
     return apply("DynamicPartition", data, partitions, num_partitions=num_partitions, name=name).outputs
 
@@ -395,10 +406,10 @@ def reverse_sequence(
 
 
 def sparse_to_dense(
-    sparse_indices: Any,
-    output_shape: Any,
-    sparse_values: Any,
-    default_value: Any = 0,
+    sparse_indices: TensorLike,
+    output_shape: TensorLike,
+    sparse_values: TensorLike,
+    default_value: TensorLike = 0,
     validate_indices: bool = True,
     name: str | None = None,
 ) -> Tensor:

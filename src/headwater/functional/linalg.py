@@ -14,6 +14,7 @@ from headwater.functional.apply import apply, one
 from headwater.graph.constants import constant_value
 from headwater.graph.convert import constant, convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
+from headwater.graph.types import TensorLike
 
 # Products ---------------------------------------------------------------------------------------------------------
 
@@ -64,8 +65,8 @@ def matmul(
 
 
 def sparse_matmul(
-    a: Any,
-    b: Any,
+    a: TensorLike,
+    b: TensorLike,
     transpose_a: bool = False,
     transpose_b: bool = False,
     a_is_sparse: bool = False,
@@ -85,7 +86,7 @@ def sparse_matmul(
     )
 
 
-def adjoint(matrix: Any, name: str | None = None) -> Tensor:
+def adjoint(matrix: TensorLike, name: str | None = None) -> Tensor:
     """The conjugate, its last two dimensions exchanged."""
     with name_scope(name, "adjoint", [matrix]):
         return arrays.matrix_transpose(convert_to_tensor(matrix, name="matrix"), conjugate=True)
@@ -109,12 +110,14 @@ def matvec(
         return arrays.squeeze(product, [-1])
 
 
-def batch_matmul(x: Any, y: Any, adj_x: bool = False, adj_y: bool = False, name: str | None = None) -> Tensor:
+def batch_matmul(
+    x: TensorLike, y: TensorLike, adj_x: bool = False, adj_y: bool = False, name: str | None = None
+) -> Tensor:
     """x y for each matrix of two batches of one shape."""
     return one("BatchMatMul", x, y, adj_x=adj_x, adj_y=adj_y, name=name)
 
 
-def tensordot(a: Any, b: Any, axes: Any, name: str | None = None) -> Tensor:
+def tensordot(a: Any, b: Any, axes: TensorLike, name: str | None = None) -> Tensor:
     """Sums of products over pairs of dimensions of ``a`` and ``b``.
 
     Args:
@@ -150,7 +153,7 @@ def _size(tensor: Tensor, sizes: Tensor, axis: int) -> Any:
 
 def _product(tensor: Tensor, sizes: Tensor, axes: Sequence[int]) -> Any:
     """The number of elements in some dimensions: a number where it is known, else a tensor."""
-    result: Any = 1
+    result: object = 1
     for axis in axes:
         result = result * _size(tensor, sizes, axis)
     return result
@@ -174,7 +177,7 @@ def _pairs(axes: Any, rank_a: int, rank_b: int) -> tuple[list[int], list[int]]:
     return [i % rank_a for i in left], [i % rank_b for i in right]
 
 
-def einsum(equation: str, *inputs: Any, name: str | None = None) -> Tensor:
+def einsum(equation: str, *inputs: object, name: str | None = None) -> Tensor:
     """Products of elements summed over the indices that the result lacks: ``einsum("ij,jk->ik", a, b)``."""
     operands: Any = inputs
     if len(inputs) == 1 and isinstance(inputs[0], list | tuple):
@@ -182,7 +185,7 @@ def einsum(equation: str, *inputs: Any, name: str | None = None) -> Tensor:
     return one("Einsum", list(operands), equation=equation.replace(" ", ""), name=name or "einsum")
 
 
-def cross(a: Any, b: Any, name: str | None = None) -> Tensor:
+def cross(a: TensorLike, b: TensorLike, name: str | None = None) -> Tensor:
     """The cross product of vectors in three dimensions."""
     return one("Cross", a, b, name=name)
 
@@ -192,7 +195,7 @@ def cross(a: Any, b: Any, name: str | None = None) -> Tensor:
 
 def eye(
     num_rows: Any,
-    num_columns: Any = None,
+    num_columns: TensorLike | None = None,
     batch_shape: Any = None,
     dtype: Any = dtypes.float32,
     name: str | None = None,
@@ -215,17 +218,17 @@ def _batched(batch_shape: Any, *sizes: Any) -> Any:
     return [*(batch_shape or ()), *sizes]
 
 
-def diag(diagonal: Any, name: str | None = None) -> Tensor:
+def diag(diagonal: TensorLike, name: str | None = None) -> Tensor:
     """The tensor of twice the rank with these elements where both halves of the index agree."""
     return one("Diag", diagonal, name=name)
 
 
-def diag_part(input: Any, name: str | None = None) -> Tensor:
+def diag_part(input: TensorLike, name: str | None = None) -> Tensor:
     """The elements where both halves of the index agree."""
     return one("DiagPart", input, name=name)
 
 
-def _is_number(value: Any, number: int) -> bool:
+def _is_number(value: TensorLike, number: int) -> bool:
     return isinstance(value, int) and value == number
 
 
@@ -240,7 +243,9 @@ def matrix_diag(
     return one("MatrixDiagV2", diagonal, k, num_rows, num_cols, padding, name=name)
 
 
-def matrix_diag_part(input: Any, name: str = "diag_part", k: Any = 0, padding_value: Any = 0) -> Tensor:
+def matrix_diag_part(
+    input: TensorLike, name: str = "diag_part", k: TensorLike = 0, padding_value: TensorLike = 0
+) -> Tensor:
     """Diagonals of matrices; shorter ones of a band filled with ``padding_value``."""
     input = convert_to_tensor(input)
     if _is_number(k, 0):
@@ -248,7 +253,7 @@ def matrix_diag_part(input: Any, name: str = "diag_part", k: Any = 0, padding_va
     return one("MatrixDiagPartV2", input, k, convert_to_tensor(padding_value, input.dtype.base_dtype), name=name)
 
 
-def matrix_set_diag(input: Any, diagonal: Any, name: str = "set_diag", k: Any = 0) -> Tensor:
+def matrix_set_diag(input: TensorLike, diagonal: TensorLike, name: str = "set_diag", k: TensorLike = 0) -> Tensor:
     """Matrices with the given diagonals replaced."""
     if _is_number(k, 0):
         return one("MatrixSetDiag", input, diagonal, name=name)
@@ -260,7 +265,7 @@ def matrix_band_part(input: Any, num_lower: Any, num_upper: Any, name: str | Non
     return one("MatrixBandPart", input, num_lower, num_upper, name=name)
 
 
-def trace(x: Any, name: str | None = None) -> Tensor:
+def trace(x: TensorLike, name: str | None = None) -> Tensor:
     """The sum of the main diagonal."""
     with name_scope(name, "Trace", [x]) as scope:
         return reductions.reduce_sum(one("MatrixDiagPart", convert_to_tensor(x, name="x")), [-1], name=scope)
@@ -317,7 +322,7 @@ def norm(
         return arrays.squeeze(result, axis)
 
 
-def _matrix_axes(axis: Any) -> tuple[int, int] | None:
+def _matrix_axes(axis: int) -> tuple[int, int] | None:
     """The two dimensions of matrices that ``axis`` lists; None where it says something else."""
     if isinstance(axis, Tensor) or np.size(axis) != 2:
         return None

@@ -22,9 +22,9 @@ from headwater.tensorboard_protos import graph_pb2
 
 
 def while_loop(
-    cond: Callable[..., Any],
-    body: Callable[..., Any],
-    loop_vars: Any,
+    cond: Callable[..., object],
+    body: Callable[..., object],
+    loop_vars: object,
     shape_invariants: Any = None,
     parallel_iterations: int = 10,
     back_prop: bool = True,
@@ -79,7 +79,7 @@ def while_loop(
     return packed if return_same_structure or len(packed) != 1 else packed[0]
 
 
-def _without_gradient(leaf: Any) -> Any:
+def _without_gradient(leaf: object) -> Any:
     return like_leaf(leaf, (arrays.stop_gradient(flow_of(part)) for part in components_of(leaf)))
 
 
@@ -144,7 +144,7 @@ class _Loop:
     def _inner(self) -> list[Tensor]:
         return self._params[self._counted :]
 
-    def run(self, cond: Callable[..., Any], body: Callable[..., Any]) -> list[Any]:
+    def run(self, cond: Callable[..., Any], body: Callable[..., object]) -> list[Any]:
         first = self._graph.version
         holds = convert_to_tensor(cond(*self._arguments()))
         if holds.dtype.base_dtype != dtypes.bool_:
@@ -218,7 +218,7 @@ class _Loop:
         for param, result in zip(self._params, turn.outputs, strict=True):
             loose = param.dims is None and not changing
             shapes.append(TensorShape(result.dims if loose else param.dims))
-        attrs: dict[str, Any] = {
+        attrs: dict[str, object] = {
             "cond": bodies.function_of("cond", goes_on, named, key),
             "body": bodies.function_of("body", turn, named, key),
             "Tout": (*(param.dtype for param in self._params), dtypes.int32),

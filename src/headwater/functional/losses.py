@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from headwater import dtypes
-from headwater.dtypes import as_dtype
+from headwater.dtypes import DTypeLike, as_dtype
 from headwater.functional import arrays, math
 from headwater.functional.apply import apply, one
 from headwater.functional.checks import assert_less, assert_non_negative
@@ -14,10 +14,11 @@ from headwater.functional.nn import relu
 from headwater.functional.reductions import either, reduce_max
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
+from headwater.graph.types import TensorLike
 from headwater.registry import CHECKED, CLASSES, SAME_NUMBERS
 
 
-def require_names(sentinel: Any, labels: Any, logits: Any, function: str) -> None:
+def require_names(sentinel: object, labels: object, logits: object, function: str) -> None:
     """ValueError unless both ``labels`` and ``logits`` were given, by name."""
     if sentinel is not None:
         raise ValueError(f"Only call `{function}` with named arguments (labels=..., logits=..., ...)")
@@ -86,7 +87,7 @@ def softmax_cross_entropy_with_logits(
 
 
 def sparse_softmax_cross_entropy_with_logits(
-    _sentinel: Any = None, labels: Any = None, logits: Any = None, name: str | None = None
+    _sentinel: object = None, labels: Any = None, logits: Any = None, name: str | None = None
 ) -> Tensor:
     """-log softmax(logits)[label] along the last dimension of the logits, for class numbers ``labels``.
 
@@ -106,7 +107,7 @@ def sparse_softmax_cross_entropy_with_logits(
                 f"Rank mismatch: Rank of labels (received {len(own)}) should equal rank of logits minus 1 "
                 f"(received {len(dims)})."
             )
-        attrs: dict[str, Any] = {} if _always_fit(labels) else {CHECKED: True}
+        attrs: dict[str, object] = {} if _always_fit(labels) else {CHECKED: True}
         if dims is not None and dims[-1] is not None:
             attrs[CLASSES] = dims[-1]
         if dims is None or len(dims) == 2:
@@ -135,7 +136,7 @@ def _always_fit(labels: Tensor) -> bool:
 
 
 def sigmoid_cross_entropy_with_logits(
-    _sentinel: Any = None, labels: Any = None, logits: Any = None, name: str | None = None
+    _sentinel: object = None, labels: Any = None, logits: Any = None, name: str | None = None
 ) -> Tensor:
     """-z log σ(x) - (1 - z) log(1 - σ(x)), computed as max(x, 0) - x z + log(1 + e^-|x|).
 
@@ -178,7 +179,9 @@ def weighted_cross_entropy_with_logits(
         return math.add((1 - labels) * logits, weight * penalty, name=scope)
 
 
-def log_poisson_loss(targets: Any, log_input: Any, compute_full_loss: bool = False, name: str | None = None) -> Tensor:
+def log_poisson_loss(
+    targets: TensorLike, log_input: Any, compute_full_loss: bool = False, name: str | None = None
+) -> Tensor:
     """e^c - c z for the logarithm c of a predicted rate and a count z.
 
     Args:
@@ -200,7 +203,7 @@ def confusion_matrix(
     labels: Any,
     predictions: Any,
     num_classes: Any = None,
-    dtype: Any = dtypes.int32,
+    dtype: DTypeLike = dtypes.int32,
     name: str | None = None,
     weights: Any = None,
 ) -> Tensor:

@@ -6,13 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from headwater import dtypes
-from headwater.dtypes import DType, as_dtype
+from headwater.dtypes import DType, DTypeLike, as_dtype
 from headwater.functional.apply import one
 from headwater.graph.convert import constant, convert_to_tensor, name_scope
 from headwater.graph.indexed_slices import IndexedSlices
 from headwater.graph.operation import Tensor
 from headwater.graph.sparse_tensor import SparseTensor
-from headwater.shapes import as_shape
+from headwater.graph.types import TensorLike
+from headwater.shapes import ShapeLike, as_shape
 
 Function = Callable[..., Tensor]
 
@@ -64,7 +65,7 @@ logical_not: Function = of_x("LogicalNot", "The negation")
 invert: Function = of_x("Invert", "All bits flipped")
 
 
-def abs(x: Any, name: str | None = None) -> Any:
+def abs(x: TensorLike, name: str | None = None) -> Any:
     """|x| of every element; real for complex numbers."""
     if isinstance(x, SparseTensor):
         return x.with_values(abs(x.values, name))
@@ -75,13 +76,13 @@ def abs(x: Any, name: str | None = None) -> Any:
         return one("Abs", x, name=scope)
 
 
-def round(x: Any, name: str | None = None) -> Tensor:
+def round(x: TensorLike, name: str | None = None) -> Tensor:
     """The nearest integer, of two the even one."""
     x = convert_to_tensor(x, name="x")
     return x if x.dtype.is_integer else one("Round", x, name=name)
 
 
-def log_sigmoid(x: Any, name: str | None = None) -> Tensor:
+def log_sigmoid(x: TensorLike, name: str | None = None) -> Tensor:
     """log(1 / (1 + e⁻ˣ)), as -softplus(-x)."""
     with name_scope(name, "LogSigmoid", [x]) as scope:
         x = convert_to_tensor(x, name="x")
@@ -92,7 +93,7 @@ def log_sigmoid(x: Any, name: str | None = None) -> Tensor:
 
 
 def _of_x_y(op_type: str, meaning: str, default: str | None = None) -> Function:
-    def function(x: Any, y: Any, name: str | None = None) -> Tensor:
+    def function(x: Tensor, y: TensorLike, name: str | None = None) -> Tensor:
         return one(op_type, x, y, name=name or default)
 
     function.__doc__ = f"{meaning}, element by element."
@@ -127,24 +128,24 @@ left_shift: Function = _of_x_y("LeftShift", "x with its bits shifted left by y")
 right_shift: Function = _of_x_y("RightShift", "x with its bits shifted right by y")
 
 
-def atan2(y: Any, x: Any, name: str | None = None) -> Tensor:
+def atan2(y: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
     """The angle of the point (x, y)."""
     return one("Atan2", y, x, name=name)
 
 
-def pow(x: Any, y: Any, name: str | None = None) -> Tensor:
+def pow(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """xʸ, element by element."""
     return one("Pow", x, y, name=name)
 
 
-def logical_xor(x: Any, y: Any, name: str = "LogicalXor") -> Tensor:
+def logical_xor(x: TensorLike, y: TensorLike, name: str = "LogicalXor") -> Tensor:
     """Either x or y, element by element."""
     with name_scope(name, None, [x, y]) as scope:
         x, y = convert_to_tensor(x, dtypes.bool_, "x"), convert_to_tensor(y, dtypes.bool_, "y")
         return logical_and(logical_or(x, y), logical_not(logical_and(x, y)), name=scope)
 
 
-def approximate_equal(x: Any, y: Any, tolerance: float = 1e-5, name: str | None = None) -> Tensor:
+def approximate_equal(x: TensorLike, y: TensorLike, tolerance: float = 1e-5, name: str | None = None) -> Tensor:
     """|x - y| < tolerance, element by element."""
     return one("ApproximateEqual", x, y, tolerance=tolerance, name=name)
 
@@ -167,7 +168,7 @@ _TRUEDIV_TYPES: dict[DType, DType | None] = {
 }
 
 
-def truediv(x: Any, y: Any, name: str | None = None) -> Tensor:
+def truediv(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """x / y as Python 3 divides: integers become float32 (8 and 16 bits) or float64 first.
 
     Raises:
@@ -195,7 +196,7 @@ def divide(x: Any, y: Any, name: str | None = None) -> Tensor:
     return truediv(x, convert_to_tensor(y, preferred_dtype=x.dtype.base_dtype), name=name)
 
 
-def div(x: Any, y: Any, name: str | None = None) -> Tensor:
+def div(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """x / y as Python 2 divides: `floordiv` of integers, a fraction of floats."""
     with name_scope(name, "div", [x, y]) as scope:
         x = convert_to_tensor(x, name="x")
@@ -205,21 +206,21 @@ def div(x: Any, y: Any, name: str | None = None) -> Tensor:
         return one("FloorDiv", x, y, name=scope)
 
 
-def div_no_nan(x: Any, y: Any, name: str | None = None) -> Tensor:
+def div_no_nan(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """x / y, and 0 where y is 0."""
     with name_scope(name, "div_no_nan", [x, y]) as scope:
         x = convert_to_tensor(x, name="x")
         return one("DivNoNan", x, convert_to_tensor(y, x.dtype.base_dtype, name="y"), name=scope)
 
 
-def multiply_no_nan(x: Any, y: Any, name: str | None = None) -> Tensor:
+def multiply_no_nan(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """x y, and 0 where y is 0 even if x is not finite."""
     with name_scope(name, "multiply_no_nan", [x, y]) as scope:
         x = convert_to_tensor(x, name="x")
         return one("MulNoNan", x, convert_to_tensor(y, x.dtype.base_dtype, name="y"), name=scope)
 
 
-def floordiv(x: Any, y: Any, name: str | None = None) -> Tensor:
+def floordiv(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     """floor(x / y), element by element."""
     return one("FloorDiv", x, y, name=name or "floordiv")
 
@@ -229,7 +230,7 @@ floor_div: Function = _of_x_y("FloorDiv", "floor(x / y)")
 # Types ------------------------------------------------------------------------------------------------------------
 
 
-def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
+def cast(x: Any, dtype: DTypeLike, name: str | None = None) -> Any:
     """``x`` as elements of ``dtype``: floats lose their fraction, truth values become 0 and 1."""
     wanted = as_dtype(dtype).base_dtype
     if isinstance(x, IndexedSlices):
@@ -242,7 +243,7 @@ def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
 
 
 def _to(dtype: DType, default: str) -> Function:
-    def function(x: Any, name: str = default) -> Tensor:
+    def function(x: Tensor, name: str = default) -> Tensor:
         return cast(x, dtype, name=name)
 
     function.__doc__ = f"``x`` as {dtype.name}."
@@ -258,7 +259,7 @@ to_complex64: Function = _to(dtypes.complex64, "ToComplex64")
 to_complex128: Function = _to(dtypes.complex128, "ToComplex128")
 
 
-def saturate_cast(value: Any, dtype: Any, name: str | None = None) -> Tensor:
+def saturate_cast(value: TensorLike, dtype: DTypeLike, name: str | None = None) -> Tensor:
     """As `cast`, with values that ``dtype`` cannot hold replaced by the nearest it can."""
     with name_scope(name, "saturate_cast", [value]) as scope:
         value = convert_to_tensor(value, name="value")
@@ -270,12 +271,12 @@ def saturate_cast(value: Any, dtype: Any, name: str | None = None) -> Tensor:
         return cast(value, wanted, name=scope)
 
 
-def bitcast(input: Any, type: Any, name: str | None = None) -> Tensor:
+def bitcast(input: TensorLike, type: DTypeLike, name: str | None = None) -> Tensor:
     """The same bits read as elements of another type."""
     return one("Bitcast", input, type=as_dtype(type), name=name)
 
 
-def complex(real: Any, imag: Any, name: str | None = None) -> Tensor:
+def complex(real: TensorLike, imag: TensorLike, name: str | None = None) -> Tensor:
     """real + i imag."""
     with name_scope(name, "Complex", [real, imag]) as scope:
         real = convert_to_tensor(real, name="real")
@@ -287,18 +288,18 @@ def complex(real: Any, imag: Any, name: str | None = None) -> Tensor:
         return one("Complex", real, imag, Tout=kinds[found], name=scope)
 
 
-def _part(op_type: str, input: Any, name: str | None) -> Tensor:
+def _part(op_type: str, input: TensorLike, name: str | None) -> Tensor:
     with name_scope(name, op_type, [input]) as scope:
         input = convert_to_tensor(input, name="input")
         return one(op_type, input, Tout=input.dtype.real_dtype, name=scope) if input.dtype.is_complex else input
 
 
-def real(input: Any, name: str | None = None) -> Tensor:
+def real(input: TensorLike, name: str | None = None) -> Tensor:
     """The real part."""
     return _part("Real", input, name)
 
 
-def imag(input: Any, name: str | None = None) -> Tensor:
+def imag(input: TensorLike, name: str | None = None) -> Tensor:
     """The imaginary part."""
     with name_scope(name, "Imag", [input]) as scope:
         input = convert_to_tensor(input, name="input")
@@ -307,7 +308,7 @@ def imag(input: Any, name: str | None = None) -> Tensor:
         return one("ZerosLike", input)
 
 
-def angle(input: Any, name: str | None = None) -> Tensor:
+def angle(input: TensorLike, name: str | None = None) -> Tensor:
     """The argument of a complex number; zeros for real ones."""
     with name_scope(name, "Angle", [input]) as scope:
         input = convert_to_tensor(input, name="input")
@@ -316,7 +317,7 @@ def angle(input: Any, name: str | None = None) -> Tensor:
         return one("ZerosLike", input)
 
 
-def conj(x: Any, name: str | None = None) -> Tensor:
+def conj(x: TensorLike, name: str | None = None) -> Tensor:
     """The complex conjugate."""
     with name_scope(name, "Conj", [x]) as scope:
         x = convert_to_tensor(x, name="x")
@@ -326,7 +327,7 @@ def conj(x: Any, name: str | None = None) -> Tensor:
 # Sums of several --------------------------------------------------------------------------------------------------
 
 
-def add_n(inputs: Sequence[Any], name: str | None = None) -> Tensor:
+def add_n(inputs: Sequence[TensorLike], name: str | None = None) -> Tensor:
     """The sum of tensors of one shape and type.
 
     Raises:
@@ -343,7 +344,9 @@ def add_n(inputs: Sequence[Any], name: str | None = None) -> Tensor:
     return one("AddN", tensors, name=name)
 
 
-def accumulate_n(inputs: Sequence[Any], shape: Any = None, tensor_dtype: Any = None, name: str | None = None) -> Tensor:
+def accumulate_n(
+    inputs: Sequence[TensorLike], shape: ShapeLike | None = None, tensor_dtype: Any = None, name: str | None = None
+) -> Tensor:
     """As `add_n`, with what is known of the shape and type.
 
     Raises:
@@ -364,7 +367,7 @@ def accumulate_n(inputs: Sequence[Any], shape: Any = None, tensor_dtype: Any = N
     return one("AccumulateNV2", tensors, shape=merged, name=name)
 
 
-def scalar_mul(scalar: Any, x: Any, name: str | None = None) -> Any:
+def scalar_mul(scalar: TensorLike, x: TensorLike, name: str | None = None) -> Any:
     """A scalar times a tensor or `IndexedSlices`.
 
     Raises:
@@ -380,30 +383,30 @@ def scalar_mul(scalar: Any, x: Any, name: str | None = None) -> Any:
     return one("Mul", scalar, values, name=name)
 
 
-def reciprocal_no_nan(x: Any, name: str | None = None) -> Tensor:
+def reciprocal_no_nan(x: TensorLike, name: str | None = None) -> Tensor:
     """1 / x, and 0 where x is 0."""
     with name_scope(name, "reciprocal_no_nan", [x]) as scope:
         x = convert_to_tensor(x, name="x")
         return div_no_nan(constant(1, x.dtype.base_dtype, name="one"), x, name=scope)
 
 
-def is_numeric_tensor(tensor: Any) -> bool:
+def is_numeric_tensor(tensor: TensorLike) -> bool:
     """Whether it is a tensor of numbers."""
     dtype = tensor.dtype if isinstance(tensor, Tensor) else None
     return dtype is not None and (dtype.is_floating or dtype.is_complex or dtype.is_integer)
 
 
-def is_non_decreasing(x: Any, name: str | None = None) -> Tensor:
+def is_non_decreasing(x: TensorLike, name: str | None = None) -> Tensor:
     """Whether no element, in row-major order, is below the one before."""
     return _ordered(x, less_equal, name, "is_non_decreasing")
 
 
-def is_strictly_increasing(x: Any, name: str | None = None) -> Tensor:
+def is_strictly_increasing(x: TensorLike, name: str | None = None) -> Tensor:
     """Whether every element, in row-major order, is above the one before."""
     return _ordered(x, less, name, "is_strictly_increasing")
 
 
-def _ordered(x: Any, compare: Function, name: str | None, default: str) -> Tensor:
+def _ordered(x: TensorLike, compare: Function, name: str | None, default: str) -> Tensor:
     with name_scope(name, default, [x]) as scope:
         flat = one("Reshape", convert_to_tensor(x, name="x"), [-1])
         return one("All", compare(flat[:-1], flat[1:]), [0], name=scope)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from headwater.functional.factorisations import svd
 from headwater.functional.indexing import where_v2
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
+from headwater.graph.types import TensorLike
 
 
 class Lu(NamedTuple):
@@ -27,12 +29,14 @@ def lu(input: Any, output_idx_type: Any = int32, name: str | None = None) -> Lu:
     return Lu(*apply("Lu", input, output_idx_type=as_dtype(output_idx_type), name=name).outputs)
 
 
-def logm(input: Any, name: str | None = None) -> Tensor:
+def logm(input: TensorLike, name: str | None = None) -> Tensor:
     """The matrix whose exponential is ``input``; complex."""
     return one("MatrixLogarithm", input, name=name)
 
 
-def normalize(tensor: Any, ord: Any = "euclidean", axis: Any = None, name: str | None = None) -> tuple[Tensor, Tensor]:
+def normalize(
+    tensor: Any, ord: object = "euclidean", axis: Any = None, name: str | None = None
+) -> tuple[Tensor, Tensor]:
     """``tensor`` divided by its norm along ``axis``, and the norm, which keeps the dimensions. See `tf.norm`."""
     with name_scope(name, "normalize", [tensor]):
         tensor = convert_to_tensor(tensor)
@@ -40,7 +44,9 @@ def normalize(tensor: Any, ord: Any = "euclidean", axis: Any = None, name: str |
         return tensor / size, size
 
 
-def matrix_rank(a: Any, tol: Any = None, validate_args: bool = False, name: str | None = None) -> Tensor:
+def matrix_rank(
+    a: TensorLike, tol: TensorLike | None = None, validate_args: bool = False, name: str | None = None
+) -> Tensor:
     """How many singular values of each matrix are above ``tol``.
 
     Args:
@@ -82,7 +88,7 @@ def pinv(a: Any, rcond: Any = None, validate_args: bool = False, name: str | Non
         return linalg.matmul(v / arrays.expand_dims(s, -2), u, adjoint_b=True)
 
 
-def _floating_matrix(a: Any) -> Tensor:
+def _floating_matrix(a: TensorLike) -> Tensor:
     a = convert_to_tensor(a, name="a")
     if not a.dtype.is_floating:
         raise TypeError(f"Input `a` must have `float`-like `dtype` (saw {a.dtype.name}).")
@@ -113,7 +119,7 @@ def _diagonals(diagonals: Any, diagonals_format: str) -> tuple[Tensor, Tensor, T
     if diagonals_format == "sequence":
         if not isinstance(diagonals, tuple | list) or len(diagonals) != 3:  # pyright: ignore[reportUnknownArgumentType]
             raise ValueError("Expected diagonals to be a sequence of length 3.")
-        upper, main, lower = (convert_to_tensor(item) for item in diagonals)  # pyright: ignore[reportUnknownVariableType]
+        upper, main, lower = (convert_to_tensor(item) for item in cast("Sequence[TensorLike]", diagonals))
         return _as_long(upper, main, before=False), main, _as_long(lower, main, before=True)
     if diagonals_format == "matrix":
         matrix = convert_to_tensor(diagonals)
@@ -134,8 +140,8 @@ def _as_long(diagonal: Tensor, main: Tensor, before: bool) -> Tensor:
 
 
 def tridiagonal_solve(
-    diagonals: Any,
-    rhs: Any,
+    diagonals: object,
+    rhs: TensorLike,
     diagonals_format: str = "compact",
     transpose_rhs: bool = False,
     conjugate_rhs: bool = False,
@@ -172,7 +178,9 @@ def tridiagonal_solve(
         return arrays.matrix_transpose(result) if transpose_rhs else result
 
 
-def tridiagonal_matmul(diagonals: Any, rhs: Any, diagonals_format: str = "compact", name: str | None = None) -> Tensor:
+def tridiagonal_matmul(
+    diagonals: object, rhs: Any, diagonals_format: str = "compact", name: str | None = None
+) -> Tensor:
     """A matrix with three diagonals, given as to `tridiagonal_solve`, times ``rhs`` [..., n, k]."""
     upper, main, lower = _diagonals(diagonals, diagonals_format)
     rhs = convert_to_tensor(rhs)

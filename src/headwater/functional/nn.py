@@ -5,7 +5,7 @@ from __future__ import annotations
 import numbers
 from collections.abc import Callable
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -18,13 +18,14 @@ from headwater.functional.reductions import either
 from headwater.graph.constants import constant_value
 from headwater.graph.convert import constant, convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
+from headwater.graph.types import TensorLike
 from headwater.shapes import as_shape
 
 # Activations ------------------------------------------------------------------------------------------------------
 
 
 def _of_features(op_type: str, doc: str) -> Callable[..., Tensor]:
-    def function(features: Any, name: str | None = None) -> Tensor:
+    def function(features: TensorLike, name: str | None = None) -> Tensor:
         return one(op_type, features, name=name)
 
     function.__doc__ = doc
@@ -38,12 +39,12 @@ softplus: Callable[..., Tensor] = _of_features("Softplus", "log(1 + eˣ).")
 softsign: Callable[..., Tensor] = _of_features("Softsign", "x / (1 + |x|).")
 
 
-def relu6(features: Any, name: str | None = None) -> Tensor:
+def relu6(features: TensorLike, name: str | None = None) -> Tensor:
     """min(max(x, 0), 6)."""
     return one("Relu6", features, name=name)
 
 
-def leaky_relu(features: Any, alpha: float = 0.2, name: str | None = None) -> Tensor:
+def leaky_relu(features: TensorLike, alpha: float = 0.2, name: str | None = None) -> Tensor:
     """x above 0, else alpha x; integers become float32."""
     with name_scope(name, "LeakyRelu", [features]) as scope:
         features = convert_to_tensor(features, name="features")
@@ -59,13 +60,13 @@ def crelu(features: Any, name: str | None = None, axis: int = -1) -> Tensor:
         return relu(arrays.concat([features, math.negative(features)], axis, name=scope))
 
 
-def swish(features: Any) -> Tensor:
+def swish(features: TensorLike) -> Tensor:
     """x sigmoid(x)."""
     features = convert_to_tensor(features, name="features")
     return features * math.sigmoid(features)
 
 
-def _softmax(op_type: str, logits: Any, axis: Any, name: str | None) -> Tensor:
+def _softmax(op_type: str, logits: Tensor, axis: int, name: str | None) -> Tensor:
     logits = convert_to_tensor(logits)
     place = constant_value(axis) if isinstance(axis, Tensor) else axis
     place = -1 if place is None else int(place)
@@ -81,12 +82,16 @@ def _softmax(op_type: str, logits: Any, axis: Any, name: str | None) -> Tensor:
     return arrays.transpose(one(op_type, arrays.transpose(logits, order)), order, name=name or "transpose")
 
 
-def softmax(logits: Any, axis: Any = None, name: str | None = None, dim: Any = None) -> Tensor:
+def softmax(
+    logits: Any, axis: TensorLike | None = None, name: str | None = None, dim: TensorLike | None = None
+) -> Tensor:
     """exp(xᵢ) / Σⱼ exp(xⱼ) along a dimension, the last unless told."""
     return _softmax("Softmax", logits, either(axis, dim, "axis", "dim"), name)
 
 
-def log_softmax(logits: Any, axis: Any = None, name: str | None = None, dim: Any = None) -> Tensor:
+def log_softmax(
+    logits: Any, axis: TensorLike | None = None, name: str | None = None, dim: TensorLike | None = None
+) -> Tensor:
     """xᵢ - log Σⱼ exp(xⱼ) along a dimension, the last unless told."""
     return _softmax("LogSoftmax", logits, either(axis, dim, "axis", "dim"), name)
 
@@ -94,7 +99,7 @@ def log_softmax(logits: Any, axis: Any = None, name: str | None = None, dim: Any
 # Layers -----------------------------------------------------------------------------------------------------------
 
 
-def bias_add(value: Any, bias: Any, data_format: str | None = None, name: str | None = None) -> Tensor:
+def bias_add(value: TensorLike, bias: Any, data_format: str | None = None, name: str | None = None) -> Tensor:
     """A bias for each channel.
 
     Args:
@@ -114,7 +119,7 @@ def bias_add(value: Any, bias: Any, data_format: str | None = None, name: str | 
         return one("BiasAdd", value, bias, data_format=kind, name=scope)
 
 
-def xw_plus_b(x: Any, weights: Any, biases: Any, name: str | None = None) -> Tensor:
+def xw_plus_b(x: TensorLike, weights: TensorLike, biases: Any, name: str | None = None) -> Tensor:
     """x weights + biases."""
     with name_scope(name, "xw_plus_b", [x, weights, biases]) as scope:
         x = convert_to_tensor(x, name="x")
@@ -123,7 +128,7 @@ def xw_plus_b(x: Any, weights: Any, biases: Any, name: str | None = None) -> Ten
         return bias_add(matmul(x, weights), biases, name=scope)
 
 
-def relu_layer(x: Any, weights: Any, biases: Any, name: str | None = None) -> Tensor:
+def relu_layer(x: TensorLike, weights: TensorLike, biases: Any, name: str | None = None) -> Tensor:
     """relu(x weights + biases)."""
     with name_scope(name, "relu_layer", [x, weights, biases]) as scope:
         x = convert_to_tensor(x, name="x")
@@ -163,7 +168,7 @@ def dropout(
                 raise ValueError(f"rate must be a scalar tensor or a float in the range [0, 1), got {drop}")
             if drop == 0:
                 return x
-        drop = convert_to_tensor(drop, x.dtype.base_dtype, name="rate")
+        drop = convert_to_tensor(cast("TensorLike", drop), x.dtype.base_dtype, name="rate")
         shape = arrays.shape(x) if noise_shape is None else _noise_shape(x, noise_shape)
         draw = random.random_uniform(shape, seed=seed, dtype=x.dtype.base_dtype)
         keep = math.cast(math.greater_equal(draw, drop), x.dtype.base_dtype)
@@ -183,7 +188,7 @@ def _noise_shape(x: Tensor, noise_shape: Any) -> Any:
     return arrays.stack([sizes[i] if size is None else size for i, size in enumerate(dims)])
 
 
-def zero_fraction(value: Any, name: str | None = None) -> Tensor:
+def zero_fraction(value: TensorLike, name: str | None = None) -> Tensor:
     """The share of elements that are zero."""
     with name_scope(name, "zero_fraction", [value]):
         value = convert_to_tensor(value, name="value")
@@ -196,12 +201,18 @@ def zero_fraction(value: Any, name: str | None = None) -> Tensor:
 # Normalisation ----------------------------------------------------------------------------------------------------
 
 
-def l2_loss(t: Any, name: str | None = None) -> Tensor:
+def l2_loss(t: TensorLike, name: str | None = None) -> Tensor:
     """Σ t² / 2."""
     return one("L2Loss", t, name=name)
 
 
-def l2_normalize(x: Any, axis: Any = None, epsilon: float = 1e-12, name: str | None = None, dim: Any = None) -> Tensor:
+def l2_normalize(
+    x: TensorLike,
+    axis: TensorLike | None = None,
+    epsilon: float = 1e-12,
+    name: str | None = None,
+    dim: TensorLike | None = None,
+) -> Tensor:
     """x / √max(Σ x², epsilon), the sum along ``axis``."""
     axis = either(axis, dim, "axis", "dim")
     with name_scope(name, "l2_normalize", [x]) as scope:
@@ -211,9 +222,9 @@ def l2_normalize(x: Any, axis: Any = None, epsilon: float = 1e-12, name: str | N
 
 
 def moments(
-    x: Any,
-    axes: Any,
-    shift: Any = None,
+    x: TensorLike,
+    axes: TensorLike,
+    shift: TensorLike | None = None,
     name: str | None = None,
     keep_dims: bool | None = None,
     keepdims: bool | None = None,
@@ -233,9 +244,9 @@ def moments(
 
 
 def sufficient_statistics(
-    x: Any,
+    x: TensorLike,
     axes: Any,
-    shift: Any = None,
+    shift: TensorLike | None = None,
     keep_dims: bool | None = None,
     name: str | None = None,
     keepdims: bool | None = None,
@@ -258,7 +269,7 @@ def sufficient_statistics(
 
 
 def normalize_moments(
-    counts: Any, mean_ss: Any, variance_ss: Any, shift: Any, name: str | None = None
+    counts: TensorLike, mean_ss: Any, variance_ss: object, shift: object, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
     """The mean and the variance that follow from `sufficient_statistics`."""
     with name_scope(name, "normalize", [counts, mean_ss, variance_ss, shift]):
@@ -348,7 +359,7 @@ def fused_batch_norm(
     if not is_training and (mean is None or variance is None):
         raise ValueError("Both 'mean' and 'variance' must be given if is_training is False.")
     x, scale, offset = convert_to_tensor(x), convert_to_tensor(scale), convert_to_tensor(offset)
-    none = arrays.zeros([0], scale.dtype) if is_training else None
+    none: Any = arrays.zeros([0], scale.dtype) if is_training else None
     y, found_mean, found_variance, *_ = apply(
         "FusedBatchNormV3",
         x,
@@ -365,7 +376,12 @@ def fused_batch_norm(
 
 
 def local_response_normalization(
-    input: Any, depth_radius: int = 5, bias: float = 1, alpha: float = 1, beta: float = 0.5, name: str | None = None
+    input: TensorLike,
+    depth_radius: int = 5,
+    bias: float = 1,
+    alpha: float = 1,
+    beta: float = 0.5,
+    name: str | None = None,
 ) -> Tensor:
     """x / (bias + alpha Σ x²)^beta, the sum over ``depth_radius`` channels to each side."""
     return one(
@@ -383,17 +399,17 @@ class TopK(NamedTuple):
     indices: Tensor
 
 
-def top_k(input: Any, k: Any = 1, sorted: bool = True, name: str | None = None) -> TopK:
+def top_k(input: TensorLike, k: TensorLike = 1, sorted: bool = True, name: str | None = None) -> TopK:
     """The ``k`` highest entries of each row."""
     return TopK(*apply("TopKV2", input, k, sorted=sorted, name=name).outputs)
 
 
-def in_top_k(predictions: Any, targets: Any, k: Any, name: str | None = None) -> Tensor:
+def in_top_k(predictions: TensorLike, targets: TensorLike, k: TensorLike, name: str | None = None) -> Tensor:
     """Whether each row's target is among its ``k`` highest predictions."""
     with name_scope(name, "in_top_k") as scope:
         return one("InTopKV2", predictions, targets, k, name=scope + "InTopKV2/")
 
 
-def is_floating(value: Any) -> bool:
+def is_floating(value: TensorLike) -> bool:
     """Whether ``value``, as a tensor, has a floating type."""
     return as_dtype(convert_to_tensor(value).dtype).is_floating

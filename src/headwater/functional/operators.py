@@ -10,22 +10,23 @@ from headwater.functional import indexing, linalg, math
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.indexed_slices import IndexedSlices
 from headwater.graph.operation import Tensor, set_operator
+from headwater.graph.types import TensorLike
 
 Function = Callable[..., Any]
 
 
-def _add(x: Any, y: Any, name: str | None = None) -> Tensor:
+def _add(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
     return math.add(x, y, name=name) if x.dtype.base_dtype == dtypes.string else math.add_v2(x, y, name=name)
 
 
-def _mod(x: Any, y: Any, name: str | None = None) -> Tensor:
+def _mod(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     return math.floormod(x, y, name=name)
 
 
 def _binary(operator: str, function: Function) -> None:
     """``x operator y`` and its reflection: the operand that is no tensor takes the other's type if it can."""
 
-    def forward(x: Any, y: Any) -> Any:
+    def forward(x: TensorLike, y: TensorLike) -> Any:
         with name_scope(None, operator, [x, y]) as scope:
             x = convert_to_tensor(x, name="x")
             if isinstance(y, IndexedSlices):
@@ -40,7 +41,7 @@ def _binary(operator: str, function: Function) -> None:
                     raise
             return function(x, y, name=scope)
 
-    def reflected(y: Any, x: Any) -> Any:
+    def reflected(y: TensorLike, x: TensorLike) -> Any:
         with name_scope(None, operator, [x, y]) as scope:
             y = convert_to_tensor(y, name="y")
             x = convert_to_tensor(x, y.dtype.base_dtype, name="x")

@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 
 from headwater import dtypes
-from headwater.dtypes import as_dtype
+from headwater.dtypes import DTypeLike, as_dtype
 from headwater.functional import arrays, indexing, math, reductions, searching
 from headwater.functional.apply import apply
 from headwater.functional.ragged_tensor import (
@@ -23,14 +23,15 @@ from headwater.functional.ragged_tensor import (
 from headwater.graph.convert import constant as dense_constant
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
-from headwater.shapes import as_shape
+from headwater.graph.types import TensorLike
+from headwater.shapes import ShapeLike, as_shape
 
 
-def _is_list(value: Any) -> bool:
+def _is_list(value: TensorLike) -> bool:
     return isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim > 0)  # pyright: ignore[reportUnknownMemberType]
 
 
-def _depths(value: Any) -> tuple[int | None, int]:
+def _depths(value: TensorLike) -> tuple[int | None, int]:
     """How deep the scalars in nested lists are (None without any), and how deep the lists themselves.
 
     Raises:
@@ -46,7 +47,7 @@ def _depths(value: Any) -> tuple[int | None, int]:
     return (scalars.pop() + 1 if scalars else None), deepest + 1
 
 
-def _inner_shape(values: Sequence[Any], ragged_rank: int) -> tuple[int, ...]:
+def _inner_shape(values: Sequence[Tensor], ragged_rank: int) -> tuple[int, ...]:
     """The shape of a value: that of the first one.
 
     Raises:
@@ -105,7 +106,7 @@ def _parts(pylist: Any, dtype: Any, ragged_rank: int | None, inner_shape: Any, s
     return [_array(values, kind, (len(values), *inner)), *splits]
 
 
-def _array(values: Any, kind: Any, shape: tuple[int, ...] | None) -> Any:
+def _array(values: object, kind: Any, shape: tuple[int, ...] | None) -> Any:
     found = np.asarray(values, None if kind is object else kind)
     if found.dtype.kind in "US":
         flat = [item.encode() if isinstance(item, str) else item for item in np.asarray(values, object).ravel()]
@@ -158,7 +159,9 @@ def constant_value(
     return ragged_value(_parts(pylist, dtype, ragged_rank, inner_shape, row_splits_dtype))
 
 
-def placeholder(dtype: Any, ragged_rank: int, value_shape: Any = None, name: str | None = None) -> Any:
+def placeholder(
+    dtype: DTypeLike, ragged_rank: int, value_shape: ShapeLike | None = None, name: str | None = None
+) -> Any:
     """A ragged tensor whose value every run must feed.
 
     Args:
@@ -171,7 +174,7 @@ def placeholder(dtype: Any, ragged_rank: int, value_shape: Any = None, name: str
         return arrays.placeholder(dtype, value_shape, name)
     with name_scope(name, "RaggedPlaceholder"):
         inner = [] if value_shape is None else as_shape(value_shape).as_list()
-        found: Any = arrays.placeholder(dtype, [None, *inner], "flat_values")
+        found: object = arrays.placeholder(dtype, [None, *inner], "flat_values")
         splits = [
             arrays.placeholder(dtypes.int64, [None], f"row_splits_{index}") for index in builtin_range(ragged_rank)
         ]
@@ -185,9 +188,9 @@ def ragged_range(
     starts: Any,
     limits: Any = None,
     deltas: Any = 1,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     name: str | None = None,
-    row_splits_dtype: Any = dtypes.int64,
+    row_splits_dtype: DTypeLike = dtypes.int64,
 ) -> RaggedTensor:
     """Rows of numbers, each from a start on, ``deltas`` apart, below a limit.
 
@@ -213,7 +216,7 @@ def ragged_range(
         return RaggedTensor.from_row_splits(found[1], found[0], validate=False)
 
 
-def row_splits_to_segment_ids(splits: Any, name: str | None = None, out_type: Any = None) -> Tensor:
+def row_splits_to_segment_ids(splits: Any, name: str | None = None, out_type: DTypeLike | None = None) -> Tensor:
     """The row of each value, from where rows begin and end.
 
     Raises:
@@ -228,7 +231,10 @@ def row_splits_to_segment_ids(splits: Any, name: str | None = None, out_type: An
 
 
 def segment_ids_to_row_splits(
-    segment_ids: Any, num_segments: Any = None, out_type: Any = None, name: str | None = None
+    segment_ids: TensorLike,
+    num_segments: Any = None,
+    out_type: DTypeLike | None = None,
+    name: str | None = None,
 ) -> Tensor:
     """Where rows begin and end, from the row of each value."""
     with name_scope(name, "SegmentIdsToRaggedSplits", [segment_ids]):
@@ -280,7 +286,7 @@ def _true_values(mask: RaggedTensor) -> Tensor:
     return before[1:] - before[:-1]
 
 
-def _concat_rows(values: Sequence[Any]) -> Any:
+def _concat_rows(values: Sequence[object]) -> Any:
     """The rows of all, one after the other."""
     if not any(isinstance(value, RaggedTensor) for value in values):
         return arrays.concat(list(values), 0)
@@ -289,7 +295,7 @@ def _concat_rows(values: Sequence[Any]) -> Any:
     return RaggedTensor.from_row_lengths(_concat_rows([value.values for value in ragged]), lengths, validate=False)
 
 
-def stack(values: Any, axis: int = 0, name: str | None = None) -> Any:
+def stack(values: object, axis: int = 0, name: str | None = None) -> Any:
     """A ragged tensor with one more dimension, of tensors or ragged tensors of one rank.
 
     Args:

@@ -18,6 +18,7 @@ from headwater.graph.convert import constant, convert_to_tensor, name_scope
 from headwater.graph.graph import Graph
 from headwater.graph.operation import Operation, Tensor, operator
 from headwater.graph.sparse_tensor import as_sparse
+from headwater.graph.types import TensorLike
 from headwater.shapes import TensorShape
 
 
@@ -282,7 +283,7 @@ class RaggedTensor(CompositeTensor):
             if padding is not None:
                 lengths = _lengths_without(tensor, padding, dtype)
             if lengths is not None:
-                kept = math.cast(convert_to_tensor(lengths, name="lengths"), dtype)
+                kept = math.cast(convert_to_tensor(cast("TensorLike", lengths), name="lengths"), dtype)
                 kept = math.maximum(math.minimum(kept, width), constant(0, dtype))
                 mask = indexing.sequence_mask(kept, width)
                 return cls.from_row_lengths(indexing.boolean_mask(tensor, mask), kept, validate=False)

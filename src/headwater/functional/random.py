@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from headwater import dtypes
-from headwater.dtypes import as_dtype
+from headwater.dtypes import DTypeLike, as_dtype
 from headwater.functional import arrays, indexing, math, reductions
 from headwater.functional.apply import one
 from headwater.functional.checks import assert_that
@@ -19,6 +19,7 @@ from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.graph import seeds
 from headwater.graph.operation import Tensor
+from headwater.graph.types import TensorLike
 
 
 def get_seed(op_seed: int | None) -> tuple[int | None, int | None]:
@@ -40,7 +41,7 @@ def seed_attrs(op_seed: int | None) -> dict[str, Any]:
     return {"seed": first or 0, "seed2": second or 0}
 
 
-def shape_tensor(shape: Any) -> Tensor:
+def shape_tensor(shape: TensorLike) -> Tensor:
     """A shape as an integer vector."""
     if isinstance(shape, list | tuple) and not shape:
         return convert_to_tensor(np.zeros(0, np.int32), name="shape")
@@ -72,7 +73,14 @@ def truncated_normal(
 
 
 def _scaled(
-    op_type: str, default: str, shape: Any, mean: Any, stddev: Any, dtype: Any, seed: int | None, name: str | None
+    op_type: str,
+    default: str,
+    shape: TensorLike,
+    mean: Any,
+    stddev: Any,
+    dtype: DTypeLike,
+    seed: int | None,
+    name: str | None,
 ) -> Tensor:
     wanted = as_dtype(dtype)
     with name_scope(name, default, [shape, mean, stddev]) as scope:
@@ -84,10 +92,10 @@ def _scaled(
 
 
 def random_uniform(
-    shape: Any,
-    minval: Any = 0,
-    maxval: Any = None,
-    dtype: Any = dtypes.float32,
+    shape: TensorLike,
+    minval: TensorLike = 0,
+    maxval: TensorLike | None = None,
+    dtype: DTypeLike = dtypes.float32,
     seed: int | None = None,
     name: str | None = None,
 ) -> Tensor:
@@ -113,12 +121,12 @@ def random_uniform(
         return math.add(drawn * (high - low), low, name=scope)
 
 
-def random_shuffle(value: Any, seed: int | None = None, name: str | None = None) -> Tensor:
+def random_shuffle(value: TensorLike, seed: int | None = None, name: str | None = None) -> Tensor:
     """The slices along the first dimension in random order."""
     return one("RandomShuffle", value, name=name, **seed_attrs(seed))
 
 
-def random_crop(value: Any, size: Any, seed: int | None = None, name: str | None = None) -> Tensor:
+def random_crop(value: TensorLike, size: TensorLike, seed: int | None = None, name: str | None = None) -> Tensor:
     """A part of shape ``size`` from a random place; a run fails where ``value`` is smaller than that."""
     with name_scope(name, "random_crop", [value, size]) as scope:
         value = convert_to_tensor(value, name="value")
@@ -140,24 +148,28 @@ def multinomial(
 
 
 def categorical(
-    logits: Any, num_samples: Any, dtype: Any = None, seed: int | None = None, name: str | None = None
+    logits: TensorLike,
+    num_samples: TensorLike,
+    dtype: DTypeLike | None = None,
+    seed: int | None = None,
+    name: str | None = None,
 ) -> Tensor:
     """As `multinomial`."""
     with name_scope(name, "categorical", [logits]):
         return _multinomial(logits, num_samples, seed, dtype)
 
 
-def _multinomial(logits: Any, num_samples: Any, seed: int | None, dtype: Any) -> Tensor:
+def _multinomial(logits: TensorLike, num_samples: TensorLike, seed: int | None, dtype: DTypeLike | None) -> Tensor:
     logits = convert_to_tensor(logits, name="logits")
     wanted = as_dtype(dtype or dtypes.int64)
     return one("Multinomial", logits, num_samples, output_dtype=wanted, **seed_attrs(seed))
 
 
 def random_gamma(
-    shape: Any,
+    shape: TensorLike,
     alpha: Any,
-    beta: Any = None,
-    dtype: Any = dtypes.float32,
+    beta: TensorLike | None = None,
+    dtype: DTypeLike = dtypes.float32,
     seed: int | None = None,
     name: str | None = None,
 ) -> Tensor:
@@ -172,7 +184,7 @@ def random_gamma(
 
 
 def random_poisson(
-    lam: Any, shape: Any, dtype: Any = dtypes.float32, seed: int | None = None, name: str | None = None
+    lam: Any, shape: TensorLike, dtype: Any = dtypes.float32, seed: int | None = None, name: str | None = None
 ) -> Tensor:
     """Poisson numbers of rate ``lam``: ``shape`` of them for each rate."""
     with name_scope(name, "random_poisson", [lam, shape]):
@@ -183,7 +195,12 @@ def random_poisson(
 
 
 def stateless_random_normal(
-    shape: Any, seed: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = dtypes.float32, name: str | None = None
+    shape: TensorLike,
+    seed: Any,
+    mean: TensorLike = 0.0,
+    stddev: TensorLike = 1.0,
+    dtype: Any = dtypes.float32,
+    name: str | None = None,
 ) -> Tensor:
     """Normal numbers that follow from ``seed``, two integers."""
     with name_scope(name, "stateless_random_normal", [shape, seed, mean, stddev]) as scope:
@@ -192,7 +209,12 @@ def stateless_random_normal(
 
 
 def stateless_truncated_normal(
-    shape: Any, seed: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = dtypes.float32, name: str | None = None
+    shape: TensorLike,
+    seed: Any,
+    mean: TensorLike = 0.0,
+    stddev: TensorLike = 1.0,
+    dtype: Any = dtypes.float32,
+    name: str | None = None,
 ) -> Tensor:
     """Normal numbers within two standard deviations, that follow from ``seed``, two integers."""
     with name_scope(name, "stateless_truncated_normal", [shape, seed, mean, stddev]) as scope:
@@ -201,7 +223,12 @@ def stateless_truncated_normal(
 
 
 def stateless_random_uniform(
-    shape: Any, seed: Any, minval: Any = 0, maxval: Any = None, dtype: Any = dtypes.float32, name: str | None = None
+    shape: TensorLike,
+    seed: Any,
+    minval: TensorLike = 0,
+    maxval: TensorLike | None = None,
+    dtype: Any = dtypes.float32,
+    name: str | None = None,
 ) -> Tensor:
     """Numbers in [minval, maxval) that follow from ``seed``, two integers."""
     wanted = as_dtype(dtype)

@@ -12,18 +12,19 @@ from typing import Any
 import numpy as np
 
 from headwater import dtypes
-from headwater.dtypes import as_dtype
+from headwater.dtypes import DTypeLike, as_dtype
 from headwater.functional import math
 from headwater.functional.apply import one
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor, make_const, name_scope
 from headwater.graph.indexed_slices import checked
 from headwater.graph.operation import Tensor
+from headwater.graph.types import TensorLike
 
 Function = Callable[..., Tensor]
 
 
-def either(new: Any, old: Any, new_name: str, old_name: str) -> Any:
+def either(new: object, old: object, new_name: str, old_name: str) -> Any:
     """The argument that was given under its new or its old name; ValueError when it was under both."""
     if new is not None and old is not None:
         raise ValueError(f"Cannot specify both '{new_name}' and '{old_name}'")
@@ -40,7 +41,13 @@ def all_axes(x: Tensor) -> Tensor:
 
 
 def reduce(
-    op_type: str, input_tensor: Any, axis: Any, keepdims: Any, name: str | None, reduction_indices: Any, keep_dims: Any
+    op_type: str,
+    input_tensor: TensorLike,
+    axis: Any,
+    keepdims: Any,
+    name: str | None,
+    reduction_indices: Any,
+    keep_dims: Any,
 ) -> Tensor:
     """Adds a reduction of type ``op_type``."""
     axis = either(axis, reduction_indices, "axis", "reduction_indices")
@@ -54,11 +61,11 @@ def reduce(
 
 def _reduction(op_type: str, doc: str) -> Function:
     def function(
-        input_tensor: Any,
-        axis: Any = None,
+        input_tensor: TensorLike,
+        axis: TensorLike | None = None,
         keepdims: bool | None = None,
         name: str | None = None,
-        reduction_indices: Any = None,
+        reduction_indices: int | None = None,
         keep_dims: bool | None = None,
     ) -> Tensor:
         return reduce(op_type, input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
@@ -77,18 +84,18 @@ reduce_any: Function = _reduction("Any", "Whether any is true.")
 
 
 def reduce_euclidean_norm(
-    input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None
+    input_tensor: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None
 ) -> Tensor:
     """The root of the sum of squares."""
     return reduce("EuclideanNorm", input_tensor, axis, keepdims, name, None, None)
 
 
 def reduce_logsumexp(
-    input_tensor: Any,
-    axis: Any = None,
+    input_tensor: TensorLike,
+    axis: TensorLike | None = None,
     keepdims: bool | None = None,
     name: str | None = None,
-    reduction_indices: Any = None,
+    reduction_indices: TensorLike | None = None,
     keep_dims: bool | None = None,
 ) -> Tensor:
     """log Σ exp(x), as m + log Σ exp(x - m) with the largest finite m."""
@@ -106,7 +113,9 @@ def reduce_logsumexp(
 
 
 def _moment(square_root: bool, default: str, doc: str) -> Function:
-    def function(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Tensor:
+    def function(
+        input_tensor: TensorLike, axis: TensorLike | None = None, keepdims: bool = False, name: str | None = None
+    ) -> Tensor:
         with name_scope(name, default, [input_tensor]):
             x = convert_to_tensor(input_tensor)
             away = x - reduce_mean(x, axis, keepdims=True)
@@ -124,11 +133,11 @@ reduce_std: Function = _moment(True, "reduce_std", "The square root of the varia
 
 def count_nonzero(
     input_tensor: Any = None,
-    axis: Any = None,
+    axis: TensorLike | None = None,
     keepdims: bool | None = None,
-    dtype: Any = dtypes.int64,
+    dtype: DTypeLike = dtypes.int64,
     name: str | None = None,
-    reduction_indices: Any = None,
+    reduction_indices: TensorLike | None = None,
     keep_dims: bool | None = None,
     input: Any = None,
 ) -> Tensor:
@@ -145,7 +154,11 @@ def count_nonzero(
 
 def _arg(op_type: str, doc: str) -> Function:
     def function(
-        input: Any, axis: Any = None, name: str | None = None, dimension: Any = None, output_type: Any = dtypes.int64
+        input: TensorLike,
+        axis: TensorLike | None = None,
+        name: str | None = None,
+        dimension: object = None,
+        output_type: DTypeLike = dtypes.int64,
     ) -> Tensor:
         axis = either(axis, dimension, "axis", "dimension")
         return one(op_type, input, 0 if axis is None else axis, output_type=as_dtype(output_type), name=name)
@@ -162,12 +175,16 @@ argmin: Function = _arg(
 )
 
 
-def cumsum(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None) -> Tensor:
+def cumsum(
+    x: TensorLike, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
+) -> Tensor:
     """Sums of all elements up to each one along a dimension; ``exclusive`` without it, ``reverse`` from the end."""
     return one("Cumsum", x, axis, exclusive=exclusive, reverse=reverse, name=name)
 
 
-def cumprod(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None) -> Tensor:
+def cumprod(
+    x: TensorLike, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
+) -> Tensor:
     """Products of all elements up to each one along a dimension; ``exclusive`` without it, ``reverse`` from the end."""
     return one("Cumprod", x, axis, exclusive=exclusive, reverse=reverse, name=name)
 
@@ -176,7 +193,7 @@ def cumprod(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = Fals
 
 
 def _segments(op_type: str, what: str) -> Function:
-    def function(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
+    def function(data: TensorLike, segment_ids: TensorLike, name: str | None = None) -> Tensor:
         return one(op_type, data, segment_ids, name=name)
 
     function.__doc__ = f"The {what} of the rows with equal ids, which must ascend; 0 for an id without rows."
@@ -191,7 +208,9 @@ segment_min: Function = _segments("SegmentMin", "smallest")
 
 
 def _unsorted(op_type: str, what: str) -> Function:
-    def function(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Tensor:
+    def function(
+        data: TensorLike, segment_ids: TensorLike, num_segments: TensorLike, name: str | None = None
+    ) -> Tensor:
         return one(op_type, data, segment_ids, num_segments, name=name, **checked(segment_ids))
 
     function.__doc__ = f"The {what} of the rows with equal ids; negative ids are left out."
@@ -231,7 +250,11 @@ def unsorted_segment_sqrt_n(data: Any, segment_ids: Any, num_segments: Any, name
 
 
 def bincount(
-    arr: Any, weights: Any = None, minlength: Any = None, maxlength: Any = None, dtype: Any = dtypes.int32
+    arr: TensorLike,
+    weights: TensorLike | None = None,
+    minlength: Any = None,
+    maxlength: Any = None,
+    dtype: DTypeLike = dtypes.int32,
 ) -> Tensor:
     """How often each of 0, 1, 2 … occurs, or the sum of its weights; at least ``minlength``, at most ``maxlength``."""
     with name_scope(None, "bincount"):
@@ -255,7 +278,7 @@ def histogram_fixed_width(
 
 
 def histogram_fixed_width_bins(
-    values: Any, value_range: Any, nbins: Any = 100, dtype: Any = dtypes.int32, name: str | None = None
+    values: Any, value_range: Any, nbins: Any = 100, dtype: DTypeLike = dtypes.int32, name: str | None = None
 ) -> Tensor:
     """For each value its place among ``nbins`` parts of a range; what lies outside belongs to the first or last.
 
@@ -282,7 +305,11 @@ def histogram_fixed_width_bins(
 
 def _chosen(op_type: str, what: str) -> Function:
     def function(
-        data: Any, indices: Any, segment_ids: Any, name: str | None = None, num_segments: Any = None
+        data: TensorLike,
+        indices: TensorLike,
+        segment_ids: TensorLike,
+        name: str | None = None,
+        num_segments: TensorLike | None = None,
     ) -> Tensor:
         if num_segments is None:
             return one(op_type, data, indices, segment_ids, name=name)

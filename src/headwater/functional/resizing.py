@@ -13,6 +13,7 @@ from headwater.functional.apply import one
 from headwater.graph.constants import constant_value
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
+from headwater.graph.types import TensorLike
 
 
 class ResizeMethod:
@@ -25,7 +26,11 @@ class ResizeMethod:
 
 
 def resize_bilinear(
-    images: Any, size: Any, align_corners: bool = False, name: str | None = None, half_pixel_centers: bool = False
+    images: TensorLike,
+    size: TensorLike,
+    align_corners: bool = False,
+    name: str | None = None,
+    half_pixel_centers: bool = False,
 ) -> Tensor:
     """Resized to ``size``, [height, width]: each pixel from the four around its place; float32."""
     return one(
@@ -34,7 +39,11 @@ def resize_bilinear(
 
 
 def resize_nearest_neighbor(
-    images: Any, size: Any, align_corners: bool = False, name: str | None = None, half_pixel_centers: bool = False
+    images: TensorLike,
+    size: TensorLike,
+    align_corners: bool = False,
+    name: str | None = None,
+    half_pixel_centers: bool = False,
 ) -> Tensor:
     """Resized to ``size``, [height, width]: each pixel as the one nearest to its place."""
     return one(
@@ -48,7 +57,11 @@ def resize_nearest_neighbor(
 
 
 def resize_bicubic(
-    images: Any, size: Any, align_corners: bool = False, name: str | None = None, half_pixel_centers: bool = False
+    images: TensorLike,
+    size: TensorLike,
+    align_corners: bool = False,
+    name: str | None = None,
+    half_pixel_centers: bool = False,
 ) -> Tensor:
     """Resized to ``size``, [height, width]: each pixel from the sixteen around its place; float32."""
     return one(
@@ -56,7 +69,7 @@ def resize_bicubic(
     )
 
 
-def resize_area(images: Any, size: Any, align_corners: bool = False, name: str | None = None) -> Tensor:
+def resize_area(images: TensorLike, size: TensorLike, align_corners: bool = False, name: str | None = None) -> Tensor:
     """Resized to ``size``, [height, width]: each pixel the mean of what it covers; float32, without a gradient."""
     return one("ResizeArea", images, size, align_corners=align_corners, name=name)
 
@@ -74,8 +87,8 @@ _METHODS = {
 
 
 def resize_images(
-    images: Any,
-    size: Any,
+    images: TensorLike,
+    size: TensorLike,
     method: Any = ResizeMethod.BILINEAR,
     align_corners: bool = False,
     preserve_aspect_ratio: bool = False,
@@ -106,7 +119,7 @@ def resize_images(
             raise ValueError("'size' must be a 1-D Tensor of 2 elements: new_height, new_width")
         if preserve_aspect_ratio:
             wanted = _within(batch, wanted)
-        known: Any = constant_value(wanted)
+        known: object = constant_value(wanted)
         result = batch
         if known is None or batch.dims is None or batch.dims[1:3] != tuple(map(int, known)):
             if method not in _METHODS:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from headwater import dtypes
+from headwater.dtypes import DType
 from headwater.functional import bodies
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor, name_scope
@@ -59,7 +60,7 @@ def scan_over(
         count = len(states)
         dims = [merge_dims(a.dims, b.dims) for a, b in zip(states, outputs, strict=False)]
         stacked = [None if t.dims is None or length is None else (*length, *t.dims) for t in outputs[count:]]
-        attrs: dict[str, Any] = {
+        attrs: dict[str, object] = {
             "body": bodies.function_of("body", turn, [*params, *inputs], key),
             "states": count,
             "sequences": len(sequences),
@@ -78,7 +79,7 @@ def scan_over(
         return list(op.outputs[:count]), list(op.outputs[count:])
 
 
-def _param(dtype: Any, dims: Any) -> Tensor:
+def _param(dtype: DType, dims: Any) -> Tensor:
     """Stands for what differs from turn to turn."""
     graph = get_default_graph()
     op = graph.create_op("Placeholder", [], {"dtype": dtype, "shape": TensorShape(dims)}, "Identity")

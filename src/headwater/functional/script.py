@@ -12,6 +12,7 @@ from headwater.functional.apply import apply, one
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor
 from headwater.graph.operation import Operation, Tensor
+from headwater.graph.types import TensorLike
 from headwater.registry import HostFunction
 
 _FUNCTIONS = ("headwater", "python functions")
@@ -19,7 +20,7 @@ _FUNCTIONS = ("headwater", "python functions")
 
 
 def py_func(
-    func: Callable[..., Any], inp: Sequence[Any], Tout: Any, stateful: bool = True, name: str | None = None
+    func: Callable[..., object], inp: Sequence[Any], Tout: Any, stateful: bool = True, name: str | None = None
 ) -> Any:
     """Calls a Python function in each step, in this process, with arrays.
 
@@ -49,7 +50,7 @@ def numpy_function(func: Callable[..., Any], inp: Sequence[Any], Tout: Any, name
 
 def Print(
     input_: Any,
-    data: Sequence[Any],
+    data: Sequence[TensorLike],
     message: str | None = None,
     first_n: int | None = None,
     summarize: int | None = None,
@@ -126,7 +127,7 @@ def _with_holes(value: Any, tensors: list[Tensor], hole: _Hole) -> Any:
     return value
 
 
-def _stream_name(stream: Any) -> str:
+def _stream_name(stream: object) -> str:
     if stream in (sys.stdout, "stdout"):
         return "stdout"
     if stream in (sys.stderr, "stderr"):

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from headwater import dtypes
-from headwater.dtypes import as_dtype
+from headwater.dtypes import DTypeLike, as_dtype
 from headwater.functional import arrays, math
 from headwater.functional.apply import apply, one
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
+from headwater.graph.types import TensorLike
 
 
 class Unique(NamedTuple):
@@ -44,7 +45,7 @@ def unique_with_counts(x: Any, out_idx: Any = dtypes.int32, name: str | None = N
     return UniqueWithCounts(*apply("UniqueWithCounts", x, out_idx=as_dtype(out_idx), name=name).outputs)
 
 
-def setdiff1d(x: Any, y: Any, index_dtype: Any = dtypes.int32, name: str | None = None) -> ListDiff:
+def setdiff1d(x: TensorLike, y: TensorLike, index_dtype: DTypeLike = dtypes.int32, name: str | None = None) -> ListDiff:
     """The elements of x that are not in y."""
     return ListDiff(*apply("ListDiff", x, y, out_idx=as_dtype(index_dtype), name=name).outputs)
 
@@ -64,7 +65,7 @@ def argsort(
         return _ordered(values, axis, direction)[1]
 
 
-def _ordered(values: Any, axis: int, direction: str) -> list[Tensor]:
+def _ordered(values: Tensor, axis: int, direction: str) -> list[Tensor]:
     """The elements in order, and where they were."""
     if direction not in ("ASCENDING", "DESCENDING"):
         raise ValueError(f"direction should be either 'ASCENDING' or 'DESCENDING', not {direction!r}")
@@ -82,7 +83,11 @@ def _ordered(values: Any, axis: int, direction: str) -> list[Tensor]:
 
 
 def searchsorted(
-    sorted_sequence: Any, values: Any, side: str = "left", out_type: Any = dtypes.int32, name: str | None = None
+    sorted_sequence: Any,
+    values: Any,
+    side: str = "left",
+    out_type: DTypeLike = dtypes.int32,
+    name: str | None = None,
 ) -> Tensor:
     """Where in ascending rows values belong: before their equals (``left``) or behind them (``right``).
 
@@ -100,6 +105,6 @@ def searchsorted(
     return arrays.reshape(found, arrays.shape(values))
 
 
-def unravel_index(indices: Any, dims: Any, name: str | None = None) -> Tensor:
+def unravel_index(indices: TensorLike, dims: Any, name: str | None = None) -> Tensor:
     """The coordinates, one row for each dimension, of places in a tensor of shape ``dims`` that is laid out flat."""
     return one("UnravelIndex", indices, dims, name=name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from headwater.dtypes import DType, as_dtype, string
+from headwater.dtypes import DType, DTypeLike, as_dtype, string
 from headwater.functional.apply import one
 from headwater.functional.arrays import placeholder
 from headwater.graph.context import get_default_graph, get_default_session
@@ -81,7 +81,7 @@ def get_session_handle(data: Tensor, name: str | None = None) -> Tensor:
     return found
 
 
-def get_session_tensor(handle: str, dtype: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
+def get_session_tensor(handle: str, dtype: DTypeLike, name: str | None = None) -> tuple[Tensor, Tensor]:
     """A placeholder for a handle, and the tensor that the session keeps under it.
 
     Args:

@@ -41,7 +41,7 @@ def _require_allowed(a: Any) -> None:
         raise TypeError(f"'a' invalid dtype {a.dtype!r}.")
 
 
-def _combined(a: Any, b: Any, operation: str, validate_indices: bool) -> SparseTensor:
+def _combined(a: Tensor, b: Tensor, operation: str, validate_indices: bool) -> SparseTensor:
     a = convert_to_tensor_or_sparse_tensor(a, name="a")
     _require_allowed(a)
     b = convert_to_tensor_or_sparse_tensor(b, name="b")

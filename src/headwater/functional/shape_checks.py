@@ -11,6 +11,7 @@ from headwater.functional.control_flow import group, no_op
 from headwater.functional.math import greater_equal
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Operation, Tensor
+from headwater.graph.types import TensorLike
 
 _ANY_SIZE = (None, ".")
 _ANY_DIMENSIONS = (..., "*")
@@ -18,7 +19,7 @@ _ANY_DIMENSIONS = (..., "*")
 
 def assert_shapes(
     shapes: Mapping[Any, Iterable[Hashable]],
-    data: Sequence[Any] | None = None,
+    data: Sequence[TensorLike] | None = None,
     summarize: int | None = None,
     message: str | None = None,
     name: str | None = None,
@@ -81,7 +82,7 @@ def _size(tensor: Tensor, axis: int) -> int | Tensor:
 
 
 def _rank_checks(
-    tensor: Tensor, rank: int, inner: bool, text: str, data: Sequence[Any] | None, summarize: int | None
+    tensor: Tensor, rank: int, inner: bool, text: str, data: Sequence[TensorLike] | None, summarize: int | None
 ) -> list[Operation]:
     if tensor.dims is not None:
         have = len(tensor.dims) or 1
@@ -101,7 +102,7 @@ def _size_checks(
     size: int | Tensor,
     known: int | Tensor,
     text: str,
-    data: Sequence[Any] | None,
+    data: Sequence[TensorLike] | None,
     summarize: int | None,
 ) -> list[Operation]:
     if isinstance(size, int) and isinstance(known, int):

@@ -9,11 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from headwater import dtypes
-from headwater.dtypes import DType, as_dtype
+from headwater.dtypes import DType, DTypeLike, as_dtype
 from headwater.functional import arrays, fourier, indexing, math, reductions
 from headwater.functional.sizes import Size, ceiling, greater, known, size_of
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
+from headwater.graph.types import TensorLike
 
 Window = Callable[..., Tensor]
 Floats = npt.NDArray[np.float64]
@@ -71,7 +72,7 @@ def frame(
 
 
 def _raised_cosine(
-    name: str | None, default: str, length: Any, periodic: bool, dtype: Any, a: float, b: float
+    name: str | None, default: str, length: Any, periodic: bool, dtype: DTypeLike, a: float, b: float
 ) -> Tensor:
     kind: DType = as_dtype(dtype)
     if not kind.is_floating:
@@ -91,7 +92,7 @@ def _raised_cosine(
 
 
 def hann_window(
-    window_length: Any, periodic: bool = True, dtype: Any = dtypes.float32, name: str | None = None
+    window_length: TensorLike, periodic: bool = True, dtype: DTypeLike = dtypes.float32, name: str | None = None
 ) -> Tensor:
     """Hann's window of so many elements: ``0.5 - 0.5 cos``; periodic, or symmetric.
 
@@ -102,7 +103,7 @@ def hann_window(
 
 
 def hamming_window(
-    window_length: Any, periodic: bool = True, dtype: Any = dtypes.float32, name: str | None = None
+    window_length: TensorLike, periodic: bool = True, dtype: DTypeLike = dtypes.float32, name: str | None = None
 ) -> Tensor:
     """Hamming's window of so many elements: ``0.54 - 0.46 cos``; periodic, or symmetric.
 
@@ -154,7 +155,7 @@ def stft(
 def inverse_stft(
     stfts: Any,
     frame_length: Any,
-    frame_step: Any,
+    frame_step: object,
     fft_length: Any = None,
     window_fn: Window | None = hann_window,
     name: str | None = None,
@@ -197,7 +198,7 @@ def inverse_stft_window_fn(frame_step: Any, forward_window_fn: Window = hann_win
       name: of the operations.
     """
 
-    def window_fn(frame_length: Any, dtype: Any) -> Tensor:
+    def window_fn(frame_length: Any, dtype: DTypeLike) -> Tensor:
         with name_scope(name, "inverse_stft_window_fn", [forward_window_fn]):
             length, step = known(frame_length), known(frame_step)
             forward = forward_window_fn(length, dtype=dtype)
@@ -253,7 +254,7 @@ def _axes(x: Tensor, axes: Any) -> list[int]:
     return [int(axis) for axis in np.atleast_1d(np.asarray(axes))]
 
 
-def _shifted(name: str | None, default: str, x: Any, axes: Any, forward: bool) -> Tensor:
+def _shifted(name: str | None, default: str, x: Any, axes: int, forward: bool) -> Tensor:
     with name_scope(name, default, [x]):
         x = convert_to_tensor(x)
         places = _axes(x, axes)
@@ -261,12 +262,12 @@ def _shifted(name: str | None, default: str, x: Any, axes: Any, forward: bool) -
         return arrays.roll(x, halves if forward else [-half for half in halves], places)
 
 
-def fftshift(x: Any, axes: Any = None, name: str | None = None) -> Tensor:
+def fftshift(x: object, axes: Any = None, name: str | None = None) -> Tensor:
     """Zero frequency in the middle, of all dimensions or of some."""
     return _shifted(name, "fftshift", x, axes, True)
 
 
-def ifftshift(x: Any, axes: Any = None, name: str | None = None) -> Tensor:
+def ifftshift(x: object, axes: Any = None, name: str | None = None) -> Tensor:
     """The inverse of `fftshift`."""
     return _shifted(name, "ifftshift", x, axes, False)
 
@@ -288,7 +289,12 @@ def _check_dct(type: int, n: int | None, axis: int, norm: str | None) -> None:
 
 
 def dct(
-    input: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None, name: str | None = None
+    input: TensorLike,
+    type: int = 2,
+    n: int | None = None,
+    axis: int = -1,
+    norm: str | None = None,
+    name: str | None = None,
 ) -> Tensor:
     """The discrete cosine transform along the last dimension, as SciPy defines it.
 
@@ -350,7 +356,12 @@ def _first(count: Size, first: float, others: float) -> Tensor:
 
 
 def idct(
-    input: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None, name: str | None = None
+    input: TensorLike,
+    type: int = 2,
+    n: int | None = None,
+    axis: int = -1,
+    norm: str | None = None,
+    name: str | None = None,
 ) -> Tensor:
     """The inverse of `dct`, but for a factor of 2 ``samples`` (type 1: 2 (``samples`` - 1)) where ``norm`` is None.
 
@@ -375,7 +386,7 @@ def linear_to_mel_weight_matrix(
     sample_rate: float = 8000,
     lower_edge_hertz: float = 125.0,
     upper_edge_hertz: float = 3800.0,
-    dtype: Any = dtypes.float32,
+    dtype: DTypeLike = dtypes.float32,
     name: str | None = None,
 ) -> Tensor:
     """The matrix that makes mel bins of a spectrum: triangles over the mel scale.

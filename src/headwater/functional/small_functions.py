@@ -16,11 +16,12 @@ from headwater.functional.sparse import SparseTensor
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
+from headwater.graph.types import Ints, TensorLike
 
 _HASH_KEY = 0xDECAFCAFFE
 
 
-def vectorized_map(fn: Callable[[Any], Any], elems: Any) -> Any:
+def vectorized_map(fn: Callable[[Any], Any], elems: TensorLike) -> Any:
     """``fn`` of every slice of ``elems`` along the first dimension, stacked.
 
     Args:
@@ -34,16 +35,16 @@ def vectorized_map(fn: Callable[[Any], Any], elems: Any) -> Any:
         return higher_order.map_fn(fn, elems, dtype=kinds)
 
 
-def _first_slice(value: Any) -> Tensor:
+def _first_slice(value: Tensor) -> Tensor:
     return convert_to_tensor(value)[0]
 
 
-def _type_of(value: Any) -> dtypes.DType:
+def _type_of(value: TensorLike) -> dtypes.DType:
     return convert_to_tensor(value).dtype
 
 
 def extract_volume_patches(
-    input: Any, ksizes: Sequence[int], strides: Sequence[int], padding: str, name: str | None = None
+    input: TensorLike, ksizes: Sequence[int], strides: Sequence[int], padding: str, name: str | None = None
 ) -> Tensor:
     """The window around every place of volumes, flattened into the channels.
 
@@ -83,7 +84,7 @@ def extract_volume_patches(
         return arrays.concat(parts, 4)
 
 
-def sparse_cross(inputs: Sequence[Any], name: str | None = None) -> SparseTensor:
+def sparse_cross(inputs: Sequence[TensorLike], name: str | None = None) -> SparseTensor:
     """For each row all combinations of one value of every input, as text.
 
     Args:
@@ -94,7 +95,7 @@ def sparse_cross(inputs: Sequence[Any], name: str | None = None) -> SparseTensor
 
 
 def sparse_cross_hashed(
-    inputs: Sequence[Any], num_buckets: int = 0, hash_key: int | None = None, name: str | None = None
+    inputs: Sequence[TensorLike], num_buckets: int = 0, hash_key: int | None = None, name: str | None = None
 ) -> SparseTensor:
     """For each row all combinations of one value of every input, as numbers: their fingerprints.
 
@@ -107,7 +108,7 @@ def sparse_cross_hashed(
     return _crossed(inputs, True, num_buckets, _HASH_KEY if hash_key is None else hash_key, name)
 
 
-def _crossed(inputs: Any, hashed: bool, buckets: int, key: int, name: str | None) -> SparseTensor:
+def _crossed(inputs: TensorLike, hashed: bool, buckets: int, key: int, name: str | None) -> SparseTensor:
     if not isinstance(inputs, list):
         raise TypeError("Inputs must be a list")
     listed = cast("list[Any]", inputs)
@@ -136,7 +137,7 @@ def _integers(tensor: Tensor) -> Tensor:
     return tensor if tensor.dtype.base_dtype == dtypes.string else math.cast(tensor, dtypes.int64)
 
 
-def adjust_jpeg_quality(image: Any, jpeg_quality: Any, name: str | None = None) -> Tensor:
+def adjust_jpeg_quality(image: TensorLike, jpeg_quality: Any, name: str | None = None) -> Tensor:
     """An image as it looks after it was written as JPEG.
 
     Args:
@@ -154,7 +155,9 @@ def adjust_jpeg_quality(image: Any, jpeg_quality: Any, name: str | None = None) 
         return images.convert_image_dtype(read, kind, saturate=True)
 
 
-def random_jpeg_quality(image: Any, min_jpeg_quality: int, max_jpeg_quality: int, seed: int | None = None) -> Tensor:
+def random_jpeg_quality(
+    image: TensorLike, min_jpeg_quality: int, max_jpeg_quality: int, seed: int | None = None
+) -> Tensor:
     """`adjust_jpeg_quality` with a quality that each run draws.
 
     Raises:
@@ -168,12 +171,12 @@ def random_jpeg_quality(image: Any, min_jpeg_quality: int, max_jpeg_quality: int
     return adjust_jpeg_quality(image, quality)
 
 
-def decode_json_example(json_examples: Any, name: str | None = None) -> Tensor:
+def decode_json_example(json_examples: TensorLike, name: str | None = None) -> Tensor:
     """``Example`` messages written as JSON as serialised ones."""
     return one("DecodeJSONExample", json_examples, name=name)
 
 
-def ctc_unique_labels(labels: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
+def ctc_unique_labels(labels: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
     """The distinct labels of each row, in the order in which they come, and the place of each label among them.
 
     Args:
@@ -189,7 +192,9 @@ def ctc_unique_labels(labels: Any, name: str | None = None) -> tuple[Tensor, Ten
         return distinct, places
 
 
-def compute_average_loss(per_example_loss: Any, sample_weight: Any = None, global_batch_size: Any = None) -> Tensor:
+def compute_average_loss(
+    per_example_loss: Any, sample_weight: TensorLike | None = None, global_batch_size: Any = None
+) -> Tensor:
     """The sum of examples' losses divided by the number of examples.
 
     Args:
@@ -210,18 +215,18 @@ def compute_average_loss(per_example_loss: Any, sample_weight: Any = None, globa
         return reductions.reduce_sum(losses) / math.cast(count, kind)
 
 
-def scale_regularization_loss(regularization_loss: Any) -> Tensor:
+def scale_regularization_loss(regularization_loss: object) -> Tensor:
     """The sum of losses, which every replica adds; outside of replicas the sum itself."""
     with name_scope(None, "scale_regularization_loss"):
         return reductions.reduce_sum(regularization_loss)
 
 
 def with_space_to_batch(
-    input: Any,
-    dilation_rate: Any,
+    input: TensorLike,
+    dilation_rate: Ints,
     padding: str,
     op: Callable[..., Any],
-    filter_shape: Any = None,
+    filter_shape: object = None,
     spatial_dims: Sequence[int] | None = None,
     data_format: str | None = None,
 ) -> Tensor:
@@ -280,9 +285,9 @@ def with_space_to_batch(
 
 
 def extract_glimpse(
-    input: Any,
-    size: Any,
-    offsets: Any,
+    input: TensorLike,
+    size: TensorLike,
+    offsets: TensorLike,
     centered: bool = True,
     normalized: bool = True,
     uniform_noise: bool = True,
@@ -311,7 +316,9 @@ def extract_glimpse(
     )
 
 
-def _pooled(op_type: str, value: Any, ratios: Sequence[float], name: str | None, **attrs: Any) -> tuple[Any, Any, Any]:
+def _pooled(
+    op_type: str, value: TensorLike, ratios: Sequence[float], name: str | None, **attrs: object
+) -> tuple[Any, Any, Any]:
     if len(ratios) != 4 or ratios[0] != 1 or ratios[3] != 1 or min(ratios) < 1:
         raise ValueError(f"pooling_ratio must be four numbers of 1 or more, the first and last 1, not {list(ratios)}")
     found = apply(op_type, value, pooling_ratio=tuple(map(float, ratios)), name=name, **attrs).outputs
@@ -319,7 +326,7 @@ def _pooled(op_type: str, value: Any, ratios: Sequence[float], name: str | None,
 
 
 def fractional_max_pool(
-    value: Any,
+    value: TensorLike,
     pooling_ratio: Sequence[float],
     pseudo_random: bool = False,
     overlapping: bool = False,
@@ -347,7 +354,7 @@ def fractional_max_pool(
 
 
 def fractional_avg_pool(
-    value: Any,
+    value: TensorLike,
     pooling_ratio: Sequence[float],
     pseudo_random: bool = False,
     overlapping: bool = False,

@@ -7,16 +7,17 @@ from typing import Any
 import numpy as np
 
 from headwater import dtypes
-from headwater.dtypes import as_dtype
+from headwater.dtypes import DTypeLike, as_dtype
 from headwater.functional import arrays, indexing
 from headwater.functional.apply import one
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
 from headwater.graph.sparse_tensor import SparseTensor, SparseTensorValue, as_sparse
-from headwater.shapes import as_shape
+from headwater.graph.types import TensorLike
+from headwater.shapes import ShapeLike, as_shape
 
 
-def sparse_placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> SparseTensor:
+def sparse_placeholder(dtype: DTypeLike, shape: ShapeLike | None = None, name: str | None = None) -> SparseTensor:
     """A sparse tensor whose value every run must feed.
 
     Args:
@@ -35,7 +36,10 @@ def sparse_placeholder(dtype: Any, shape: Any = None, name: str | None = None) -
 
 
 def sparse_tensor_to_dense(
-    sp_input: SparseTensor, default_value: Any = None, validate_indices: bool = True, name: str | None = None
+    sp_input: SparseTensor,
+    default_value: TensorLike | None = None,
+    validate_indices: bool = True,
+    name: str | None = None,
 ) -> Tensor:
     """All elements; those that the sparse tensor lacks are ``default_value``, zero or empty text when None."""
     sp_input = as_sparse(sp_input)
@@ -46,7 +50,7 @@ def sparse_tensor_to_dense(
 
 
 def sparse_tensor_dense_matmul(
-    sp_a: SparseTensor, b: Any, adjoint_a: bool = False, adjoint_b: bool = False, name: str | None = None
+    sp_a: SparseTensor, b: TensorLike, adjoint_a: bool = False, adjoint_b: bool = False, name: str | None = None
 ) -> Tensor:
     """A sparse matrix times a dense one."""
     sp_a = as_sparse(sp_a)

@@ -13,6 +13,7 @@ from headwater.functional.sparse import SparseTensor, sparse_tensor_to_dense
 from headwater.graph.convert import constant, convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
 from headwater.graph.sparse_tensor import as_sparse
+from headwater.graph.types import TensorLike
 
 
 def sparse_reorder(sp_input: SparseTensor, name: str | None = None) -> SparseTensor:
@@ -32,7 +33,7 @@ def sparse_retain(sp_input: SparseTensor, to_retain: Any) -> SparseTensor:
 
 
 def sparse_fill_empty_rows(
-    sp_input: SparseTensor, default_value: Any, name: str | None = None
+    sp_input: SparseTensor, default_value: TensorLike, name: str | None = None
 ) -> tuple[SparseTensor, Tensor]:
     """With an element ``default_value`` in each row that has none, and which rows these were."""
     sp_input = as_sparse(sp_input)
@@ -44,7 +45,7 @@ def sparse_fill_empty_rows(
         return SparseTensor(indices, values, sp_input.dense_shape), empty
 
 
-def sparse_reshape(sp_input: SparseTensor, shape: Any, name: str | None = None) -> SparseTensor:
+def sparse_reshape(sp_input: SparseTensor, shape: TensorLike, name: str | None = None) -> SparseTensor:
     """The same elements in another shape, one size of which may be -1."""
     sp_input = as_sparse(sp_input)
     with name_scope(name, "SparseReshape", [sp_input.indices]) as scope:
@@ -101,7 +102,7 @@ def sparse_concat(
             ]
         else:
             _require_equal_others(sp_inputs, axis % rank)
-        offset: Any = constant([0] * rank, dtypes.int64)
+        offset: TensorLike = constant([0] * rank, dtypes.int64)
         indices: list[Tensor] = []
         for item in sp_inputs:
             indices.append(item.indices + offset)
@@ -138,7 +139,7 @@ def sparse_reduce_sum(
     sp_input: SparseTensor,
     axis: Any = None,
     keepdims: bool | None = None,
-    reduction_axes: Any = None,
+    reduction_axes: object = None,
     keep_dims: bool | None = None,
 ) -> Tensor:
     """The sum along some dimensions, dense."""
@@ -150,7 +151,7 @@ def sparse_reduce_max(
     sp_input: SparseTensor,
     axis: Any = None,
     keepdims: bool | None = None,
-    reduction_axes: Any = None,
+    reduction_axes: object = None,
     keep_dims: bool | None = None,
 ) -> Tensor:
     """The largest of the values that are there along some dimensions, dense; 0 where there is none."""
@@ -172,7 +173,7 @@ def sparse_reduce_sum_sparse(
     sp_input: SparseTensor,
     axis: Any = None,
     keepdims: bool | None = None,
-    reduction_axes: Any = None,
+    reduction_axes: object = None,
     keep_dims: bool | None = None,
 ) -> SparseTensor:
     """`sparse_reduce_sum` as a sparse tensor of the places where there was a value."""
@@ -184,7 +185,7 @@ def sparse_reduce_max_sparse(
     sp_input: SparseTensor,
     axis: Any = None,
     keepdims: bool | None = None,
-    reduction_axes: Any = None,
+    reduction_axes: object = None,
     keep_dims: bool | None = None,
 ) -> SparseTensor:
     """`sparse_reduce_max` as a sparse tensor of the places where there was a value."""
@@ -205,7 +206,7 @@ def _reduced(function: Callable[..., Tensor], sp_input: SparseTensor, *how: Any)
 
 
 def _dense_reduced(
-    function: Callable[..., Tensor], dense: Tensor, axis: Any, keepdims: Any, old: Any, keep: Any
+    function: Callable[..., Tensor], dense: Tensor, axis: int | None, keepdims: Any, old: object, keep: Any
 ) -> Any:
     along = either(axis, old, "axis", "reduction_axes")
     return function(dense, along, keepdims=bool(either(keepdims, keep, "keepdims", "keep_dims")))

@@ -20,6 +20,7 @@ from headwater.graph.constants import constant_value
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
 from headwater.graph.sparse_tensor import as_sparse
+from headwater.graph.types import TensorLike
 from headwater.shapes import merge_dims
 
 
@@ -89,10 +90,10 @@ _REQUIRED = object()
 
 
 def sparse_split(
-    keyword_required: Any = _REQUIRED,
+    keyword_required: object = _REQUIRED,
     sp_input: SparseTensor | None = None,
     num_split: int | None = None,
-    axis: Any = None,
+    axis: TensorLike | None = None,
     name: str | None = None,
     split_dim: Any = None,
 ) -> list[SparseTensor]:
@@ -151,7 +152,7 @@ def sparse_reset_shape(sp_input: SparseTensor, new_shape: Any = None) -> SparseT
 
 
 def sparse_merge(
-    sp_ids: Any, sp_values: SparseTensor, vocab_size: Any, name: str | None = None, already_sorted: bool = False
+    sp_ids: Any, sp_values: SparseTensor, vocab_size: object, name: str | None = None, already_sorted: bool = False
 ) -> SparseTensor:
     """The values of one sparse tensor at the places whose last number another one gives.
 
@@ -168,7 +169,7 @@ def sparse_merge(
         sp_ids, vocab_size = [sp_ids], [vocab_size]
     if not isinstance(vocab_size, Sequence):
         raise TypeError("vocab_size has to be a list of Tensors or Python ints. Found: " + type(vocab_size).__name__)
-    limits: list[Any] = list(vocab_size)  # pyright: ignore[reportUnknownArgumentType]
+    limits: list[Tensor] = list(vocab_size)  # pyright: ignore[reportUnknownArgumentType]
     every = [SparseTensor.from_value(item) for item in sp_ids]
     if len(every) != len(limits):
         raise ValueError("sp_ids and vocab_size have to have equal lengths.")

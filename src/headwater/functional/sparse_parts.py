@@ -11,6 +11,7 @@ from headwater.functional.sparse_changes import sparse_retain
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.indexed_slices import IndexedSlices
 from headwater.graph.sparse_tensor import as_sparse
+from headwater.graph.types import TensorLike
 
 
 def sparse_from_dense(tensor: Any, name: str | None = None) -> SparseTensor:
@@ -56,7 +57,7 @@ def sparse_expand_dims(sp_input: SparseTensor, axis: int | None = None, name: st
         return SparseTensor(indices, sp_input.values, shape)
 
 
-def sparse_slice(sp_input: SparseTensor, start: Any, size: Any, name: str | None = None) -> SparseTensor:
+def sparse_slice(sp_input: SparseTensor, start: TensorLike, size: TensorLike, name: str | None = None) -> SparseTensor:
     """The part of ``size`` that begins at ``start``, cut off where the whole ends."""
     sp_input = as_sparse(sp_input)
     with name_scope(name, "SparseSlice", [sp_input.indices]):

@@ -7,17 +7,18 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from headwater import dtypes
-from headwater.dtypes import as_dtype
+from headwater.dtypes import DTypeLike, as_dtype
 from headwater.functional import arrays
 from headwater.functional.apply import apply, one
 from headwater.functional.reductions import either
 from headwater.functional.sparse import SparseTensor
 from headwater.graph.convert import constant, convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
+from headwater.graph.types import TensorLike
 
 
 def _of_input(op_type: str, doc: str) -> Callable[..., Tensor]:
-    def function(input: Any, name: str | None = None) -> Tensor:
+    def function(input: TensorLike, name: str | None = None) -> Tensor:
         return one(op_type, input, name=name)
 
     function.__doc__ = doc
@@ -28,13 +29,13 @@ string_strip: Callable[..., Tensor] = _of_input("StringStrip", "Without blanks a
 decode_base64: Callable[..., Tensor] = _of_input("DecodeBase64", "What Base64 text for the web stands for.")
 
 
-def encode_base64(input: Any, pad: bool = False, name: str | None = None) -> Tensor:
+def encode_base64(input: TensorLike, pad: bool = False, name: str | None = None) -> Tensor:
     """Base64 for the web (with ``-`` and ``_``), on demand filled up with ``=``."""
     return one("EncodeBase64", input, pad=pad, name=name)
 
 
 def as_string(
-    input: Any,
+    input: TensorLike,
     precision: int = -1,
     scientific: bool = False,
     shortest: bool = False,
@@ -64,24 +65,27 @@ def as_string(
 
 
 def string_to_number(
-    string_tensor: Any = None, out_type: Any = dtypes.float32, name: str | None = None, input: Any = None
+    string_tensor: object = None,
+    out_type: DTypeLike = dtypes.float32,
+    name: str | None = None,
+    input: Any = None,
 ) -> Tensor:
     """Each text as the number it shows."""
     text = either(string_tensor, input, "string_tensor", "input")
     return one("StringToNumber", text, out_type=as_dtype(out_type), name=name)
 
 
-def string_lower(input: Any, encoding: str = "", name: str | None = None) -> Tensor:
+def string_lower(input: TensorLike, encoding: str = "", name: str | None = None) -> Tensor:
     """In small letters: ASCII alone, or with ``encoding="utf-8"`` all."""
     return one("StringLower", input, encoding=encoding, name=name)
 
 
-def string_upper(input: Any, encoding: str = "", name: str | None = None) -> Tensor:
+def string_upper(input: TensorLike, encoding: str = "", name: str | None = None) -> Tensor:
     """In capital letters: ASCII alone, or with ``encoding="utf-8"`` all."""
     return one("StringUpper", input, encoding=encoding, name=name)
 
 
-def string_length(input: Any, name: str | None = None, unit: str = "BYTE") -> Tensor:
+def string_length(input: TensorLike, name: str | None = None, unit: str = "BYTE") -> Tensor:
     """How many bytes, or with ``unit="UTF8_CHAR"`` characters, each text has."""
     return one("StringLength", input, unit=unit, name=name)
 
@@ -102,25 +106,25 @@ def regex_replace(
     return one("RegexReplace", input, pattern, rewrite, replace_global=replace_global, name=name)
 
 
-def regex_full_match(input: Any, pattern: Any, name: str | None = None) -> Tensor:
+def regex_full_match(input: TensorLike, pattern: TensorLike, name: str | None = None) -> Tensor:
     """Whether the whole of each text matches a regular expression."""
     if isinstance(pattern, str | bytes):
         return one("StaticRegexFullMatch", input, pattern=pattern, name=name)
     return one("RegexFullMatch", input, pattern, name=name)
 
 
-def string_join(inputs: Sequence[Any], separator: str = "", name: str | None = None) -> Tensor:
+def string_join(inputs: Sequence[TensorLike], separator: str = "", name: str | None = None) -> Tensor:
     """The texts at each place of several tensors joined; a single text goes with all."""
     return one("StringJoin", list(inputs), separator=separator, name=name)
 
 
 def reduce_join(
     inputs: Any,
-    axis: Any = None,
+    axis: TensorLike | None = None,
     keep_dims: bool | None = None,
     separator: str = "",
     name: str | None = None,
-    reduction_indices: Any = None,
+    reduction_indices: TensorLike | None = None,
     keepdims: bool | None = None,
 ) -> Tensor:
     """The texts along dimensions joined: first along the first of ``axis``, the results along the next, and so on.
@@ -197,13 +201,15 @@ def decode_raw(
     return one("DecodeRaw", text, out_type=as_dtype(out_type), little_endian=little_endian, name=name)
 
 
-def format(template: str, inputs: Any, placeholder: str = "{}", summarize: int = 3, name: str | None = None) -> Tensor:
+def format(
+    template: str, inputs: TensorLike, placeholder: str = "{}", summarize: int = 3, name: str | None = None
+) -> Tensor:
     """``template`` with each placeholder replaced by a tensor, of which each dimension shows both ends.
 
     Raises:
       ValueError: there are more or fewer placeholders than inputs.
     """
-    items: list[Any] = list(inputs) if isinstance(inputs, list | tuple) else [inputs]  # pyright: ignore[reportUnknownArgumentType]
+    items: list[TensorLike] = list(inputs) if isinstance(inputs, list | tuple) else [inputs]  # pyright: ignore[reportUnknownArgumentType]
     if template.count(placeholder) != builtins.len(items):
         raise ValueError(
             f"{template.count(placeholder)} placeholder(s) in template does not match {builtins.len(items)} tensor(s)"
@@ -212,7 +218,7 @@ def format(template: str, inputs: Any, placeholder: str = "{}", summarize: int =
 
 
 def unsorted_segment_join(
-    inputs: Any, segment_ids: Any, num_segments: Any, separator: str = "", name: str | None = None
+    inputs: TensorLike, segment_ids: TensorLike, num_segments: TensorLike, separator: str = "", name: str | None = None
 ) -> Tensor:
     """The texts of each segment joined.
 
@@ -230,7 +236,7 @@ def my_fact() -> Tensor:
     return one("Fact")
 
 
-def fingerprint(data: Any, method: str = "farmhash64", name: str | None = None) -> Tensor:
+def fingerprint(data: TensorLike, method: str = "farmhash64", name: str | None = None) -> Tensor:
     """Eight bytes for each element of the first dimension, the same everywhere; equal for equal contents.
 
     Args:

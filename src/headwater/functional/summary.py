@@ -15,6 +15,7 @@ from headwater.functional.default_graph import add_to_collections, get_collectio
 from headwater.graph.collections import GraphKeys
 from headwater.graph.convert import constant, convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
+from headwater.graph.types import TensorLike
 from headwater.io import summary_protos
 
 _ILLEGAL = re.compile(r"[^-/\w\.]")
@@ -26,7 +27,7 @@ def clean_name(name: str) -> str:
 
 
 @contextmanager
-def _scope(name: str, family: str | None, values: Sequence[Any]) -> Generator[tuple[str, str]]:
+def _scope(name: str, family: str | None, values: Sequence[TensorLike]) -> Generator[tuple[str, str]]:
     """Gives the tag and the scope of a summary. A family's name comes before both, so that it groups the tags."""
     name = clean_name(name)
     family = clean_name(family) if family is not None else None
@@ -35,12 +36,14 @@ def _scope(name: str, family: str | None, values: Sequence[Any]) -> Generator[tu
         yield (f"{family}/{tag}" if family else tag), scope
 
 
-def _collect(summary: Tensor, collections: Sequence[Any] | None) -> Tensor:
+def _collect(summary: Tensor, collections: Sequence[object] | None) -> Tensor:
     add_to_collections([GraphKeys.SUMMARIES] if collections is None else collections, summary)
     return summary
 
 
-def scalar(name: str, tensor: Any, collections: Sequence[Any] | None = None, family: str | None = None) -> Tensor:
+def scalar(
+    name: str, tensor: TensorLike, collections: Sequence[object] | None = None, family: str | None = None
+) -> Tensor:
     """One number.
 
     Args:
@@ -52,14 +55,20 @@ def scalar(name: str, tensor: Any, collections: Sequence[Any] | None = None, fam
         return _collect(one("ScalarSummary", constant(tag, name="tags"), tensor, name=scope), collections)
 
 
-def histogram(name: str, values: Any, collections: Sequence[Any] | None = None, family: str | None = None) -> Tensor:
+def histogram(
+    name: str, values: TensorLike, collections: Sequence[object] | None = None, family: str | None = None
+) -> Tensor:
     """How often which values occur. See `scalar` for the arguments."""
     with _scope(name, family, [values]) as (tag, scope):
         return _collect(one("HistogramSummary", constant(tag, name="tag"), values, name=scope), collections)
 
 
 def image(
-    name: str, tensor: Any, max_outputs: int = 3, collections: Sequence[Any] | None = None, family: str | None = None
+    name: str,
+    tensor: Any,
+    max_outputs: int = 3,
+    collections: Sequence[object] | None = None,
+    family: str | None = None,
 ) -> Tensor:
     """The first ``max_outputs`` pictures of a batch [pictures, height, width, channels]; 1, 3 or 4 channels.
 
@@ -78,7 +87,7 @@ def audio(
     tensor: Any,
     sample_rate: Any,
     max_outputs: int = 3,
-    collections: Sequence[Any] | None = None,
+    collections: Sequence[object] | None = None,
     family: str | None = None,
 ) -> Tensor:
     """The first ``max_outputs`` sounds of a batch [sounds, frames(, channels)] of numbers from -1 to 1.
@@ -96,7 +105,7 @@ def tensor_summary(
     name: str,
     tensor: Any,
     summary_description: Any = None,
-    collections: Sequence[Any] | None = None,
+    collections: Sequence[object] | None = None,
     summary_metadata: Any = None,
     family: str | None = None,
     display_name: str | None = None,
@@ -114,7 +123,7 @@ def tensor_summary(
         return _collect(one("TensorSummaryV2", constant(tag, name="tag"), tensor, packed, name=scope), collections)
 
 
-def text(name: str, tensor: Any, collections: Sequence[Any] | None = None) -> Tensor:
+def text(name: str, tensor: Any, collections: Sequence[object] | None = None) -> Tensor:
     """Text, or a table of texts.
 
     Raises:
@@ -126,7 +135,7 @@ def text(name: str, tensor: Any, collections: Sequence[Any] | None = None) -> Te
     return tensor_summary(name, tensor, summary_metadata=summary_protos.text_metadata(), collections=collections)
 
 
-def merge(inputs: Sequence[Any], collections: Sequence[Any] | None = None, name: str | None = None) -> Tensor:
+def merge(inputs: Sequence[TensorLike], collections: Sequence[object] | None = None, name: str | None = None) -> Tensor:
     """Several summaries as one; in none of two of them may the same tag be.
 
     Args:
@@ -139,7 +148,7 @@ def merge(inputs: Sequence[Any], collections: Sequence[Any] | None = None, name:
         return summary
 
 
-def merge_all(key: Any = GraphKeys.SUMMARIES, scope: str | None = None, name: str | None = None) -> Tensor | None:
+def merge_all(key: object = GraphKeys.SUMMARIES, scope: str | None = None, name: str | None = None) -> Tensor | None:
     """All summaries of a collection as one; None where there are none.
 
     Args:

@@ -9,7 +9,8 @@ from headwater.functional import arrays, indexing, math
 from headwater.functional.apply import one
 from headwater.graph.convert import convert_to_tensor
 from headwater.graph.operation import Tensor
-from headwater.shapes import TensorShape, as_shape
+from headwater.graph.types import TensorLike
+from headwater.shapes import ShapeLike, TensorShape, as_shape
 
 
 class TensorArray:
@@ -37,14 +38,14 @@ class TensorArray:
     def __init__(
         self,
         dtype: Any,
-        size: Any = None,
+        size: TensorLike | None = None,
         dynamic_size: bool | None = None,
         clear_after_read: bool | None = None,
         tensor_array_name: str | None = None,
         handle: Any = None,
         flow: Tensor | None = None,
         infer_shape: bool = True,
-        element_shape: Any = None,
+        element_shape: ShapeLike | None = None,
         colocate_with_first_write_call: bool = True,
         name: str | None = None,
     ) -> None:
@@ -61,7 +62,7 @@ class TensorArray:
         if flow is None:
             if size is None and not dynamic_size:
                 raise ValueError("Size must be provided if flow is not provided")
-            attrs: dict[str, Any] = {"dtype": self._dtype}
+            attrs: dict[str, object] = {"dtype": self._dtype}
             if element_shape is not None and as_shape(element_shape).is_fully_defined():
                 attrs["element_shape"] = as_shape(element_shape)
             flow = one("TensorArray", 0 if size is None else _integer(size), name=name or "TensorArray", **attrs)
@@ -97,7 +98,7 @@ class TensorArray:
         """This array after the control dependencies of the block."""
         return self.with_flow(arrays.identity(self._flow))
 
-    def grad(self, source: str, flow: Any = None, name: str | None = None) -> TensorArray:
+    def grad(self, source: str, flow: object = None, name: str | None = None) -> TensorArray:
         """Not supported.
 
         Raises:
@@ -123,7 +124,7 @@ class TensorArray:
         """All elements, along a new first dimension."""
         return arrays.identity(self._flow, name=name or "TensorArrayStack")
 
-    def gather(self, indices: Any, name: str | None = None) -> Tensor:
+    def gather(self, indices: TensorLike, name: str | None = None) -> Tensor:
         """The elements ``indices``, along a new first dimension."""
         return indexing.gather(self._flow, indices, name=name or "TensorArrayGather")
 
@@ -132,18 +133,18 @@ class TensorArray:
         shape = arrays.shape(self._flow)
         return arrays.reshape(self._flow, arrays.concat([[-1], shape[2:]], 0), name=name or "TensorArrayConcat")
 
-    def unstack(self, value: Any, name: str | None = None) -> TensorArray:
+    def unstack(self, value: TensorLike, name: str | None = None) -> TensorArray:
         """An array whose elements are the slices of ``value`` along its first dimension."""
         return self.with_flow(arrays.identity(convert_to_tensor(value, self._dtype), name=name or "TensorArrayUnstack"))
 
-    def scatter(self, indices: Any, value: Any, name: str | None = None) -> TensorArray:
+    def scatter(self, indices: Any, value: TensorLike, name: str | None = None) -> TensorArray:
         """An array with the slices of ``value`` as the elements ``indices``."""
         array: TensorArray = self
         for place, item in enumerate(arrays.unstack(convert_to_tensor(value, self._dtype))):
             array = array.write(convert_to_tensor(indices)[place], item, name=name)
         return array
 
-    def split(self, value: Any, lengths: Any, name: str | None = None) -> TensorArray:
+    def split(self, value: Any, lengths: TensorLike, name: str | None = None) -> TensorArray:
         """An array of parts of ``value``, all of one length."""
         value = convert_to_tensor(value, self._dtype)
         count = arrays.size(convert_to_tensor(lengths))
@@ -159,6 +160,6 @@ class TensorArray:
         return arrays.identity(self._flow, name=name or "TensorArrayClose").op
 
 
-def _integer(value: Any) -> Tensor:
+def _integer(value: TensorLike) -> Tensor:
     tensor = convert_to_tensor(value)
     return tensor if tensor.dtype.base_dtype == int32 else math.cast(tensor, int32)

@@ -13,16 +13,17 @@ from headwater.functional.convolution import conv2d_backprop_input, conv2d_trans
 from headwater.functional.reductions import either
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
+from headwater.graph.types import TensorLike
 
 
 def conv1d_transpose(
     input: Any,
     filters: Any,
-    output_shape: Any,
-    strides: Any,
+    output_shape: TensorLike,
+    strides: TensorLike,
     padding: str = "SAME",
     data_format: str = "NWC",
-    dilations: Any = None,
+    dilations: TensorLike | None = None,
     name: str | None = None,
 ) -> Tensor:
     """The transpose of `conv1d`, as its gradient computes it; the shape of ``filters`` is [width, out, in].
@@ -102,8 +103,8 @@ def atrous_conv2d_transpose(
 
 def depthwise_conv2d_native_backprop_input(
     input_sizes: Any,
-    filter: Any,
-    out_backprop: Any,
+    filter: TensorLike,
+    out_backprop: TensorLike,
     strides: Any,
     padding: str,
     data_format: str = "NHWC",
@@ -125,9 +126,9 @@ def depthwise_conv2d_native_backprop_input(
 
 
 def depthwise_conv2d_native_backprop_filter(
-    input: Any,
+    input: TensorLike,
     filter_sizes: Any,
-    out_backprop: Any,
+    out_backprop: TensorLike,
     strides: Any,
     padding: str,
     data_format: str = "NHWC",
@@ -149,14 +150,14 @@ def depthwise_conv2d_native_backprop_filter(
 
 
 def dilation2d(
-    input: Any,
+    input: TensorLike,
     filter: Any = None,
     strides: Any = None,
-    rates: Any = None,
+    rates: TensorLike | None = None,
     padding: str | None = None,
     name: str | None = None,
-    filters: Any = None,
-    dilations: Any = None,
+    filters: object = None,
+    dilations: TensorLike | None = None,
 ) -> Tensor:
     """max over a window of input + filter: grey-scale dilation.
 
@@ -177,7 +178,9 @@ def dilation2d(
     )
 
 
-def erosion2d(value: Any, kernel: Any, strides: Any, rates: Any, padding: str, name: str | None = None) -> Tensor:
+def erosion2d(
+    value: Any, kernel: Any, strides: TensorLike, rates: TensorLike, padding: str, name: str | None = None
+) -> Tensor:
     """min over a window of value - kernel: grey-scale erosion. Arguments as of `dilation2d`."""
     with name_scope(name, "erosion2d", [value, kernel]) as scope:
         turned = arrays.reverse(kernel, [0, 1])
@@ -185,7 +188,7 @@ def erosion2d(value: Any, kernel: Any, strides: Any, rates: Any, padding: str, n
 
 
 def max_pool_with_argmax(
-    input: Any,
+    input: TensorLike,
     ksize: Any,
     strides: Any,
     padding: str,

@@ -11,9 +11,10 @@ from headwater.functional.apply import apply, one
 from headwater.functional.ragged_tensor import RaggedTensor, as_ragged_or_tensor, gather_rows
 from headwater.graph.convert import name_scope
 from headwater.graph.operation import Tensor
+from headwater.graph.types import TensorLike
 
 
-def _by_text(input: Any, of_vector: Callable[[Tensor], Any]) -> Any:
+def _by_text(input: Tensor, of_vector: Callable[[Tensor], Any]) -> Any:
     """What a function of a vector of texts, which gives a ragged tensor of one more dimension, gives for any input."""
     input = as_ragged_or_tensor(input, name="input")
     if isinstance(input, RaggedTensor):
@@ -40,7 +41,7 @@ def string_bytes_split(input: Any, name: str | None = None) -> Any:
         return _by_text(input, of_vector)
 
 
-def _decoded(input: Any, what: int, **settings: Any) -> Any:
+def _decoded(input: Tensor, what: int, **settings: Any) -> Any:
     def of_vector(texts: Tensor) -> RaggedTensor:
         found = apply("UnicodeDecodeWithOffsets", texts, **settings).outputs
         return RaggedTensor.from_row_splits(found[what], found[0], validate=False)
@@ -133,7 +134,11 @@ def _each_encoded(points: Any, encoding: str, errors: str, replacement: int) -> 
 
 
 def unicode_encode(
-    input: Any, output_encoding: str, errors: str = "replace", replacement_char: int = 65533, name: str | None = None
+    input: TensorLike,
+    output_encoding: str,
+    errors: str = "replace",
+    replacement_char: int = 65533,
+    name: str | None = None,
 ) -> Any:
     """The texts of characters: of each row of the innermost dimension. See `unicode_decode`.
 
@@ -147,7 +152,7 @@ def unicode_encode(
     Raises:
       ValueError: ``input`` is a scalar.
     """
-    settings: dict[str, Any] = {
+    settings: dict[str, object] = {
         "output_encoding": output_encoding,
         "errors": errors,
         "replacement_char": replacement_char,
@@ -175,7 +180,7 @@ def _encoded(points: Any, settings: dict[str, Any]) -> Any:
 
 
 def unicode_transcode(
-    input: Any,
+    input: TensorLike,
     input_encoding: str,
     output_encoding: str,
     errors: str = "replace",

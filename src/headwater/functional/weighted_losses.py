@@ -21,6 +21,7 @@ from headwater.graph.collections import GraphKeys
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import constant, convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
+from headwater.graph.types import TensorLike
 
 
 class Reduction:
@@ -56,10 +57,10 @@ _DEFAULT = Reduction.SUM_BY_NONZERO_WEIGHTS
 
 
 def compute_weighted_loss(
-    losses: Any,
-    weights: Any = 1.0,
+    losses: TensorLike,
+    weights: TensorLike | None = 1.0,
     scope: str | None = None,
-    loss_collection: Any = GraphKeys.LOSSES,
+    loss_collection: object = GraphKeys.LOSSES,
     reduction: str = _DEFAULT,
 ) -> Tensor:
     """The losses of elements, weighted and reduced.
@@ -108,13 +109,13 @@ def _num_present(values: Tensor, weights: Tensor, per_batch: bool = False) -> Te
         return reductions.reduce_sum(present, name=scope)
 
 
-def _both(first: Any, second: Any, names: tuple[str, str]) -> None:
+def _both(first: object, second: object, names: tuple[str, str]) -> None:
     for value, name in zip((first, second), names, strict=True):
         if value is None:
             raise ValueError(f"{name} must not be None.")
 
 
-def _floats(labels: Any, predictions: Any) -> tuple[Tensor, Tensor]:
+def _floats(labels: Any, predictions: Tensor) -> tuple[Tensor, Tensor]:
     """Both as float32, of one shape."""
     _both(labels, predictions, ("labels", "predictions"))
     predictions, labels = _float(predictions), _float(labels)
@@ -184,10 +185,10 @@ def hinge_loss(
 def huber_loss(
     labels: Any,
     predictions: Any,
-    weights: Any = 1.0,
+    weights: TensorLike = 1.0,
     delta: float = 1.0,
     scope: str | None = None,
-    loss_collection: Any = GraphKeys.LOSSES,
+    loss_collection: object = GraphKeys.LOSSES,
     reduction: str = _DEFAULT,
 ) -> Tensor:
     """Half the squared error up to ``delta``, and from there on linear: delta |error| - delta² / 2."""
@@ -272,10 +273,10 @@ def mean_squared_error(
 def sigmoid_cross_entropy(
     multi_class_labels: Any,
     logits: Any,
-    weights: Any = 1.0,
+    weights: TensorLike = 1.0,
     label_smoothing: Any = 0,
     scope: str | None = None,
-    loss_collection: Any = GraphKeys.LOSSES,
+    loss_collection: object = GraphKeys.LOSSES,
     reduction: str = _DEFAULT,
 ) -> Tensor:
     """The cross entropy of every label, 0 or 1, with the sigmoid of its logit.
@@ -326,7 +327,7 @@ def sparse_softmax_cross_entropy(
     logits: Any,
     weights: Any = 1.0,
     scope: str | None = None,
-    loss_collection: Any = GraphKeys.LOSSES,
+    loss_collection: object = GraphKeys.LOSSES,
     reduction: str = _DEFAULT,
 ) -> Tensor:
     """The cross entropy of class numbers with the softmax of the logits."""

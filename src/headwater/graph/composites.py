@@ -27,6 +27,6 @@ class CompositeTensor(abc.ABC):
         """What the components' shapes are for all values of a loop of which the program says ``shape``."""
 
 
-def components_of(leaf: Any) -> list[Any]:
+def components_of(leaf: object) -> list[Any]:
     """The tensors that a leaf of a structure is made of: itself, where it is one."""
     return leaf.components if isinstance(leaf, CompositeTensor) else [leaf]

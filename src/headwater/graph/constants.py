@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from headwater.graph.operation import Tensor
-from headwater.registry import MAX_KNOWN_ELEMENTS, Kind, as_outputs
+from headwater.registry import MAX_KNOWN_ELEMENTS, HostArray, Kind, as_outputs
 from headwater.shapes import Dims
 
+if TYPE_CHECKING:
+    from headwater.graph.operation import Operation
+    from headwater.graph.types import TensorLike
+
 _MAX_DEPTH = 64
-_folded: WeakKeyDictionary[Tensor, np.ndarray[Any, Any] | None] = WeakKeyDictionary()
+_folded: WeakKeyDictionary[Tensor, HostArray | None] = WeakKeyDictionary()
 
 
 def constant_value(tensor: Tensor) -> np.ndarray[Any, Any] | None:
@@ -20,7 +24,7 @@ def constant_value(tensor: Tensor) -> np.ndarray[Any, Any] | None:
     return _constant(tensor, 0)
 
 
-def get_static_value(tensor: Any, partial: bool = False) -> Any:
+def get_static_value(tensor: TensorLike, partial: bool = False) -> Any:
     """The value of ``tensor`` if the graph determines it and it is small, else None.
 
     Args:
@@ -34,7 +38,7 @@ def get_static_value(tensor: Any, partial: bool = False) -> Any:
     parts = [constant_value(item) for item in tensor.op.inputs]
     if all(part is None for part in parts):
         return None
-    found: np.ndarray[Any, Any] = np.empty(len(parts), object)
+    found: HostArray = np.empty(len(parts), object)
     for index, part in enumerate(parts):
         found[index] = None if part is None else part[()]
     return found
@@ -72,7 +76,7 @@ def _fold(tensor: Tensor, depth: int) -> np.ndarray[Any, Any] | None:
     count = tensor.shape.num_elements()
     if count is None or count > MAX_KNOWN_ELEMENTS:
         return None
-    values: list[np.ndarray[Any, Any]] = []
+    values: list[HostArray] = []
     for source in op.inputs:
         value = _constant(source, depth + 1)
         if value is None or value.dtype == object or value.size > MAX_KNOWN_ELEMENTS:
@@ -130,7 +134,7 @@ def _scalar(tensor: Tensor) -> int | None:
     return None
 
 
-def _slice(op: Any) -> Dims:
+def _slice(op: Operation) -> Dims:
     """What a StridedSlice takes from a partially known vector."""
     source = partial_value(op.inputs[0])
     bounds = [constant_value(t) for t in op.inputs[1:4]]

@@ -5,16 +5,20 @@ from __future__ import annotations
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from headwater.graph.graph import Graph
+    from headwater.graph.types import SessionLike
+
+SessionT = TypeVar("SessionT", bound="SessionLike")
+Item = TypeVar("Item")
 
 
 class _Stacks(threading.local):
     def __init__(self) -> None:
         self.graphs: list[Graph] = []
-        self.sessions: list[Any] = []
+        self.sessions: list[SessionLike] = []
 
 
 _stacks = _Stacks()
@@ -65,12 +69,12 @@ def default_graph(graph: Graph) -> Generator[Graph]:
         _leave(_stacks.graphs, graph, "graph")
 
 
-def get_default_session() -> Any:
+def get_default_session() -> SessionLike | None:
     """The innermost session of this thread's ``with session.as_default()`` blocks, or None."""
     return _stacks.sessions[-1] if _stacks.sessions else None
 
 
-def require_session(session: Any, graph: Graph, what: str) -> Any:
+def require_session(session: SessionLike | None, graph: Graph, what: str) -> SessionLike:
     """``session``, or the default one; ValueError when there is neither, or when it runs another graph."""
     session = session or get_default_session()
     if session is None:
@@ -83,7 +87,7 @@ def require_session(session: Any, graph: Graph, what: str) -> Any:
 
 
 @contextmanager
-def default_session(session: Any) -> Generator[Any]:
+def default_session(session: SessionT) -> Generator[SessionT]:
     """Makes ``session`` this thread's default within the block."""
     enter_session(session)
     try:
@@ -92,17 +96,17 @@ def default_session(session: Any) -> Generator[Any]:
         leave_session(session)
 
 
-def enter_session(session: Any) -> None:
+def enter_session(session: SessionLike) -> None:
     """Makes ``session`` the default until `leave_session`."""
     _stacks.sessions.append(session)
 
 
-def leave_session(session: Any) -> None:
+def leave_session(session: SessionLike) -> None:
     """Ends `enter_session`."""
     _leave(_stacks.sessions, session, "session")
 
 
-def _leave(stack: list[Any], item: Any, what: str) -> None:
+def _leave(stack: list[Item], item: Item, what: str) -> None:
     if not stack or stack[-1] is not item:
         raise AssertionError(f"Nesting of default {what}s is wrong: another {what} was entered and not left")
     stack.pop()

@@ -4,17 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from headwater.dtypes import DType, as_dtype, float32, float64, from_numpy, int32, int64, string, to_string_array
+from headwater.dtypes import (
+    DType,
+    DTypeLike,
+    as_dtype,
+    float32,
+    float64,
+    from_numpy,
+    int32,
+    int64,
+    string,
+    to_string_array,
+)
 from headwater.graph.context import get_default_graph
 from headwater.graph.operation import Operation, Tensor
-from headwater.registry import FunctionAttr
-from headwater.shapes import Dimension, TensorShape, as_shape
+from headwater.graph.types import TensorLike
+from headwater.registry import FunctionAttr, HostArray
+from headwater.shapes import Dimension, ShapeLike, TensorShape, as_shape
 
-Conversion = Callable[[Any, "DType | None", "str | None", bool], Any]
+if TYPE_CHECKING:
+    from types import NotImplementedType
+
+Conversion = Callable[[Any, "DType | None", "str | None", bool], "Tensor | NotImplementedType"]
 _conversions: list[tuple[int, type | tuple[type, ...], Conversion]] = []
 
 
@@ -32,7 +47,7 @@ def register_tensor_conversion_function(
     _conversions.sort(key=lambda entry: entry[0])
 
 
-def to_array(value: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:
+def to_array(value: Any, dtype: DType | None = None) -> HostArray:
     """``value`` as the array that a constant of it holds; a copy, so that ``value`` may change afterwards.
 
     Python numbers, and NumPy's in lists, become int32 and float32 (int64 where int32 is too small), text becomes bytes.
@@ -80,11 +95,11 @@ def to_array(value: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:
         return np.array(array, dtype=wanted.numpy_dtype, order="C")
 
 
-def _all_text(array: np.ndarray[Any, Any]) -> bool:
+def _all_text(array: HostArray) -> bool:
     return array.size > 0 and all(isinstance(item, str | bytes) for item in array.ravel())
 
 
-def _fits(found: np.dtype[Any], wanted: DType) -> bool:
+def _fits(found: np.dtype[np.generic], wanted: DType) -> bool:
     if wanted.is_bool:
         return found.kind == "b"
     if found.kind == "f":
@@ -95,7 +110,11 @@ def _fits(found: np.dtype[Any], wanted: DType) -> bool:
 
 
 def constant(
-    value: Any, dtype: Any = None, shape: Any = None, name: str = "Const", verify_shape: bool = False
+    value: TensorLike,
+    dtype: DTypeLike | None = None,
+    shape: ShapeLike = None,
+    name: str = "Const",
+    verify_shape: bool = False,
 ) -> Tensor:
     """A tensor that always has the same value.
 
@@ -115,7 +134,7 @@ def constant(
     return make_const(array, name)
 
 
-def make_const(array: np.ndarray[Any, Any], name: str = "Const") -> Tensor:
+def make_const(array: HostArray, name: str = "Const") -> Tensor:
     """A constant of exactly ``array``, which must not change afterwards."""
     value = np.asarray(array).view()
     value.flags.writeable = False
@@ -123,7 +142,7 @@ def make_const(array: np.ndarray[Any, Any], name: str = "Const") -> Tensor:
     return get_default_graph().create_op("Const", [], attrs, name).outputs[0]
 
 
-def _shaped(array: np.ndarray[Any, Any], shape: tuple[int, ...], verify: bool) -> np.ndarray[Any, Any]:
+def _shaped(array: HostArray, shape: tuple[int, ...], verify: bool) -> HostArray:
     if array.shape == shape:
         return array
     if verify:
@@ -140,11 +159,11 @@ def _shaped(array: np.ndarray[Any, Any], shape: tuple[int, ...], verify: bool) -
 
 
 def convert_to_tensor(
-    value: Any,
-    dtype: Any = None,
+    value: TensorLike,
+    dtype: DTypeLike | None = None,
     name: str | None = None,
-    preferred_dtype: Any = None,
-    dtype_hint: Any = None,
+    preferred_dtype: DTypeLike | None = None,
+    dtype_hint: DTypeLike | None = None,
     as_ref: bool = False,
 ) -> Tensor:
     """``value`` as a tensor of the default graph.
@@ -187,7 +206,7 @@ def convert_to_tensor(
     if isinstance(value, Operation):
         raise TypeError(f"Can't convert Operation '{value.name}' to Tensor: it has no value of its own")
     if isinstance(value, list | tuple) and _holds_tensor(value):
-        return _pack(cast(Sequence[Any], value), wanted, name or "packed")
+        return _pack(cast("Sequence[TensorLike]", value), wanted, name or "packed")
     if isinstance(value, TensorShape | Dimension):
         if wanted not in (None, int32, int64):
             raise TypeError(f"Cannot convert a {type(value).__name__} to dtype {wanted.name}")
@@ -195,13 +214,13 @@ def convert_to_tensor(
     return constant(value, wanted, name=name or "Const")
 
 
-def _holds_tensor(value: Any) -> bool:
+def _holds_tensor(value: TensorLike) -> bool:
     if isinstance(value, list | tuple):
         return any(_holds_tensor(item) for item in value)  # pyright: ignore[reportUnknownVariableType]
     return isinstance(value, Tensor) or any(isinstance(value, base) for _, base, _ in _conversions)
 
 
-def _pack(value: Sequence[Any], dtype: DType | None, name: str) -> Tensor:
+def _pack(value: Sequence[TensorLike], dtype: DType | None, name: str) -> Tensor:
     """A nested sequence in which tensors are as one tensor: of the first one's type, or all cast to ``dtype``."""
     graph = get_default_graph()
     found = next(_element_types(value), None)
@@ -210,9 +229,9 @@ def _pack(value: Sequence[Any], dtype: DType | None, name: str) -> Tensor:
         return graph.create_op("Pack", items, {"axis": 0, "N": len(items)}, scope).outputs[0]
 
 
-def _packed_item(item: Any, found: DType | None, dtype: DType | None, name: str) -> Tensor:
+def _packed_item(item: TensorLike, found: DType | None, dtype: DType | None, name: str) -> Tensor:
     if isinstance(item, list | tuple) and _holds_tensor(item):
-        return _pack(cast(Sequence[Any], item), dtype or found, name)
+        return _pack(cast("Sequence[TensorLike]", item), dtype or found, name)
     if not _holds_tensor(item):
         return convert_to_tensor(item, dtype or found, name)
     tensor = convert_to_tensor(item, name=name)
@@ -233,7 +252,9 @@ def _element_types(value: Any) -> Iterator[DType]:
             yield item.dtype.base_dtype
 
 
-def convert_n_to_tensor(values: Sequence[Any], dtype: Any = None, name: str | None = None) -> list[Tensor]:
+def convert_n_to_tensor(
+    values: Sequence[TensorLike], dtype: DTypeLike | None = None, name: str | None = None
+) -> list[Tensor]:
     """Each of ``values`` as a tensor; names get ``_0``, ``_1`` …"""
     return [convert_to_tensor(v, dtype, None if name is None else f"{name}_{i}") for i, v in enumerate(values)]
 

@@ -103,7 +103,7 @@ def gradients(
         return found
 
 
-def _listed(value: Any) -> list[Any]:
+def _listed(value: object) -> list[Any]:
     if value is None:
         return []
     return list(value) if isinstance(value, list | tuple) else [value]  # pyright: ignore[reportUnknownArgumentType]
@@ -168,7 +168,7 @@ class _Backward:
             return
         function = lookup_gradient(op.attrs.get("_gradient_op_type", op.type))
         with self._graph.name_scope(f"{op.name}_grad"), self._beside(op):
-            result: Any = NotImplemented
+            result: object = NotImplemented
             if function is not None:
                 filled = [_zeros_like(t) if g is None else g for t, g in zip(op.outputs, outputs, strict=True)]
                 result = function(op, *filled)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -53,7 +53,7 @@ class Graph:
         self,
         op_type: str,
         inputs: Sequence[Tensor],
-        attrs: dict[str, Any] | None = None,
+        attrs: Mapping[str, object] | None = None,
         name: str | None = None,
         device: str | None = None,
         control_inputs: Sequence[Operation] = (),
@@ -146,7 +146,7 @@ class Graph:
             raise TypeError(f"Tensor names are strings (or similar), not {type(name).__name__}.")
         return self.as_graph_element(name, allow_operation=False)
 
-    def as_graph_element(self, obj: Any, allow_tensor: bool = True, allow_operation: bool = True) -> Any:
+    def as_graph_element(self, obj: object, allow_tensor: bool = True, allow_operation: bool = True) -> Any:
         """The tensor or operation of this graph that ``obj`` is, names, or stands for (as a variable does).
 
         Raises:
@@ -257,7 +257,7 @@ class Graph:
             yield
 
     @contextmanager
-    def colocate_with(self, op: Any, ignore_existing: bool = False) -> Generator[None]:
+    def colocate_with(self, op: object, ignore_existing: bool = False) -> Generator[None]:
         """Puts the operations made within the block on the device of ``op``, whatever `device` says.
 
         Args:
@@ -290,7 +290,7 @@ class Graph:
             self.current_container: str = saved
 
     @contextmanager
-    def control_dependencies(self, control_inputs: Sequence[Any] | None) -> Generator[None]:
+    def control_dependencies(self, control_inputs: Sequence[object] | None) -> Generator[None]:
         """Makes operations of the block run after ``control_inputs``; None leaves all outer dependencies."""
         ops: list[Operation] | None = None
         if control_inputs is not None:
@@ -316,12 +316,12 @@ class Graph:
 
     # Collections ------------------------------------------------------------------------------------------------
 
-    def add_to_collection(self, name: Any, value: Any) -> None:
+    def add_to_collection(self, name: Any, value: object) -> None:
         with self._lock:
             self._check_open()
             self._collections.setdefault(name, []).append(value)
 
-    def add_to_collections(self, names: Any, value: Any) -> None:
+    def add_to_collections(self, names: Any, value: object) -> None:
         """Adds ``value`` to each collection once; ``names`` is one name or several."""
         for name in {names} if isinstance(names, str) else dict.fromkeys(names):
             self.add_to_collection(name, value)
@@ -333,7 +333,7 @@ class Graph:
             return items
         return [item for item in items if hasattr(item, "name") and re.match(scope, item.name)]
 
-    def get_collection_ref(self, name: Any) -> list[Any]:
+    def get_collection_ref(self, name: object) -> list[Any]:
         """The collection itself, made if it is not there."""
         with self._lock:
             return self._collections.setdefault(name, [])
@@ -384,7 +384,7 @@ class Graph:
     def is_feedable(self, tensor: Tensor) -> bool:
         return tensor not in self._unfeedable
 
-    def is_fetchable(self, tensor_or_op: Any) -> bool:
+    def is_fetchable(self, tensor_or_op: object) -> bool:
         return (tensor_or_op.op if isinstance(tensor_or_op, Tensor) else tensor_or_op) not in self._unfetchable
 
     @property

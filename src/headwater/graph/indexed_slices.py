@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from headwater.dtypes import DType, int32
 from headwater.graph.composites import CompositeTensor
@@ -15,6 +15,9 @@ from headwater.registry import CHECKED
 from headwater.shapes import TensorShape
 
 import numpy as np  # isort: skip
+
+if TYPE_CHECKING:
+    from headwater.graph.types import TensorLike
 
 
 class IndexedSlices(CompositeTensor):
@@ -158,7 +161,7 @@ def to_dense(value: Tensor | IndexedSlices) -> Tensor:
 _WITHOUT_ROW: Final = frozenset({"RowsOfPart", "SumEqualRows", "UpdateRows"})
 
 
-def checked(indices: Any) -> dict[str, bool]:
+def checked(indices: TensorLike) -> dict[str, bool]:
     """Attributes of an operation on the rows at ``indices``: one that is out of range is an error, unless they come
     from what brings rows together, which has numbers for no row.
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headwater import dtypes
 from headwater.dtypes import DType
@@ -14,13 +14,16 @@ from headwater.graph.graph import Graph
 from headwater.graph.operation import Operation, Tensor, operator
 from headwater.shapes import TensorShape, merge_dims
 
+if TYPE_CHECKING:
+    from headwater.graph.types import FeedDict, SessionLike, TensorLike
+
 
 class SparseTensorValue(NamedTuple):
     """The value of a `SparseTensor`: arrays."""
 
-    indices: Any
+    indices: TensorLike
     values: Any
-    dense_shape: Any
+    dense_shape: TensorLike
 
 
 class SparseTensor(CompositeTensor):
@@ -91,7 +94,7 @@ class SparseTensor(CompositeTensor):
     def graph(self) -> Graph:
         return self._values.graph
 
-    def eval(self, feed_dict: Any = None, session: Any = None) -> Any:
+    def eval(self, feed_dict: FeedDict | None = None, session: SessionLike | None = None) -> Any:
         """The value in ``session``, or in the default one."""
         return SparseTensorValue(*(part.eval(feed_dict, session) for part in self.components))
 
@@ -99,19 +102,19 @@ class SparseTensor(CompositeTensor):
         """Other elements at the same places."""
         return SparseTensor(self._indices, values, self._dense_shape)
 
-    def __mul__(self, other: Any) -> SparseTensor:
+    def __mul__(self, other: TensorLike) -> SparseTensor:
         """The elements times those of a dense tensor, which is spread over all places, at these places."""
         return self._with("__mul__", other)
 
-    def __truediv__(self, other: Any) -> SparseTensor:
+    def __truediv__(self, other: TensorLike) -> SparseTensor:
         """The elements divided by those of a dense tensor; see `__mul__`."""
         return self._with("__truediv__", other)
 
-    def __div__(self, other: Any) -> SparseTensor:
+    def __div__(self, other: TensorLike) -> SparseTensor:
         """As ``/`` was in Python 2."""
         return self._with("__div__", other)
 
-    def _with(self, name: str, other: Any) -> SparseTensor:
+    def _with(self, name: str, other: TensorLike) -> SparseTensor:
         dense = convert_to_tensor(other, self.dtype.base_dtype)
         if dense.dims != ():
             whole = self.graph.create_op("BroadcastTo", [dense, self._dense_shape]).outputs[0]
@@ -122,7 +125,7 @@ class SparseTensor(CompositeTensor):
         return f"SparseTensor(indices={self._indices}, values={self._values}, dense_shape={self._dense_shape})"
 
 
-def as_sparse(value: Any) -> SparseTensor:
+def as_sparse(value: object) -> SparseTensor:
     """``value``, a sparse tensor or the value of one, as a sparse tensor.
 
     Raises:

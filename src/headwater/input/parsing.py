@@ -154,7 +154,7 @@ def _default(key: str, dtype: DType, shape: TensorShape, value: Any) -> Tensor:
         filler: Any = b"" if dtype == string else 0
         return make_const(np.full((), filler, dtype.numpy_dtype) if varies else np.zeros((0,), dtype.numpy_dtype))
     tensor = convert_to_tensor(value, dtype, name="key_" + re.sub("[^A-Za-z0-9_.\\-/]", "_", key))
-    return tensor if not shape.is_fully_defined() else one("Reshape", tensor, shape.as_list())
+    return tensor if not shape.is_fully_defined() else one("Reshape", tensor, shape)
 
 
 def _result(features: Mapping[str, Any], raw: _Raw, outputs: Sequence[Tensor]) -> dict[str, Any]:

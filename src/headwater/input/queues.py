@@ -7,14 +7,14 @@ has its own.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from headwater.dtypes import DType, as_dtype, int32, int64
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.graph import seeds
 from headwater.graph.operation import Operation, Tensor
-from headwater.shapes import TensorShape, as_shape, unknown_shape
+from headwater.shapes import ShapeLike, TensorShape, as_shape, unknown_shape
 
 
 class QueueBase:
@@ -170,7 +170,8 @@ def _flat(vals: Any) -> list[Any]:
 def _make(
     op_type: str, capacity: int, dtypes: Any, shapes: Any, names: Any, shared_name: str | None, name: str, **more: Any
 ) -> tuple[list[DType], list[TensorShape] | None, list[str] | None, Tensor]:
-    types = [as_dtype(dtype) for dtype in (dtypes if isinstance(dtypes, list | tuple) else [dtypes])]  # pyright: ignore[reportUnknownVariableType]
+    listed: list[Any] = list(dtypes) if isinstance(dtypes, list | tuple) else [dtypes]  # pyright: ignore[reportUnknownArgumentType]
+    types = [as_dtype(dtype) for dtype in listed]
     fixed = _shapes(shapes, len(types))
     if fixed and op_type != "PaddingFIFOQueueV2" and not all(shape.is_fully_defined() for shape in fixed):
         raise ValueError(f"All shapes must be fully defined: {fixed}")
@@ -191,7 +192,7 @@ def _shapes(shapes: Any, count: int) -> list[TensorShape] | None:
     listed: list[Any] = list(shapes) if isinstance(shapes, list | tuple) else [None]  # pyright: ignore[reportUnknownArgumentType]
     one_shape = len(listed) != 1 or listed[0] is None or isinstance(listed[0], int)
     if count == 1 and one_shape:
-        return [as_shape(shapes)]
+        return [as_shape(cast("ShapeLike", shapes))]
     return [as_shape(shape) for shape in listed]
 
 

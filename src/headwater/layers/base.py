@@ -291,7 +291,8 @@ class Layer:
     def add_loss(self, losses: Any, inputs: Any = None) -> None:
         """Adds to `losses` and to the collection ``REGULARIZATION_LOSSES``."""
         for loss in nest.flatten(losses):
-            tensor = convert_to_tensor(loss() if callable(loss) else loss)
+            value: Any = loss() if callable(loss) else loss
+            tensor = convert_to_tensor(value)
             self._losses.append((tensor, _listed(inputs)))
             _collect(GraphKeys.REGULARIZATION_LOSSES, tensor)
 

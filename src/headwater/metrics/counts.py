@@ -14,9 +14,9 @@ from headwater.variables.variable_scope import variable_scope
 
 
 def _count(
-    labels: Any,
-    predictions: Any,
-    weights: Any,
+    labels: object,
+    predictions: object,
+    weights: object,
     of: tuple[bool, bool],
     collections: tuple[Any, Any],
     name: str | None,
@@ -40,8 +40,8 @@ def true_positives(
     labels: Any,
     predictions: Any,
     weights: Any = None,
-    metrics_collections: Any = None,
-    updates_collections: Any = None,
+    metrics_collections: object = None,
+    updates_collections: object = None,
     name: str | None = None,
 ) -> Metric:
     """How many examples are predicted and true."""
@@ -53,8 +53,8 @@ def true_negatives(
     labels: Any,
     predictions: Any,
     weights: Any = None,
-    metrics_collections: Any = None,
-    updates_collections: Any = None,
+    metrics_collections: object = None,
+    updates_collections: object = None,
     name: str | None = None,
 ) -> Metric:
     """How many examples are neither predicted nor true."""
@@ -66,8 +66,8 @@ def false_positives(
     labels: Any,
     predictions: Any,
     weights: Any = None,
-    metrics_collections: Any = None,
-    updates_collections: Any = None,
+    metrics_collections: object = None,
+    updates_collections: object = None,
     name: str | None = None,
 ) -> Metric:
     """How many examples are predicted and not true."""
@@ -79,8 +79,8 @@ def false_negatives(
     labels: Any,
     predictions: Any,
     weights: Any = None,
-    metrics_collections: Any = None,
-    updates_collections: Any = None,
+    metrics_collections: object = None,
+    updates_collections: object = None,
     name: str | None = None,
 ) -> Metric:
     """How many examples are true and not predicted."""
@@ -96,8 +96,8 @@ def precision(
     labels: Any,
     predictions: Any,
     weights: Any = None,
-    metrics_collections: Any = None,
-    updates_collections: Any = None,
+    metrics_collections: object = None,
+    updates_collections: object = None,
     name: str | None = None,
 ) -> Metric:
     """True positives / (true + false positives)."""
@@ -111,8 +111,8 @@ def recall(
     labels: Any,
     predictions: Any,
     weights: Any = None,
-    metrics_collections: Any = None,
-    updates_collections: Any = None,
+    metrics_collections: object = None,
+    updates_collections: object = None,
     name: str | None = None,
 ) -> Metric:
     """True positives / (true positives + false negatives)."""

@@ -10,16 +10,17 @@ from headwater.functional.default_graph import control_dependencies
 from headwater.functional.indexing import where
 from headwater.graph.convert import convert_to_tensor
 from headwater.graph.operation import Tensor
+from headwater.graph.types import TensorLike
 from headwater.metrics.state import Metric, collected, metric_variable, of_both, same_shape, weighted
 from headwater.variables.state import assign_add
 from headwater.variables.variable_scope import variable_scope
 
 
 def mean(
-    values: Any,
-    weights: Any = None,
-    metrics_collections: Any = None,
-    updates_collections: Any = None,
+    values: object,
+    weights: object = None,
+    metrics_collections: object = None,
+    updates_collections: object = None,
     name: str | None = None,
 ) -> Metric:
     """The mean of ``values``: Σ weight value / Σ weight."""
@@ -34,15 +35,15 @@ def mean(
         return of_both(_ratio, (total, count), (new_total, new_count), metrics_collections, updates_collections)
 
 
-def _ratio(total: Any, count: Any, name: str) -> Tensor:
+def _ratio(total: TensorLike, count: Any, name: str) -> Tensor:
     return math.div_no_nan(total, math.maximum(count, 0), name=name)
 
 
 def mean_tensor(
     values: Any,
-    weights: Any = None,
-    metrics_collections: Any = None,
-    updates_collections: Any = None,
+    weights: object = None,
+    metrics_collections: object = None,
+    updates_collections: object = None,
     name: str | None = None,
 ) -> Metric:
     """The mean of each element over the batches."""
@@ -64,8 +65,8 @@ def accuracy(
     labels: Any,
     predictions: Any,
     weights: Any = None,
-    metrics_collections: Any = None,
-    updates_collections: Any = None,
+    metrics_collections: object = None,
+    updates_collections: object = None,
     name: str | None = None,
 ) -> Metric:
     """The share of predictions that equal their labels."""
@@ -76,7 +77,7 @@ def accuracy(
     return mean(correct, weights, metrics_collections, updates_collections, name or "accuracy")
 
 
-def _floats(labels: Any, predictions: Any, weights: Any) -> tuple[Tensor, Tensor, Tensor | None]:
+def _floats(labels: Any, predictions: Tensor, weights: TensorLike | None) -> tuple[Tensor, Tensor, Tensor | None]:
     return same_shape(math.cast(labels, dtypes.float32), math.cast(predictions, dtypes.float32), weights)
 
 
@@ -84,8 +85,8 @@ def mean_absolute_error(
     labels: Any,
     predictions: Any,
     weights: Any = None,
-    metrics_collections: Any = None,
-    updates_collections: Any = None,
+    metrics_collections: object = None,
+    updates_collections: object = None,
     name: str | None = None,
 ) -> Metric:
     """The mean of |predictions - labels|."""
@@ -98,8 +99,8 @@ def mean_squared_error(
     labels: Any,
     predictions: Any,
     weights: Any = None,
-    metrics_collections: Any = None,
-    updates_collections: Any = None,
+    metrics_collections: object = None,
+    updates_collections: object = None,
     name: str | None = None,
 ) -> Metric:
     """The mean of (predictions - labels)²."""
@@ -112,8 +113,8 @@ def root_mean_squared_error(
     labels: Any,
     predictions: Any,
     weights: Any = None,
-    metrics_collections: Any = None,
-    updates_collections: Any = None,
+    metrics_collections: object = None,
+    updates_collections: object = None,
     name: str | None = None,
 ) -> Metric:
     """The root of `mean_squared_error`."""
@@ -125,9 +126,9 @@ def mean_relative_error(
     labels: Any,
     predictions: Any,
     normalizer: Any,
-    weights: Any = None,
-    metrics_collections: Any = None,
-    updates_collections: Any = None,
+    weights: TensorLike | None = None,
+    metrics_collections: object = None,
+    updates_collections: object = None,
     name: str | None = None,
 ) -> Metric:
     """The mean of |labels - predictions| / ``normalizer``, 0 where that is 0."""
@@ -144,8 +145,8 @@ def mean_cosine_distance(
     predictions: Any,
     dim: int,
     weights: Any = None,
-    metrics_collections: Any = None,
-    updates_collections: Any = None,
+    metrics_collections: object = None,
+    updates_collections: object = None,
     name: str | None = None,
 ) -> Metric:
     """1 - the mean of Σ predictions labels along ``dim``, for vectors of length 1."""
@@ -156,8 +157,8 @@ def mean_cosine_distance(
 
 
 def percentage_below(
-    values: Any,
-    threshold: Any,
+    values: TensorLike,
+    threshold: TensorLike,
     weights: Any = None,
     metrics_collections: Any = None,
     updates_collections: Any = None,
@@ -172,12 +173,12 @@ def percentage_below(
 
 
 def mean_per_class_accuracy(
-    labels: Any,
-    predictions: Any,
+    labels: object,
+    predictions: object,
     num_classes: Any,
-    weights: Any = None,
-    metrics_collections: Any = None,
-    updates_collections: Any = None,
+    weights: object = None,
+    metrics_collections: object = None,
+    updates_collections: object = None,
     name: str | None = None,
 ) -> Metric:
     """The mean over the classes of the share of each class's examples that are predicted right.
@@ -208,9 +209,9 @@ def mean_iou(
     labels: Any,
     predictions: Any,
     num_classes: Any,
-    weights: Any = None,
-    metrics_collections: Any = None,
-    updates_collections: Any = None,
+    weights: object = None,
+    metrics_collections: object = None,
+    updates_collections: object = None,
     name: str | None = None,
 ) -> Metric:
     """The mean over the classes of intersection over union: right / (truth + predicted - right).
@@ -236,7 +237,7 @@ def mean_iou(
         return collected(value, update, metrics_collections, updates_collections)
 
 
-def _diagonal(matrix: Tensor, size: Any) -> Tensor:
+def _diagonal(matrix: Tensor, size: TensorLike) -> Tensor:
     places = arrays.range(size)
     return reductions.reduce_sum(
         matrix * math.to_float(math.equal(arrays.expand_dims(places, 0), arrays.expand_dims(places, 1))), 1

@@ -46,7 +46,7 @@ def _hits(labels: Any, chosen: Any, class_id: Any) -> tuple[Tensor, Tensor, Tens
     return counts[0], counts[1], counts[2]
 
 
-def _summed(values: Tensor, weights: Any, variable: str) -> tuple[Any, Any]:
+def _summed(values: Tensor, weights: object, variable: str) -> tuple[Any, Any]:
     count = metric_variable([], dtypes.float64, variable)
     if weights is not None:
         values = values * math.cast(weights, dtypes.float32)
@@ -57,7 +57,7 @@ def _share(part: Any, rest: Any, name: str) -> Tensor:
     return math.div(part, math.add(part, rest), name=name)
 
 
-def _name(base: str, k: Any, class_id: Any) -> str:
+def _name(base: str, k: object, class_id: Any) -> str:
     return f"{base}_at_{k}" + ("" if class_id is None else f"_class{class_id}") if k is not None else f"{base}_at_k"
 
 
@@ -67,8 +67,8 @@ def precision_at_top_k(
     k: Any = None,
     class_id: Any = None,
     weights: Any = None,
-    metrics_collections: Any = None,
-    updates_collections: Any = None,
+    metrics_collections: object = None,
+    updates_collections: object = None,
     name: str | None = None,
 ) -> Metric:
     """The share of the chosen classes that are labels.
@@ -93,8 +93,8 @@ def recall_at_top_k(
     k: Any = None,
     class_id: Any = None,
     weights: Any = None,
-    metrics_collections: Any = None,
-    updates_collections: Any = None,
+    metrics_collections: object = None,
+    updates_collections: object = None,
     name: str | None = None,
 ) -> Metric:
     """The share of the labels that are among the chosen classes. See `precision_at_top_k`."""
@@ -145,8 +145,8 @@ def average_precision_at_k(
     predictions: Any,
     k: int,
     weights: Any = None,
-    metrics_collections: Any = None,
-    updates_collections: Any = None,
+    metrics_collections: object = None,
+    updates_collections: object = None,
     name: str | None = None,
 ) -> Metric:
     """The mean over examples of how precise the best 1, 2 … ``k`` classes are, taken where the last of them is a label.
@@ -196,5 +196,5 @@ def _distinct(labels: Tensor, classes: Tensor) -> Tensor:
     return reductions.reduce_sum(reductions.reduce_max(hot, -2), -1)
 
 
-def _mean(total: Any, most: Any, name: str) -> Tensor:
+def _mean(total: Tensor, most: Any, name: str) -> Tensor:
     return math.div_no_nan(convert_to_tensor(total), convert_to_tensor(most), name=name)

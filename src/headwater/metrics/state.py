@@ -12,13 +12,14 @@ from headwater.functional.weights import broadcast_weights, match_ranks
 from headwater.graph.collections import GraphKeys
 from headwater.graph.context import get_default_graph
 from headwater.graph.operation import Tensor
+from headwater.graph.types import TensorLike
 from headwater.variables.variables import Variable
 
 Metric = tuple[Any, Any]
 
 
 def metric_variable(
-    shape: Any, dtype: DType = dtypes.float32, name: str | None = None, validate_shape: bool = True
+    shape: TensorLike, dtype: DType = dtypes.float32, name: str | None = None, validate_shape: bool = True
 ) -> Any:
     """A local variable that begins with zeros, in the collection ``METRIC_VARIABLES`` too."""
     return Variable(

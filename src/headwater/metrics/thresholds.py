@@ -23,7 +23,11 @@ _EPSILON = 1e-6
 
 
 def _confusion(
-    labels: Any, predictions: Any, thresholds: Sequence[float], weights: Any, wanted: Sequence[str] = _CONDITIONS
+    labels: object,
+    predictions: object,
+    thresholds: Sequence[float],
+    weights: object,
+    wanted: Sequence[str] = _CONDITIONS,
 ) -> tuple[list[Any], list[Any]]:
     """For each condition in ``wanted`` the counts at all thresholds so far, and with one more batch."""
     labels, predictions, weights = same_shape(
@@ -41,7 +45,7 @@ def _confusion(
     each = None
     if weights is not None:
         each = arrays.reshape(broadcast_weights(math.cast(weights, dtypes.float32), predictions), [1, -1])
-    states: list[Any] = []
+    states: list[object] = []
     updates: list[Any] = []
     for condition in _CONDITIONS:
         if condition in wanted:
@@ -59,12 +63,12 @@ def _spread(count: int) -> list[float]:
 
 
 def auc(
-    labels: Any,
-    predictions: Any,
-    weights: Any = None,
+    labels: object,
+    predictions: object,
+    weights: object = None,
     num_thresholds: int = 200,
-    metrics_collections: Any = None,
-    updates_collections: Any = None,
+    metrics_collections: object = None,
+    updates_collections: object = None,
     curve: str = "ROC",
     name: str | None = None,
     summation_method: str = "trapezoidal",
@@ -129,15 +133,15 @@ def _interpolated(tp: Any, fp: Any, fn: Any, name: str) -> Tensor:
 
 
 def _at_thresholds(
-    wanted: Sequence[str], default: str, compute: Callable[..., Any] | None, doc: str
+    wanted: Sequence[str], default: str, compute: Callable[..., object] | None, doc: str
 ) -> Callable[..., Metric]:
     def metric(
-        labels: Any,
-        predictions: Any,
+        labels: object,
+        predictions: object,
         thresholds: Sequence[float],
-        weights: Any = None,
-        metrics_collections: Any = None,
-        updates_collections: Any = None,
+        weights: object = None,
+        metrics_collections: object = None,
+        updates_collections: object = None,
         name: str | None = None,
     ) -> Metric:
         with variable_scope(name, default, (predictions, labels, weights)):
@@ -184,13 +188,13 @@ recall_at_thresholds: Callable[..., Metric] = _at_thresholds(
 
 
 def sensitivity_at_specificity(
-    labels: Any,
-    predictions: Any,
+    labels: object,
+    predictions: object,
     specificity: float,
-    weights: Any = None,
+    weights: object = None,
     num_thresholds: int = 200,
-    metrics_collections: Any = None,
-    updates_collections: Any = None,
+    metrics_collections: object = None,
+    updates_collections: object = None,
     name: str | None = None,
 ) -> Metric:
     """tp / (tp + fn) at the threshold where tn / (tn + fp) is nearest to ``specificity``.
@@ -213,13 +217,13 @@ def sensitivity_at_specificity(
 
 
 def specificity_at_sensitivity(
-    labels: Any,
-    predictions: Any,
+    labels: object,
+    predictions: object,
     sensitivity: float,
-    weights: Any = None,
+    weights: object = None,
     num_thresholds: int = 200,
-    metrics_collections: Any = None,
-    updates_collections: Any = None,
+    metrics_collections: object = None,
+    updates_collections: object = None,
     name: str | None = None,
 ) -> Metric:
     """tn / (tn + fp) at the threshold where tp / (tp + fn) is nearest to ``sensitivity``.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from headwater import dtypes
 from headwater.dtypes import as_dtype
@@ -24,7 +24,9 @@ def zeros_of(size: Any, batch_size: Any, dtype: Any) -> Any:
     def zeros(one: Any) -> Tensor:
         inner = as_shape(one).as_list() if not isinstance(one, int) else [one]
         if isinstance(batch_size, Tensor):
-            sizes = arrays.concat([arrays.expand_dims(batch_size, 0), convert_to_tensor(inner, dtypes.int32)], 0)
+            sizes = arrays.concat(
+                [arrays.expand_dims(batch_size, 0), convert_to_tensor(cast("list[int]", inner), dtypes.int32)], 0
+            )
             result = arrays.zeros(sizes, kind)
             result.set_shape([None, *inner])
             return result

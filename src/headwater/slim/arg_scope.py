@@ -18,12 +18,12 @@ def _key(function: Any) -> str:
     return getattr(function, "_key_op", str(function))
 
 
-def add_arg_scope(func: Callable[..., Any]) -> Callable[..., Any]:
+def add_arg_scope(func: Callable[..., object]) -> Callable[..., Any]:
     """Makes ``func`` take arguments from `arg_scope`; a decorator."""
     key = f"{func.__module__}.{func.__qualname__}.{id(func)}"
 
     @functools.wraps(func)
-    def scoped(*args: Any, **kwargs: Any) -> Any:
+    def scoped(*args: object, **kwargs: object) -> Any:
         defaults = current_arg_scope().get(key)
         return func(*args, **({**defaults, **kwargs} if defaults else kwargs))
 
@@ -51,7 +51,7 @@ def arg_scoped_arguments(func: Any) -> tuple[str, ...]:
 
 
 @contextmanager
-def arg_scope(list_ops_or_scope: Sequence[Any] | Scope, **kwargs: Any) -> Generator[Scope]:
+def arg_scope(list_ops_or_scope: Sequence[Any] | Scope, **kwargs: object) -> Generator[Scope]:
     """Within the block the functions listed get ``kwargs``.
 
     Args:

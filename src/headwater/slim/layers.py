@@ -23,6 +23,7 @@ from headwater.functional import convolution, nn
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor
 from headwater.graph.operation import Tensor
+from headwater.graph.types import Ints, TensorLike
 from headwater.layers.convolution import Conv1D, Conv2D, Conv2DTranspose, Conv3D, Conv3DTranspose, SeparableConv2D
 from headwater.layers.core import Dense
 from headwater.slim.arg_scope import add_arg_scope
@@ -39,7 +40,7 @@ _NAMES = {"kernel": "weights", "bias": "biases"}
 def layer_variables(names: Mapping[str, str] | None = None) -> Callable[..., Any]:
     """The custom getter that makes a layer's variables model variables, under other names."""
 
-    def getter(getter: Callable[..., Any], name: str, *args: Any, **kwargs: Any) -> Any:
+    def getter(getter: Callable[..., object], name: str, *args: object, **kwargs: object) -> Any:
         scope, _, last = name.rpartition("/")
         renamed = (names or {}).get(last, last)
         kwargs.pop("reuse", None)
@@ -87,7 +88,7 @@ def finished(outputs: Any, layer: Any, settings: Mapping[str, Any]) -> Any:
     return collect_output(settings["outputs_collections"], outputs)
 
 
-def _settings(arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _settings(arguments: Mapping[str, object]) -> dict[str, Any]:
     names = ("variables_collections", "normalizer_fn", "normalizer_params", "activation_fn", "outputs_collections")
     return {name: arguments[name] for name in names}
 
@@ -96,16 +97,16 @@ def _settings(arguments: Mapping[str, Any]) -> dict[str, Any]:
 def fully_connected(
     inputs: Any,
     num_outputs: int,
-    activation_fn: Any = nn.relu,
-    normalizer_fn: Any = None,
-    normalizer_params: Any = None,
-    weights_initializer: Any = XAVIER,
-    weights_regularizer: Any = None,
-    biases_initializer: Any = ZEROS,
-    biases_regularizer: Any = None,
+    activation_fn: object = nn.relu,
+    normalizer_fn: object = None,
+    normalizer_params: object = None,
+    weights_initializer: object = XAVIER,
+    weights_regularizer: object = None,
+    biases_initializer: object = ZEROS,
+    biases_regularizer: object = None,
     reuse: Any = None,
-    variables_collections: Any = None,
-    outputs_collections: Any = None,
+    variables_collections: object = None,
+    outputs_collections: object = None,
     trainable: bool = True,
     scope: Any = None,
 ) -> Tensor:
@@ -147,21 +148,21 @@ def _channels(data_format: str | None) -> str:
 def convolution_layer(
     inputs: Any,
     num_outputs: int,
-    kernel_size: Any,
-    stride: Any = 1,
+    kernel_size: Ints,
+    stride: Ints = 1,
     padding: str = "SAME",
     data_format: str | None = None,
     rate: Any = 1,
-    activation_fn: Any = nn.relu,
-    normalizer_fn: Any = None,
-    normalizer_params: Any = None,
-    weights_initializer: Any = XAVIER,
-    weights_regularizer: Any = None,
-    biases_initializer: Any = ZEROS,
-    biases_regularizer: Any = None,
+    activation_fn: object = nn.relu,
+    normalizer_fn: object = None,
+    normalizer_params: object = None,
+    weights_initializer: object = XAVIER,
+    weights_regularizer: object = None,
+    biases_initializer: object = ZEROS,
+    biases_regularizer: object = None,
     reuse: Any = None,
-    variables_collections: Any = None,
-    outputs_collections: Any = None,
+    variables_collections: object = None,
+    outputs_collections: object = None,
     trainable: bool = True,
     scope: Any = None,
     conv_dims: int | None = None,
@@ -207,7 +208,7 @@ def convolution_layer(
 
 def _of_rank(dims: int, name: str, doc: str) -> Callable[..., Any]:
     @functools.wraps(convolution_layer)
-    def function(inputs: Any, num_outputs: int, kernel_size: Any, *args: Any, **kwargs: Any) -> Tensor:
+    def function(inputs: object, num_outputs: int, kernel_size: TensorLike, *args: object, **kwargs: object) -> Tensor:
         return convolution_layer(inputs, num_outputs, kernel_size, *args, **kwargs, conv_dims=dims)
 
     function.__name__ = function.__qualname__ = name
@@ -215,29 +216,33 @@ def _of_rank(dims: int, name: str, doc: str) -> Callable[..., Any]:
     return add_arg_scope(function)
 
 
-convolution1d: Callable[..., Any] = _of_rank(1, "convolution1d", "A convolution of sequences; see `convolution_layer`.")
-convolution2d: Callable[..., Any] = _of_rank(2, "convolution2d", "A convolution of images; see `convolution_layer`.")
-convolution3d: Callable[..., Any] = _of_rank(3, "convolution3d", "A convolution of volumes; see `convolution_layer`.")
+convolution1d: Callable[..., object] = _of_rank(
+    1, "convolution1d", "A convolution of sequences; see `convolution_layer`."
+)
+convolution2d: Callable[..., object] = _of_rank(2, "convolution2d", "A convolution of images; see `convolution_layer`.")
+convolution3d: Callable[..., object] = _of_rank(
+    3, "convolution3d", "A convolution of volumes; see `convolution_layer`."
+)
 
 
 def _transposed(cls: Any, default: str, data_format_default: str, doc: str) -> Callable[..., Any]:
     def function(
         inputs: Any,
         num_outputs: int,
-        kernel_size: Any,
-        stride: Any = 1,
+        kernel_size: TensorLike,
+        stride: TensorLike = 1,
         padding: str = "SAME",
         data_format: str = data_format_default,
-        activation_fn: Any = nn.relu,
+        activation_fn: object = nn.relu,
         normalizer_fn: Any = None,
-        normalizer_params: Any = None,
+        normalizer_params: object = None,
         weights_initializer: Any = XAVIER,
         weights_regularizer: Any = None,
         biases_initializer: Any = ZEROS,
         biases_regularizer: Any = None,
         reuse: Any = None,
-        variables_collections: Any = None,
-        outputs_collections: Any = None,
+        variables_collections: object = None,
+        outputs_collections: object = None,
         trainable: bool = True,
         scope: Any = None,
     ) -> Tensor:
@@ -269,10 +274,10 @@ def _transposed(cls: Any, default: str, data_format_default: str, doc: str) -> C
     return add_arg_scope(function)
 
 
-convolution2d_transpose: Callable[..., Any] = _transposed(
+convolution2d_transpose: Callable[..., object] = _transposed(
     Conv2DTranspose, "Conv2d_transpose", "NHWC", "The transpose of a convolution of images."
 )
-convolution3d_transpose: Callable[..., Any] = _transposed(
+convolution3d_transpose: Callable[..., object] = _transposed(
     Conv3DTranspose, "Conv3d_transpose", "NDHWC", "The transpose of a convolution of volumes."
 )
 
@@ -281,23 +286,23 @@ convolution3d_transpose: Callable[..., Any] = _transposed(
 def separable_convolution2d(
     inputs: Any,
     num_outputs: int | None,
-    kernel_size: Any,
+    kernel_size: Ints,
     depth_multiplier: int = 1,
     stride: Any = 1,
     padding: str = "SAME",
     data_format: str = "NHWC",
     rate: Any = 1,
-    activation_fn: Any = nn.relu,
-    normalizer_fn: Any = None,
-    normalizer_params: Any = None,
-    weights_initializer: Any = XAVIER,
-    pointwise_initializer: Any = None,
-    weights_regularizer: Any = None,
-    biases_initializer: Any = ZEROS,
-    biases_regularizer: Any = None,
+    activation_fn: object = nn.relu,
+    normalizer_fn: object = None,
+    normalizer_params: object = None,
+    weights_initializer: object = XAVIER,
+    pointwise_initializer: object = None,
+    weights_regularizer: object = None,
+    biases_initializer: object = ZEROS,
+    biases_regularizer: object = None,
     reuse: Any = None,
-    variables_collections: Any = None,
-    outputs_collections: Any = None,
+    variables_collections: object = None,
+    outputs_collections: object = None,
     trainable: bool = True,
     scope: Any = None,
 ) -> Tensor:
@@ -363,7 +368,7 @@ def separable_convolution2d(
         return finished(outputs, None, settings)
 
 
-def _listed(collections: Any, name: str) -> Any:
+def _listed(collections: object, name: str) -> Any:
     return collections.get(name) if isinstance(collections, Mapping) else collections  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
 
 
@@ -371,10 +376,10 @@ def _listed(collections: Any, name: str) -> Any:
 def bias_add(
     inputs: Any,
     activation_fn: Any = None,
-    initializer: Any = ZEROS,
-    regularizer: Any = None,
+    initializer: object = ZEROS,
+    regularizer: object = None,
     reuse: Any = None,
-    variables_collections: Any = None,
+    variables_collections: object = None,
     outputs_collections: Any = None,
     trainable: bool = True,
     data_format: str = "NHWC",
@@ -405,7 +410,7 @@ def embed_sequence(
     embed_dim: int | None = None,
     unique: bool = False,
     initializer: Any = None,
-    regularizer: Any = None,
+    regularizer: object = None,
     trainable: bool = True,
     scope: Any = None,
     reuse: Any = None,
@@ -430,8 +435,8 @@ def embed_sequence(
         return embedding.embedding_lookup(table, ids)
 
 
-def _fixed_activation(activation: Any, name: str) -> Callable[..., Any]:
-    def function(inputs: Any, num_outputs: int, **kwargs: Any) -> Tensor:
+def _fixed_activation(activation: object, name: str) -> Callable[..., Any]:
+    def function(inputs: object, num_outputs: int, **kwargs: object) -> Tensor:
         return fully_connected(inputs, num_outputs, **({"activation_fn": activation} | kwargs))
 
     function.__name__ = name
@@ -439,7 +444,7 @@ def _fixed_activation(activation: Any, name: str) -> Callable[..., Any]:
     return function
 
 
-linear: Callable[..., Any] = _fixed_activation(None, "linear")
+linear: Callable[..., object] = _fixed_activation(None, "linear")
 relu: Callable[..., Any] = _fixed_activation(nn.relu, "relu")
-relu6: Callable[..., Any] = _fixed_activation(nn.relu6, "relu6")
+relu6: Callable[..., object] = _fixed_activation(nn.relu6, "relu6")
 elu: Callable[..., Any] = _fixed_activation(nn.elu, "elu")

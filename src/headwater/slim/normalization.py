@@ -11,6 +11,7 @@ from headwater.graph.collections import GraphKeys
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor
 from headwater.graph.operation import Tensor
+from headwater.graph.types import TensorLike
 from headwater.layers.normalization import BatchNormalization
 from headwater.slim.arg_scope import add_arg_scope
 from headwater.slim.layers import collect_output, collect_variable, layer_variables
@@ -29,21 +30,21 @@ def batch_norm(
     activation_fn: Any = None,
     param_initializers: Any = None,
     param_regularizers: Any = None,
-    updates_collections: Any = GraphKeys.UPDATE_OPS,
-    is_training: Any = True,
+    updates_collections: object = GraphKeys.UPDATE_OPS,
+    is_training: object = True,
     reuse: Any = None,
-    variables_collections: Any = None,
+    variables_collections: object = None,
     outputs_collections: Any = None,
     trainable: bool = True,
-    batch_weights: Any = None,
+    batch_weights: object = None,
     fused: bool | None = None,
     data_format: str = "NHWC",
     zero_debias_moving_mean: bool = False,
     scope: Any = None,
     renorm: bool = False,
-    renorm_clipping: Any = None,
+    renorm_clipping: object = None,
     renorm_decay: float = 0.99,
-    adjustment: Any = None,
+    adjustment: object = None,
 ) -> Tensor:
     """Batch normalization (Ioffe and Szegedy, 2015); see `BatchNormalization`.
 
@@ -161,7 +162,9 @@ def layer_norm(
         return collect_output(outputs_collections, outputs)
 
 
-def _parameter(name: str, size: Any, kind: Any, initializer: Any, collections: Any, trainable: bool) -> Any:
+def _parameter(
+    name: str, size: TensorLike, kind: object, initializer: object, collections: object, trainable: bool
+) -> Any:
     made = model_variable(name, size, kind, initializer=initializer, trainable=trainable)
     collect_variable(made, collections, name)
     return made

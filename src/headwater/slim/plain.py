@@ -9,6 +9,7 @@ from typing import Any
 from headwater.functional import indexing, nest, nn
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
+from headwater.graph.types import TensorLike
 from headwater.layers import core, pooling
 from headwater.slim.arg_scope import add_arg_scope
 from headwater.slim.layers import collect_output
@@ -17,9 +18,9 @@ from headwater.variables.variable_scope import variable_scope
 
 def _pooling(cls: Any, default: str, order: str, doc: str) -> Callable[..., Any]:
     def function(
-        inputs: Any,
-        kernel_size: Any,
-        stride: Any = 2,
+        inputs: Tensor,
+        kernel_size: TensorLike,
+        stride: TensorLike = 2,
         padding: str = "VALID",
         data_format: str = order,
         outputs_collections: Any = None,
@@ -40,16 +41,16 @@ def _pooling(cls: Any, default: str, order: str, doc: str) -> Callable[..., Any]
     return add_arg_scope(function)
 
 
-max_pool2d: Callable[..., Any] = _pooling(
+max_pool2d: Callable[..., object] = _pooling(
     pooling.MaxPooling2D, "MaxPool2D", "NHWC", "The maximum of each window of an image."
 )
-max_pool3d: Callable[..., Any] = _pooling(
+max_pool3d: Callable[..., object] = _pooling(
     pooling.MaxPooling3D, "MaxPool3D", "NDHWC", "The maximum of each window of a volume."
 )
-avg_pool2d: Callable[..., Any] = _pooling(
+avg_pool2d: Callable[..., object] = _pooling(
     pooling.AveragePooling2D, "AvgPool2D", "NHWC", "The mean of each window of an image."
 )
-avg_pool3d: Callable[..., Any] = _pooling(
+avg_pool3d: Callable[..., object] = _pooling(
     pooling.AveragePooling3D, "AvgPool3D", "NDHWC", "The mean of each window of a volume."
 )
 
@@ -71,7 +72,7 @@ def dropout(
 
 
 @add_arg_scope
-def flatten(inputs: Any, outputs_collections: Any = None, scope: Any = None) -> Tensor:
+def flatten(inputs: Any, outputs_collections: object = None, scope: Any = None) -> Tensor:
     """All dimensions but the first as one."""
     with name_scope(scope, "Flatten", [inputs]):
         return collect_output(outputs_collections, core.flatten(inputs))
@@ -83,7 +84,7 @@ def one_hot_encoding(
     num_classes: int,
     on_value: float = 1.0,
     off_value: float = 0.0,
-    outputs_collections: Any = None,
+    outputs_collections: object = None,
     scope: Any = None,
 ) -> Tensor:
     """For each class number a row with ``on_value`` in its place and ``off_value`` elsewhere."""
@@ -100,7 +101,7 @@ def softmax(logits: Any, scope: Any = None) -> Tensor:
         return nn.softmax(convert_to_tensor(logits))
 
 
-def repeat(inputs: Any, repetitions: int, layer: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def repeat(inputs: Any, repetitions: int, layer: Callable[..., object], *args: object, **kwargs: object) -> Any:
     """``layer`` applied this number of times, in scopes ``name/name_1``, ``name/name_2`` …"""
     scope = kwargs.pop("scope", None)
     with variable_scope(scope, "Repeat", [inputs]):
@@ -111,19 +112,19 @@ def repeat(inputs: Any, repetitions: int, layer: Callable[..., Any], *args: Any,
         return outputs
 
 
-def stack(inputs: Any, layer: Callable[..., Any], stack_args: Sequence[Any], **kwargs: Any) -> Any:
+def stack(inputs: Any, layer: Callable[..., object], stack_args: Sequence[object], **kwargs: object) -> Any:
     """``layer`` applied once for each of ``stack_args``, in scopes ``name/name_1``, ``name/name_2`` …"""
     scope = kwargs.pop("scope", None)
     with variable_scope(scope, "Stack", [inputs]):
         outputs = convert_to_tensor(inputs)
         name = scope or _name_of(layer)
         for index, own in enumerate(stack_args):
-            more: list[Any] = nest.flatten(own)
+            more: list[object] = nest.flatten(own)
             outputs = layer(outputs, *more, **kwargs, scope=f"{name}_{index + 1}")
         return outputs
 
 
-def _name_of(layer: Any) -> str:
+def _name_of(layer: object) -> str:
     if isinstance(layer, functools.partial):
         return _name_of(layer.func)  # pyright: ignore[reportUnknownMemberType]
     return getattr(layer, "__name__", "stack")

@@ -5,42 +5,48 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from headwater import dtypes
+from headwater.dtypes import DTypeLike
 from headwater.functional.arrays import placeholder
 from headwater.functional.control_flow import group
 from headwater.functional.default_graph import get_collection
 from headwater.graph.collections import GraphKeys
 from headwater.graph.context import get_default_graph
+from headwater.graph.types import FeedDict
+from headwater.shapes import ShapeLike
 from headwater.slim.arg_scope import add_arg_scope
 from headwater.variables.scope_settings import VariableScope
 from headwater.variables.variable_scope import get_variable, get_variable_scope
 from headwater.variables.variables import Variable, VariableAggregation, VariableSynchronization
 
+if TYPE_CHECKING:
+    from headwater.graph.operation import Operation
+
 
 @add_arg_scope
 def variable(
     name: str,
-    shape: Any = None,
-    dtype: Any = None,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
     initializer: Any = None,
-    regularizer: Any = None,
+    regularizer: object = None,
     trainable: bool = True,
     collections: Any = None,
-    caching_device: Any = None,
+    caching_device: object = None,
     device: Any = None,
-    partitioner: Any = None,
-    custom_getter: Callable[..., Any] | None = None,
+    partitioner: object = None,
+    custom_getter: Callable[..., object] | None = None,
     use_resource: bool | None = None,
     synchronization: VariableSynchronization = VariableSynchronization.AUTO,
     aggregation: VariableAggregation = VariableAggregation.NONE,
 ) -> Any:
     """As `get_variable`, on ``device`` where one is given; ``GLOBAL_VARIABLES`` is among the collections always."""
     listed = list(collections if collections is not None else [GraphKeys.GLOBAL_VARIABLES])
-    getter: Callable[..., Any] = get_variable
+    getter: Callable[..., object] = get_variable
     if custom_getter is not None:
         getter = functools.partial(custom_getter, reuse=get_variable_scope().reuse)
     with get_default_graph().device(device or _as_asked):
@@ -60,23 +66,23 @@ def variable(
         )
 
 
-def _as_asked(op: Any) -> str:
+def _as_asked(op: Operation) -> str:
     return op.device
 
 
 @add_arg_scope
 def model_variable(
     name: str,
-    shape: Any = None,
-    dtype: Any = dtypes.float32,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike = dtypes.float32,
     initializer: Any = None,
-    regularizer: Any = None,
+    regularizer: object = None,
     trainable: bool = True,
     collections: Any = None,
-    caching_device: Any = None,
+    caching_device: object = None,
     device: Any = None,
-    partitioner: Any = None,
-    custom_getter: Callable[..., Any] | None = None,
+    partitioner: object = None,
+    custom_getter: Callable[..., object] | None = None,
     use_resource: bool | None = None,
     synchronization: VariableSynchronization = VariableSynchronization.AUTO,
     aggregation: VariableAggregation = VariableAggregation.NONE,
@@ -102,7 +108,7 @@ def model_variable(
 
 
 def local_variable(
-    initial_value: Any, validate_shape: bool = True, name: str | None = None, use_resource: bool | None = None
+    initial_value: object, validate_shape: bool = True, name: str | None = None, use_resource: bool | None = None
 ) -> Any:
     """A variable of this task alone, which checkpoints leave out."""
     del use_resource
@@ -116,7 +122,7 @@ def local_variable(
 
 
 def global_variable(
-    initial_value: Any, validate_shape: bool = True, name: str | None = None, use_resource: bool | None = None
+    initial_value: object, validate_shape: bool = True, name: str | None = None, use_resource: bool | None = None
 ) -> Any:
     """A variable that optimizers leave alone."""
     del use_resource
@@ -149,27 +155,27 @@ def get_variables(
     return get_collection(collection, begin)
 
 
-def get_model_variables(scope: Any = None, suffix: str | None = None) -> list[Any]:
+def get_model_variables(scope: object = None, suffix: str | None = None) -> list[Any]:
     """`get_variables` of ``MODEL_VARIABLES``."""
     return get_variables(scope, suffix, GraphKeys.MODEL_VARIABLES)
 
 
-def get_local_variables(scope: Any = None, suffix: str | None = None) -> list[Any]:
+def get_local_variables(scope: object = None, suffix: str | None = None) -> list[Any]:
     """`get_variables` of ``LOCAL_VARIABLES``."""
     return get_variables(scope, suffix, GraphKeys.LOCAL_VARIABLES)
 
 
-def get_trainable_variables(scope: Any = None, suffix: str | None = None) -> list[Any]:
+def get_trainable_variables(scope: object = None, suffix: str | None = None) -> list[Any]:
     """`get_variables` of ``TRAINABLE_VARIABLES``."""
     return get_variables(scope, suffix, GraphKeys.TRAINABLE_VARIABLES)
 
 
-def get_variables_by_suffix(suffix: str, scope: Any = None) -> list[Any]:
+def get_variables_by_suffix(suffix: str, scope: object = None) -> list[Any]:
     """`get_variables` with the scope last."""
     return get_variables(scope, suffix)
 
 
-def get_variables_by_name(given_name: str, scope: Any = None) -> list[Any]:
+def get_variables_by_name(given_name: str, scope: object = None) -> list[Any]:
     """The variables called ``given_name`` in ``scope`` or in a scope within it."""
     return get_variables(scope, f"/{given_name}:|^{given_name}:")
 
@@ -187,7 +193,7 @@ def get_unique_variable(var_op_name: str) -> Any:
     return exact[0]
 
 
-def get_variable_full_name(var: Any) -> str:
+def get_variable_full_name(var: Variable) -> str:
     """The name that checkpoints know a variable by; of a part of a variable the whole's."""
     info = getattr(var, "_save_slice_info", None)
     return var.op.name if info is None else info.full_name
@@ -234,14 +240,14 @@ def filter_variables(
 # Values from outside ------------------------------------------------------------------------------------------------
 
 
-def assign_from_values(var_names_to_values: Mapping[str, Any]) -> tuple[Any, dict[Any, Any]]:
+def assign_from_values(var_names_to_values: Mapping[str, object]) -> tuple[Any, dict[Any, Any]]:
     """An operation that gives variables values, and what to feed to it.
 
     Raises:
       ValueError: a name that no variable has.
     """
-    feeds: dict[Any, Any] = {}
-    updates: list[Any] = []
+    feeds: FeedDict = {}
+    updates: list[object] = []
     for name, value in var_names_to_values.items():
         target = get_unique_variable(name)
         array = np.asarray(value)
@@ -251,7 +257,7 @@ def assign_from_values(var_names_to_values: Mapping[str, Any]) -> tuple[Any, dic
     return group(*updates), feeds
 
 
-def assign_from_values_fn(var_names_to_values: Mapping[str, Any]) -> Callable[[Any], None]:
+def assign_from_values_fn(var_names_to_values: Mapping[str, object]) -> Callable[[Any], None]:
     """A function of a session that gives variables values."""
     operation, feeds = assign_from_values(var_names_to_values)
     return lambda session: session.run(operation, feeds)

@@ -207,13 +207,12 @@ def optimize_loss(
         chosen = get_collection(GraphKeys.TRAINABLE_VARIABLES) if variables is None else variables
         pairs: Gradients = made.compute_gradients(loss, chosen, colocate_gradients_with_ops=colocate_gradients_with_ops)
         if gradient_noise_scale is not None:
+            noise: float = gradient_noise_scale
             pairs = [
                 (
                     g
                     if g is None
-                    else _changed(
-                        g, lambda t: t + truncated_normal(arrays.shape(t), dtype=t.dtype) * gradient_noise_scale
-                    ),
+                    else _changed(g, lambda t: t + truncated_normal(arrays.shape(t), dtype=t.dtype) * noise),
                     v,
                 )
                 for g, v in pairs

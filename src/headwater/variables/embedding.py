@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from headwater.functional.sparse_changes import sparse_fill_empty_rows, sparse_r
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
+from headwater.registry import HostArray
 from headwater.variables.partitioned import PartitionedVariable
 
 
@@ -48,7 +49,10 @@ def embedding_lookup(
         raise ValueError("Need at least one param")
     if partition_strategy not in ("mod", "div"):
         raise ValueError(f"Unrecognized partition strategy: {partition_strategy}")
-    parts = [convert_to_tensor(part, name="params") if isinstance(part, np.ndarray) else part for part in parts]
+    parts = [
+        convert_to_tensor(cast("HostArray", part), name="params") if isinstance(part, np.ndarray) else part
+        for part in parts
+    ]
     with name_scope(name, "embedding_lookup", [*parts, ids]) as scope:
         graph = get_default_graph()
         ids = convert_to_tensor(ids, name="ids")

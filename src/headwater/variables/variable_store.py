@@ -5,12 +5,13 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 from headwater.dtypes import DType, as_dtype, float32, string
 from headwater.graph.collections import GraphKeys
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor, make_const
+from headwater.graph.types import TensorLike
 from headwater.shapes import TensorShape, as_shape
 from headwater.variables.initializers import GlorotUniform, Zeros
 from headwater.variables.partitioned import PartitionedVariable, PartitionInfo, call_partitioner, slices
@@ -179,7 +180,7 @@ class VariableStore:
         from_value = initializer is not None and not callable(initializer)
         whole = as_shape(shape)
         if from_value:
-            initializer = convert_to_tensor(initializer)
+            initializer = convert_to_tensor(cast("TensorLike", initializer))
             whole = whole.merge_with(initializer.shape)
         partitions = call_partitioner(partitioner, whole, dtype) if partitioner is not None else None
         if name in self._partitioned:
@@ -199,7 +200,9 @@ class VariableStore:
             if from_value:
                 with graph.name_scope(f"{part_name}/PartitionedInitializer"):
                     bounds = [make_const(np.array(bound, np.int32)) for bound in (offset, part_shape)]
-                    initial = graph.create_op("Slice", [convert_to_tensor(initializer), *bounds]).outputs[0]
+                    initial = graph.create_op(
+                        "Slice", [convert_to_tensor(cast("TensorLike", initializer)), *bounds]
+                    ).outputs[0]
             with graph.name_scope(None):
                 info = PartitionInfo([int(d or 0) for d in sizes], offset)
                 given = None if from_value else part_shape

@@ -121,12 +121,19 @@ class Variable:
         self.graph.add_to_collections(keys, self)
 
     def _create(
-        self, initial_value: Any, dtype: DType | None, scope: str, validate_shape: bool, caching_device: Any, shape: Any
+        self,
+        initial_value: Any,
+        dtype: DType | None,
+        scope: str,
+        validate_shape: bool,
+        caching_device: Any,
+        shape: Any,
     ) -> None:
         graph = get_default_graph()
         if callable(initial_value):
             with graph.colocate_with_name(scope[:-1]), graph.name_scope("Initializer"):
-                initial = convert_to_tensor(initial_value(), dtype, name="initial_value")
+                value: Any = initial_value()
+                initial = convert_to_tensor(value, dtype, name="initial_value")
         else:
             initial = convert_to_tensor(initial_value, dtype, name="initial_value")
         dims = unknown_shape() if not validate_shape else initial.shape if shape is None else as_shape(shape)

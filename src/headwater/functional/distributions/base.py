@@ -12,7 +12,8 @@ from headwater.functional import arrays, math, reductions
 from headwater.graph.constants import constant_value
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
-from headwater.shapes import TensorShape, as_shape
+from headwater.graph.types import TensorLike
+from headwater.shapes import ShapeLike, TensorShape, as_shape
 
 
 class ReparameterizationType:
@@ -74,7 +75,7 @@ class Distribution:
         with name_scope(name or type(self).__name__, "", self._graph_parents) as scope:
             self._name = scope
 
-    def _call(self, method: str, name: str, *args: Any) -> Any:
+    def _call(self, method: str, name: str, *args: object) -> Any:
         """What ``_method`` of the class gives, or what follows from others that it has."""
         with name_scope(f"{self._name}{name}/", "", list(args)):
             found = self._find(method)
@@ -107,7 +108,7 @@ class Distribution:
     # What it is -----------------------------------------------------------------------------------------------------
 
     @classmethod
-    def param_shapes(cls, sample_shape: Any, name: str = "DistributionParamShapes") -> dict[str, Tensor]:
+    def param_shapes(cls, sample_shape: object, name: str = "DistributionParamShapes") -> dict[str, Tensor]:
         """Shapes of parameters with which a sample has this shape."""
         with name_scope(name, "", [sample_shape]):
             return cls._param_shapes(sample_shape)
@@ -125,7 +126,7 @@ class Distribution:
         return {name: TensorShape(_numbers(value)) for name, value in cls.param_shapes(shape.as_list()).items()}
 
     @classmethod
-    def _param_shapes(cls, sample_shape: Any) -> dict[str, Tensor]:
+    def _param_shapes(cls, sample_shape: object) -> dict[str, Tensor]:
         raise NotImplementedError("_param_shapes not implemented")
 
     @property
@@ -223,10 +224,10 @@ class Distribution:
                 found.set_shape(TensorShape(static).concatenate(self.batch_shape).concatenate(self.event_shape))
             return found
 
-    def _sample_n(self, n: Any, seed: int | None) -> Tensor:
+    def _sample_n(self, n: TensorLike, seed: int | None) -> Tensor:
         raise NotImplementedError(f"sample is not implemented: {type(self).__name__}")
 
-    def _value(self, value: Any) -> Tensor:
+    def _value(self, value: Tensor) -> Tensor:
         return convert_to_tensor(value, self._dtype, name="value")
 
     def log_prob(self, value: Any, name: str = "log_prob") -> Tensor:
@@ -334,13 +335,13 @@ def _ints(values: Sequence[int | None]) -> Tensor:
     return convert_to_tensor(np.array(values, np.int32))
 
 
-def _as_list(shape: Any) -> Any:
+def _as_list(shape: ShapeLike) -> Any:
     if isinstance(shape, TensorShape):
         return np.array(shape.as_list(), np.int32)
     return np.array(shape, np.int32)
 
 
-def _static(shape: Any) -> list[int] | None:
+def _static(shape: ShapeLike) -> list[int] | None:
     value = constant_value(shape) if isinstance(shape, Tensor) else _as_list(shape)
     return None if value is None else [int(size) for size in np.atleast_1d(value)]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from headwater.functional.distributions.base import (
 )
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
+from headwater.graph.types import TensorLike
 
 _LOG_2PI = float(np.log(2 * np.pi))
 
@@ -39,7 +41,12 @@ class _OfScalars(Distribution):
         return dict.fromkeys(cls._parameter_names, convert_to_tensor(sample_shape, int32))
 
     def __init__(
-        self, arguments: dict[str, Any], validate_args: bool, allow_nan_stats: bool, name: str, *parameters: Tensor
+        self,
+        arguments: Mapping[str, object],
+        validate_args: bool,
+        allow_nan_stats: bool,
+        name: str,
+        *parameters: Tensor,
     ) -> None:
         self._tensors = parameters
         super().__init__(
@@ -58,7 +65,7 @@ class _OfScalars(Distribution):
     def _batch_shape_tensor(self) -> Tensor:
         return broadcast_shape_tensor(*self._tensors)
 
-    def _sizes(self, n: Any) -> Tensor:
+    def _sizes(self, n: object) -> Tensor:
         return arrays.concat([arrays.stack([n]), self.batch_shape_tensor()], 0)
 
     def _spread(self, value: Tensor) -> Tensor:
@@ -109,8 +116,8 @@ class Normal(_Moved):
 
     def __init__(
         self,
-        loc: Any,
-        scale: Any,
+        loc: TensorLike,
+        scale: TensorLike,
         validate_args: bool = False,
         allow_nan_stats: bool = True,
         name: str = "Normal",
@@ -121,7 +128,7 @@ class Normal(_Moved):
             self._scale = with_dependencies([assert_positive(self._scale)], self._scale)
         super().__init__(arguments, validate_args, allow_nan_stats, name, self._loc, self._scale)
 
-    def _sample_n(self, n: Any, seed: int | None) -> Tensor:
+    def _sample_n(self, n: object, seed: int | None) -> Tensor:
         drawn = random.random_normal(self._sizes(n), dtype=self.dtype, seed=seed)
         return drawn * self._scale + self._loc
 
@@ -170,8 +177,8 @@ class Laplace(_Moved):
 
     def __init__(
         self,
-        loc: Any,
-        scale: Any,
+        loc: TensorLike,
+        scale: TensorLike,
         validate_args: bool = False,
         allow_nan_stats: bool = True,
         name: str = "Laplace",
@@ -182,7 +189,7 @@ class Laplace(_Moved):
             self._scale = with_dependencies([assert_positive(self._scale)], self._scale)
         super().__init__(arguments, validate_args, allow_nan_stats, name, self._loc, self._scale)
 
-    def _sample_n(self, n: Any, seed: int | None) -> Tensor:
+    def _sample_n(self, n: object, seed: int | None) -> Tensor:
         least = float(np.nextafter(np.array(-1.0, self.dtype.as_numpy_dtype), np.array(0.0, self.dtype.as_numpy_dtype)))
         drawn = random.random_uniform(self._sizes(n), minval=least, maxval=1.0, dtype=self.dtype, seed=seed)
         return self._loc - self._scale * math.sign(drawn) * math.log1p(-math.abs(drawn))
@@ -232,8 +239,8 @@ class Uniform(_OfScalars):
 
     def __init__(
         self,
-        low: Any = 0.0,
-        high: Any = 1.0,
+        low: TensorLike = 0.0,
+        high: TensorLike = 1.0,
         validate_args: bool = False,
         allow_nan_stats: bool = True,
         name: str = "Uniform",
@@ -260,7 +267,7 @@ class Uniform(_OfScalars):
         with name_scope(f"{self.name}{name}/", ""):
             return self._high - self._low
 
-    def _sample_n(self, n: Any, seed: int | None) -> Tensor:
+    def _sample_n(self, n: object, seed: int | None) -> Tensor:
         return self._low + self.range() * random.random_uniform(self._sizes(n), dtype=self.dtype, seed=seed)
 
     def _prob(self, x: Tensor) -> Tensor:
@@ -303,9 +310,9 @@ class StudentT(_Moved):
 
     def __init__(
         self,
-        df: Any,
-        loc: Any,
-        scale: Any,
+        df: TensorLike,
+        loc: TensorLike,
+        scale: TensorLike,
         validate_args: bool = False,
         allow_nan_stats: bool = True,
         name: str = "StudentT",
@@ -395,8 +402,8 @@ class Gamma(_OfScalars):
 
     def __init__(
         self,
-        concentration: Any,
-        rate: Any,
+        concentration: TensorLike,
+        rate: TensorLike,
         validate_args: bool = False,
         allow_nan_stats: bool = True,
         name: str = "Gamma",
@@ -418,7 +425,7 @@ class Gamma(_OfScalars):
         """The inverse of its scale."""
         return self._rate
 
-    def _sample_n(self, n: Any, seed: int | None) -> Tensor:
+    def _sample_n(self, n: object, seed: int | None) -> Tensor:
         return random.random_gamma(arrays.stack([n]), self._concentration, self._rate, self.dtype, seed)
 
     def _log_prob(self, x: Tensor) -> Tensor:
@@ -469,14 +476,14 @@ class Exponential(Gamma):
     _parameter_names = ("rate",)
 
     def __init__(
-        self, rate: Any, validate_args: bool = False, allow_nan_stats: bool = True, name: str = "Exponential"
+        self, rate: TensorLike, validate_args: bool = False, allow_nan_stats: bool = True, name: str = "Exponential"
     ) -> None:
         arguments = dict(locals())
         (tensor,) = float_parameters(name, rate=rate)
         super().__init__(arrays.ones_like(tensor), tensor, validate_args, allow_nan_stats, name)
         self._parameters = {key: value for key, value in arguments.items() if key not in ("self", "__class__")}
 
-    def _sample_n(self, n: Any, seed: int | None) -> Tensor:
+    def _sample_n(self, n: object, seed: int | None) -> Tensor:
         least = float(np.finfo(self.dtype.as_numpy_dtype).tiny)
         drawn = random.random_uniform(self._sizes(n), minval=least, maxval=1.0, dtype=self.dtype, seed=seed)
         return -math.log(drawn) / self._rate
@@ -497,8 +504,8 @@ class Beta(_OfScalars):
 
     def __init__(
         self,
-        concentration1: Any = None,
-        concentration0: Any = None,
+        concentration1: TensorLike | None = None,
+        concentration0: TensorLike | None = None,
         validate_args: bool = False,
         allow_nan_stats: bool = True,
         name: str = "Beta",
@@ -533,7 +540,7 @@ class Beta(_OfScalars):
     def _log_beta(self) -> Tensor:
         return special.lgamma(self._one) + special.lgamma(self._zero) - special.lgamma(self._total)
 
-    def _sample_n(self, n: Any, seed: int | None) -> Tensor:
+    def _sample_n(self, n: object, seed: int | None) -> Tensor:
         shape = arrays.stack([n])
         ones = random.random_gamma(shape, self._spread(self._one), dtype=self.dtype, seed=seed)
         other = None if seed is None else seed + 1

@@ -18,6 +18,7 @@ from headwater.functional.distributions.base import (
 )
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
+from headwater.graph.types import TensorLike
 
 
 def logits_and_probs(name: str, logits: Any, probs: Any, several: bool) -> tuple[Tensor, Tensor]:
@@ -53,7 +54,7 @@ class Bernoulli(Distribution):
 
     def __init__(
         self,
-        logits: Any = None,
+        logits: object = None,
         probs: Any = None,
         dtype: Any = int32,
         validate_args: bool = False,
@@ -126,7 +127,7 @@ class Categorical(Distribution):
 
     def __init__(
         self,
-        logits: Any = None,
+        logits: object = None,
         probs: Any = None,
         dtype: Any = int32,
         validate_args: bool = False,
@@ -223,7 +224,7 @@ class _OfCounts(Distribution):
     def _event_shape_tensor(self) -> Tensor:
         return arrays.shape(self._weights())[-1:]
 
-    def _drawn(self, n: Any, log_weights: Tensor, seed: int | None) -> Tensor:
+    def _drawn(self, n: object, log_weights: Tensor, seed: int | None) -> Tensor:
         """How often each class is drawn, in ``total`` draws of each vector; ``log_weights`` is [n, batch, classes]."""
         classes = arrays.shape(log_weights)[-1]
         shape = self.batch_shape_tensor()
@@ -260,8 +261,8 @@ class Multinomial(_OfCounts):
 
     def __init__(
         self,
-        total_count: Any,
-        logits: Any = None,
+        total_count: TensorLike,
+        logits: object = None,
         probs: Any = None,
         validate_args: bool = False,
         allow_nan_stats: bool = True,
@@ -295,7 +296,7 @@ class Multinomial(_OfCounts):
     def _weights(self) -> Tensor:
         return self._probs
 
-    def _sample_n(self, n: Any, seed: int | None) -> Tensor:
+    def _sample_n(self, n: object, seed: int | None) -> Tensor:
         return self._drawn(n, self._logits, seed)
 
     def _log_prob(self, counts: Tensor) -> Tensor:
@@ -363,7 +364,11 @@ class Dirichlet(_Concentrated):
     """
 
     def __init__(
-        self, concentration: Any, validate_args: bool = False, allow_nan_stats: bool = True, name: str = "Dirichlet"
+        self,
+        concentration: TensorLike,
+        validate_args: bool = False,
+        allow_nan_stats: bool = True,
+        name: str = "Dirichlet",
     ) -> None:
         arguments = dict(locals())
         (self._concentration,) = float_parameters(name, concentration=concentration)
@@ -392,7 +397,7 @@ class Dirichlet(_Concentrated):
     def _event_shape_tensor(self) -> Tensor:
         return arrays.shape(self._concentration)[-1:]
 
-    def _sample_n(self, n: Any, seed: int | None) -> Tensor:
+    def _sample_n(self, n: object, seed: int | None) -> Tensor:
         drawn = random.random_gamma(arrays.stack([n]), self._concentration, dtype=self.dtype, seed=seed)
         return drawn / reductions.reduce_sum(drawn, -1, keepdims=True)
 
@@ -444,8 +449,8 @@ class DirichletMultinomial(_Concentrated, _OfCounts):
 
     def __init__(
         self,
-        total_count: Any,
-        concentration: Any,
+        total_count: TensorLike,
+        concentration: TensorLike,
         validate_args: bool = False,
         allow_nan_stats: bool = True,
         name: str = "DirichletMultinomial",

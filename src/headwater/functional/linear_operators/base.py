@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from headwater.dtypes import DType, as_dtype
 from headwater.functional import arrays, linalg, math, reductions
@@ -11,6 +11,7 @@ from headwater.functional.checks import assert_less, assert_positive
 from headwater.functional.factorisations import cholesky, cholesky_solve, matrix_determinant, matrix_solve, slogdet
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Operation, Tensor
+from headwater.graph.types import TensorLike
 from headwater.shapes import Dimension, TensorShape
 
 _SINGULAR_BELOW = 1e-6
@@ -200,7 +201,7 @@ class LinearOperator:
         with self._scope(name):
             static = self.shape.as_dims
             if static is not None and None not in static:
-                return convert_to_tensor(list(static), "int32")
+                return convert_to_tensor(list(cast("tuple[int, ...]", static)), "int32")
             return self._shape_tensor()
 
     def batch_shape_tensor(self, name: str = "batch_shape_tensor") -> Tensor:
@@ -314,7 +315,7 @@ class LinearOperator:
         with self._scope(name):
             return self._trace()
 
-    def add_to_tensor(self, x: Any, name: str = "add_to_tensor") -> Tensor:
+    def add_to_tensor(self, x: TensorLike, name: str = "add_to_tensor") -> Tensor:
         """The matrix added to a tensor [..., M, N]."""
         with self._scope(name):
             return self._to_dense() + convert_to_tensor(x, self._dtype, name="x")
@@ -378,7 +379,7 @@ class LinearOperator:
                 apart, math.cast(_SINGULAR_BELOW, apart.dtype), message="Matrix was not equal to its adjoint."
             )
 
-    def _as_matrix(self, x: Any) -> Tensor:
+    def _as_matrix(self, x: TensorLike) -> Tensor:
         x = convert_to_tensor(x, self._dtype, name="x")
         if x.dims is not None and len(x.dims) < 2:
             raise IndexError(f"a matrix is needed, and this has the shape {x.shape}")

@@ -12,6 +12,7 @@ from headwater.functional.linear_operators.base import LinearOperator, check_siz
 from headwater.functional.linear_operators.diagonal import LinearOperatorDiag, LinearOperatorIdentity
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
+from headwater.graph.types import TensorLike
 from headwater.shapes import TensorShape
 
 
@@ -451,7 +452,7 @@ class LinearOperatorLowRankUpdate(LinearOperator):
     def __init__(
         self,
         base_operator: LinearOperator,
-        u: Any,
+        u: TensorLike,
         diag_update: Any = None,
         v: Any = None,
         is_diag_update_positive: bool | None = None,

@@ -12,7 +12,8 @@ from headwater.functional.sizes import known
 from headwater.graph.constants import constant_value
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
-from headwater.shapes import TensorShape
+from headwater.graph.types import TensorLike
+from headwater.shapes import ShapeLike, TensorShape
 
 
 class LinearOperatorDiag(LinearOperator):
@@ -32,7 +33,7 @@ class LinearOperatorDiag(LinearOperator):
 
     def __init__(
         self,
-        diag: Any,
+        diag: TensorLike,
         is_non_singular: bool | None = None,
         is_self_adjoint: bool | None = None,
         is_positive_definite: bool | None = None,
@@ -112,10 +113,10 @@ class _Sized(LinearOperator):
     """
 
     _rows: Any
-    _columns: Any
+    _columns: object
     _batch: Any
 
-    def add_to_tensor(self, mat: Any, name: str = "add_to_tensor") -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def add_to_tensor(self, mat: TensorLike, name: str = "add_to_tensor") -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
         """The matrix added to a tensor [..., M, N], under TensorFlow's name for the argument here."""
         return super().add_to_tensor(mat, name)
 
@@ -347,7 +348,7 @@ class LinearOperatorZeros(_Sized):
         self,
         num_rows: Any,
         num_columns: Any = None,
-        batch_shape: Any = None,
+        batch_shape: ShapeLike | None = None,
         dtype: Any = None,
         is_non_singular: bool = False,
         is_self_adjoint: bool = True,

@@ -1,0 +1,57 @@
+"""Types of arguments that functions of graphs share: what becomes a tensor, what can be fed or fetched."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from headwater.graph.graph import Graph
+    from headwater.graph.indexed_slices import IndexedSlices
+    from headwater.graph.operation import Operation, Tensor
+    from headwater.graph.sparse_tensor import SparseTensor, SparseTensorValue
+    from headwater.registry import HostArray
+    from headwater.shapes import Dimension, TensorShape
+    from headwater.variables.partitioned import PartitionedVariable
+    from headwater.variables.variables import Variable
+
+
+class SupportsArray(Protocol):
+    """A value that NumPy makes an array of: its own arrays and scalars, JAX's arrays, Keras' variables."""
+
+    def __array__(self) -> HostArray: ...
+
+
+class SessionLike(Protocol):
+    """What runs steps of a graph: a session, or a wrapper of one."""
+
+    @property
+    def graph(self) -> Graph: ...
+    def run(self, fetches: Any, feed_dict: FeedDict | None = None) -> Any: ...
+
+
+Scalar: TypeAlias = "complex | str | bytes | np.generic"
+"""One element: a number (Python counts bool, int and float as complex), text, or a scalar of NumPy."""
+
+GraphTensor: TypeAlias = "Tensor | Variable | PartitionedVariable | IndexedSlices"
+"""A value of a graph that is a tensor or becomes one."""
+
+TensorLike: TypeAlias = "GraphTensor | SupportsArray | Scalar | TensorShape | Dimension | Sequence[TensorLike]"
+"""What `convert_to_tensor` takes: tensors, variables, arrays, numbers, text, shapes, and nested sequences of these."""
+
+SparseLike: TypeAlias = "TensorLike | SparseTensor | SparseTensorValue"
+"""A dense value or a sparse one."""
+
+Gradient: TypeAlias = "Tensor | IndexedSlices"
+"""The gradient of a tensor: of all of it, or of some rows."""
+
+Ints: TypeAlias = "int | Sequence[int] | np.ndarray[tuple[int, ...], np.dtype[np.integer]]"
+"""One number, or one for each of several dimensions."""
+
+FeedDict: TypeAlias = "Mapping[Any, object]"
+"""Values by the tensor, the tuple of tensors, or the name that they stand in for (a mapping's keys are of one type)."""
+
+OpOrTensor: TypeAlias = "Operation | Tensor | Variable | IndexedSlices"
+"""What an operation can run after."""
