@@ -13,7 +13,7 @@ import os
 import runpy
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import jax.numpy as jnp
 import keras
@@ -45,6 +45,8 @@ class _Own:
     """The task that this process is, while its program runs as the chief's."""
 
     config: TaskConfig | None = None
+    #: Tasks that this process has made servers of. Where these are the whole cluster, it is all of its tasks.
+    made: ClassVar[set[TaskName]] = set()
 
 
 class Server:
@@ -54,11 +56,11 @@ class Server:
       server_or_cluster_def: the cluster.
       job_name, task_index: this task.
       protocol: ``grpc``, or None.
-      config: not supported.
+      config: a ``ConfigProto`` that sets ``inter_op_parallelism_threads`` only: a task calls one function at a time.
       start: nothing is started before `join`.
 
     Raises:
-      NotImplementedError: a ``config``, or another protocol.
+      NotImplementedError: a ``config`` with other settings, or another protocol.
     """
 
     def __init__(
@@ -71,14 +73,16 @@ class Server:
         start: bool = True,
     ) -> None:
         del start
-        if config is not None:
-            raise NotImplementedError("tf.distribute.Server: config is not supported where values are computed at once")
+        settings = [field.name for field, _ in config.ListFields()] if config is not None else []
+        if set(settings) - {"inter_op_parallelism_threads"}:
+            raise NotImplementedError(f"tf.distribute.Server: config with {', '.join(settings)} is not supported")
         if protocol not in (None, "grpc"):
             raise NotImplementedError(f"tf.distribute.Server: protocol {protocol!r} is not supported, only 'grpc'")
         self._cluster = ClusterSpec(server_or_cluster_def)
         if job_name is None or task_index is None:
             raise ValueError("tf.distribute.Server needs job_name and task_index")
         self._task = TaskName(job_name, int(task_index))
+        _Own.made.add(self._task)
 
     def join(self) -> None:
         """Runs the program as the chief's half, which serves from its first ``schedule`` on.
@@ -115,7 +119,8 @@ class ParameterServerStrategy(Replicating, served_strategy.ParameterServerStrate
     """Variables on tasks of job ``ps``; workers compute what the chief's `ClusterCoordinator` says.
 
     Args:
-      cluster_resolver: where the cluster comes from; ``TF_CONFIG`` by default.
+      cluster_resolver: where the cluster comes from; ``TF_CONFIG`` by default. A process that has made a `Server` of
+        each of its tasks is the whole cluster: a ``ps``, and a thread that is a worker.
       variable_partitioner: which variables to split by rows among the ``ps``.
 
     Raises:
@@ -131,7 +136,8 @@ class ParameterServerStrategy(Replicating, served_strategy.ParameterServerStrate
             whole = SimpleClusterResolver(own.cluster, task_type=own.task.job, task_id=own.task.index)
             super().__init__(whole, variable_partitioner, table_bytes=_NO_TABLES)
         else:
-            super().__init__(cluster_resolver, variable_partitioner, table_bytes=_NO_TABLES)
+            given = None if _is_within(cluster_resolver) else cluster_resolver
+            super().__init__(given, variable_partitioner, table_bytes=_NO_TABLES)
         self.functions: Registry = _Functions(self)
         self.calls: CallServer | None = None
         if self.task is not None and not self.task.members.is_server and not self.is_chief:
@@ -237,6 +243,17 @@ class ParameterServerStrategy(Replicating, served_strategy.ParameterServerStrate
         raise NotImplementedError(
             "on parameter servers each worker makes its own dataset: coordinator.create_per_worker_dataset(dataset_fn)"
         )
+
+
+def _is_within(resolver: Any) -> bool:
+    """Whether this process has a server of each ``ps`` and worker of a cluster, of which it is no task itself."""
+    if resolver is None or resolver.task_type:
+        return False
+    cluster = ClusterSpec(resolver.cluster_spec())
+    tasks = {
+        TaskName(job, index) for job in ("ps", "worker") if job in cluster.jobs for index in cluster.task_indices(job)
+    }
+    return bool(tasks) and tasks <= _Own.made
 
 
 def _outermost(models: Sequence[Any]) -> list[Any]:

@@ -61,7 +61,13 @@ def test_parameter_servers_apply_what_the_optimizer_would_have_applied() -> None
     optimizer = tf.keras.optimizers.Adam(0.1)
     for batch in dataset:
         step_on(plain, optimizer, batch)
-    strategy = tf.distribute.ParameterServerStrategy()
+    # All tasks in one process, as in notebooks; nothing listens at these ports.
+    cluster = tf.compat.v1.train.ClusterSpec({"ps": ["127.0.0.1:1"], "worker": ["127.0.0.1:2", "127.0.0.1:3"]})
+    for job, index in (("ps", 0), ("worker", 0), ("worker", 1)):
+        tf.distribute.Server(cluster, job_name=job, task_index=index, protocol="grpc")
+    strategy = tf.distribute.experimental.ParameterServerStrategy(
+        tf.distribute.cluster_resolver.SimpleClusterResolver(cluster, rpc_layer="grpc")
+    )
     with strategy.scope():
         model, _ = model_and_batches()
         served = tf.keras.optimizers.Adam(0.1)
