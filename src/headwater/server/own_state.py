@@ -14,7 +14,6 @@ import base64
 import contextlib
 import logging
 import os
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -135,8 +134,6 @@ class GraphSaver(StateSaver):
         self._life = state_files.new_id()
         self._counts: UpdateCounts | None = None
         self._slots: dict[tuple[str, str], int] = {}
-        self._ended = False
-        self._freed = threading.Event()
 
     # Beginning and end ------------------------------------------------------------------------------------------------
 
@@ -189,32 +186,18 @@ class GraphSaver(StateSaver):
         )
 
     def end(self) -> None:
-        """The task ends. Where the job is over its states have no use any more, and are removed; else the last one is
-        saved, and nothing changes after it, until `free`."""
+        """The task has ended, and no connection is left: what changes now is acknowledged to nobody.
+
+        Where the job is over its states have no use any more, and are removed; else the last one is saved.
+        """
         self._note.on_change = None
         self._periodic.stop()
-        if self.job_over:
-            self._remove_all()
-            with contextlib.suppress(OpError):
-                files.remove(os.path.join(self.folder, _COUNTS))
+        if not self.job_over:
+            self.save()
             return
-        if not self._ended:
-            self._ended = True
-            saved = threading.Event()
-            threading.Thread(target=self._save_last, args=(saved,), name="no more updates", daemon=True).start()
-            saved.wait()
-
-    def _save_last(self, saved: threading.Event) -> None:
-        with self._resources.lock:  # an update that has it is in the state, and one that waits for it is not made
-            try:
-                self.save()
-            finally:
-                saved.set()
-            self._freed.wait()
-
-    def free(self) -> None:
-        """No connection is left, so whatever changes now is acknowledged to nobody."""
-        self._freed.set()
+        self._remove_all()
+        with contextlib.suppress(OpError):
+            files.remove(os.path.join(self.folder, _COUNTS))
 
     def _sealed(self) -> None:
         """A chief has prepared the model on all tasks, or is about to."""

@@ -104,7 +104,7 @@ class TaskServer(Service):
         forget_master(self.target)
         self.shell.stop()
         if self._saver is not None:
-            self._saver.free()
+            self._saver.end()
 
     def answer_all(self) -> None:
         """Gives steps of others that are as good as done the time to be answered; see `StepService.answer_all`."""
@@ -158,8 +158,6 @@ class TaskServer(Service):
         self.runtime.resources.job_over(reason)
 
     def close(self) -> None:
-        if self._saver is not None:
-            self._saver.end()
         self._steps.stop()
         self._master.close()
 

@@ -60,3 +60,24 @@ def test_the_other_ps_keeps_its_updates_and_what_is_lost_is_said(tmp_path: Path)
     assert "Restored" not in workers[0].output
     assert "still have the state of this training" in workers[0].output
     assert not any(folder.iterdir())  # the job is over
+
+
+@pytest.mark.long
+def test_a_ps_that_gets_sigterm_loses_nothing(tmp_path: Path) -> None:
+    settings = {"HEADWATER_SAVES": str(tmp_path / "saves"), "HEADWATER_SAVE_EVERY_S": "3600"}
+    with processes(ps=2, worker=1) as cluster:
+        ps = [cluster.start("ps", index, PROGRAM, **settings) for index in range(2)]
+        worker = cluster.start("worker", 0, PROGRAM, f"--folder={tmp_path}")
+        worker.wait_for(r"^step \d{3}")
+        assert ps[1].terminate() == 0
+        lines = worker.line_count()
+        ps[1] = cluster.start("ps", 1, PROGRAM, **settings)
+        ps[1].wait_for("goes on with its own state of .*; no update is lost")
+        worker.wait_for("^step ", after=lines + 10)
+        (tmp_path / "stop").touch()
+        for one in (worker, *ps):
+            one.succeeds()
+    found = read(worker)
+    assert falls([count for _, count, _ in found]) == []
+    # A step that was under way may have been made on one ps, and was made again on both.
+    assert abs(found[-1][0] - found[-1][1]) <= 1
