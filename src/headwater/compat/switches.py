@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
+
+from headwater.compat.dialect import is_eager
 
 
 def disable_v2_behavior() -> None:
@@ -37,3 +40,21 @@ def enable_resource_variables() -> None:
 
 def enable_control_flow_v2() -> None:
     """Does nothing: ``tf.cond`` and ``tf.while_loop`` are operations with graphs of their own already."""
+
+
+def enable_eager_execution(config: Any = None, device_policy: Any = None, execution_mode: Any = None) -> None:
+    """Does nothing in a program of TensorFlow 2's way, which a call of this makes a program.
+
+    Raises:
+      RuntimeError: the program was started as one of graphs.
+      NotImplementedError: an argument is given.
+    """
+    if config is not None or device_policy is not None or execution_mode is not None:
+        raise NotImplementedError("enable_eager_execution: its arguments are not supported")
+    if not is_eager():
+        raise RuntimeError("this program runs in graphs: start it with `headwater exec --dialect 2`")
+
+
+def enable_v2_behavior() -> None:
+    """Does nothing in a program of TensorFlow 2's way; RuntimeError in one of graphs."""
+    enable_eager_execution()

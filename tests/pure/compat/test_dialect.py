@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from headwater.compat import tf
 from headwater.compat.dialect import dialect_of
 
 _IMPORT = "import tensorflow as tf\n"
@@ -24,3 +25,9 @@ _IMPORT = "import tensorflow as tf\n"
 )
 def test_a_programs_names_say_it(program: str, dialect: str) -> None:
     assert dialect_of(compile(_IMPORT + program, "program", "exec")) == dialect
+
+
+def test_a_program_of_graphs_cannot_ask_for_values_at_once() -> None:
+    for ask in (tf.enable_eager_execution, tf.enable_v2_behavior):
+        with pytest.raises(RuntimeError, match="--dialect 2"):
+            ask()

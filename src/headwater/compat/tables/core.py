@@ -36,7 +36,8 @@ CORE: Final = Area(
         "headwater.compat.switches": """
             control_flow_v2_enabled disable_control_flow_v2 disable_eager_execution disable_resource_variables
             disable_tensor_equality disable_v2_behavior disable_v2_tensorshape enable_control_flow_v2
-            enable_resource_variables executing_eagerly resource_variables_enabled""",
+            enable_eager_execution enable_resource_variables enable_v2_behavior executing_eagerly
+            resource_variables_enabled""",
         "headwater.compat.logging": "get_logger",
         "tensorboard.compat.proto.attr_value_pb2": "AttrValue NameAttrList",
         "tensorboard.compat.proto.config_pb2": """

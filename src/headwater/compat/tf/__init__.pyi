@@ -33,7 +33,9 @@ from headwater.compat.switches import disable_tensor_equality as disable_tensor_
 from headwater.compat.switches import disable_v2_behavior as disable_v2_behavior
 from headwater.compat.switches import disable_v2_tensorshape as disable_v2_tensorshape
 from headwater.compat.switches import enable_control_flow_v2 as enable_control_flow_v2
+from headwater.compat.switches import enable_eager_execution as enable_eager_execution
 from headwater.compat.switches import enable_resource_variables as enable_resource_variables
+from headwater.compat.switches import enable_v2_behavior as enable_v2_behavior
 from headwater.compat.switches import executing_eagerly as executing_eagerly
 from headwater.compat.switches import resource_variables_enabled as resource_variables_enabled
 from headwater.compat.tf import audio as audio
@@ -870,7 +872,9 @@ __all__ = [
     "edit_distance",
     "einsum",
     "enable_control_flow_v2",
+    "enable_eager_execution",
     "enable_resource_variables",
+    "enable_v2_behavior",
     "encode_base64",
     "ensure_shape",
     "equal",
