@@ -114,8 +114,12 @@ class Dataset(graphs.Dataset):
     @classmethod
     def _traced(cls, function: Callable[..., Any], inputs: plain.Dataset, kind: str) -> Any:
         try:
-            with Graph().as_default(), building():
-                return graphs.traced(function, inputs, kind)
+            graph = Graph()
+            with graph.as_default(), building():
+                made: Any
+                made, structure = graphs.traced(function, inputs, kind)
+            made.graph = graph  # which keeps the Python functions in it
+            return made, structure
         except Exception as error:  # noqa: BLE001 - whatever it needs that is no function of a graph's tensors
             _log.debug("%s runs element by element: %s", kind, error)
 
