@@ -1,0 +1,74 @@
+"""Measures a step of LeNet, and its loss alone, beside TensorFlow 2 and PyTorch, alternating, in one run.
+
+    python benchmarks/convolutions.py --tf2 PYTHON_WITH_TENSORFLOW_2 --torch PYTHON_WITH_PYTORCH
+
+Prints medians of the time and of the processor time of a step (in milliseconds), and by how much Headwater is slower
+than the better of the two. Saves them as ``build/bench/convolutions.json``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+PROGRAMS = Path(__file__).parent / "programs"
+OURS = "Headwater"
+#: How much slower than the better of the others a step may be.
+WANTED = 1.2
+
+
+def measure(command: list[str]) -> tuple[float, float]:
+    """Time and processor time of a step, in milliseconds."""
+    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
+    done = subprocess.run(command, env=environment, text=True, capture_output=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(command)} failed:\n{done.stdout}\n{done.stderr[-3000:]}")
+    found = json.loads(done.stdout.splitlines()[-1])
+    return 1e3 / found["rate"], 1e3 * (found["user"] + found["system"])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tf2", help="a Python interpreter with TensorFlow 2")
+    parser.add_argument("--torch", help="a Python interpreter with PyTorch")
+    parser.add_argument("--rounds", type=int, default=5)
+    arguments = parser.parse_args()
+    lenet = str(PROGRAMS / "lenet.py")
+    commands = {OURS: [sys.executable, "-m", "headwater", "exec", lenet]}
+    if arguments.tf2:
+        commands["TensorFlow 2"] = [arguments.tf2, lenet]
+    if arguments.torch:
+        commands["PyTorch"] = [arguments.torch, str(PROGRAMS / "lenet_torch.py")]
+    result: dict[str, dict[str, dict[str, float]]] = {}
+    for what, more in (("step", []), ("forward", ["--forward"])):
+        times: dict[str, list[tuple[float, float]]] = {name: [] for name in commands}
+        for _ in range(arguments.rounds):
+            for name, command in commands.items():
+                times[name].append(measure([*command, *more]))
+        medians = {
+            name: {"ms": statistics.median(ms for ms, _ in found), "cpu_ms": statistics.median(ms for _, ms in found)}
+            for name, found in times.items()
+        }
+        result[what] = medians
+        print(f"LeNet, {what}, batch 100, median of {arguments.rounds}:")
+        for name, found in medians.items():
+            print(f"  {found['ms']:6.1f} ms, of processor time {found['cpu_ms']:6.1f} ms  {name}")
+        others = [found for name, found in medians.items() if name != OURS]
+        if others:
+            slower = {unit: medians[OURS][unit] / min(found[unit] for found in others) for unit in ("ms", "cpu_ms")}
+            print(
+                f"  Headwater takes {slower['ms']:.2f} times as long as the better one, {slower['cpu_ms']:.2f} times "
+                f"its processor time (at most {WANTED:g})"
+            )
+    path = Path("build/bench/convolutions.json")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(result, indent=2))
+
+
+if __name__ == "__main__":
+    main()
