@@ -8,14 +8,22 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import jax
+import jax.monitoring
 import numpy as np
+import optax
 import pytest
 
 from headwater.compat import tf
+from headwater.consistency import Asynchronous
+from headwater.parameters.layout import make_layout
+from headwater.parameters.local_servers import LocalServers
+from headwater.parameters.pytrees import OptaxUpdater, leaf_specs
 from tests.inproc.conftest import StartCluster
 from tests.support.counting import Calls, counting
 
@@ -32,22 +40,37 @@ NATIVE = {
 }
 
 
-def linear() -> tuple[Any, dict[Any, Any]]:
+Program = tuple[Any, dict[Any, Any], list[Any]]
+"""What a step fetches, what it is fed, and hooks of its session."""
+
+
+def linear() -> Program:
     """A line with two scalars."""
     step = tf.train.get_or_create_global_step()
     x, y = tf.placeholder(tf.float32, []), tf.placeholder(tf.float32, [])
     loss = tf.square(tf.get_variable("w", initializer=0.0) * x + tf.get_variable("b", initializer=0.0) - y)
-    return [tf.train.GradientDescentOptimizer(0.01).minimize(loss, global_step=step), step], {x: 1.0, y: 2.0}
+    return [tf.train.GradientDescentOptimizer(0.01).minimize(loss, global_step=step), step], {x: 1.0, y: 2.0}, []
 
 
-def mlp() -> tuple[Any, dict[Any, Any]]:
+def mlp() -> Program:
     """784-100-10 with Adam, batch 32."""
+    return _mlp(tf.train.AdamOptimizer(1e-3))
+
+
+def mlp_sync() -> Program:
+    """The same, synchronous, with one replica."""
+    optimizer = tf.train.SyncReplicasOptimizer(tf.train.AdamOptimizer(1e-3), 1, total_num_replicas=1)
+    fetches, feed, _ = _mlp(optimizer)
+    return fetches, feed, [optimizer.make_session_run_hook(True)]
+
+
+def _mlp(optimizer: Any) -> Program:
     step = tf.train.get_or_create_global_step()
     images, labels = tf.placeholder(tf.float32, [None, 784]), tf.placeholder(tf.int64, [None])
     logits = tf.layers.dense(tf.layers.dense(images, 100, tf.nn.relu), 10)
     loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits))
     feed = {images: np.zeros((32, 784), np.float32), labels: np.zeros(32, np.int64)}
-    return [tf.train.AdamOptimizer(1e-3).minimize(loss, global_step=step), step], feed
+    return [optimizer.minimize(loss, global_step=step), step], feed, []
 
 
 def costs(calls: Calls) -> dict[str, int]:
@@ -63,17 +86,16 @@ def costs(calls: Calls) -> dict[str, int]:
     return found
 
 
-@pytest.mark.parametrize("program", [linear, mlp], ids=["linear", "mlp"])
-def test_a_step_costs_no_more_than_before(
-    program: Callable[[], tuple[Any, dict[Any, Any]]], start_cluster: StartCluster
-) -> None:
+@pytest.mark.parametrize("program", [linear, mlp, mlp_sync], ids=lambda program: program.__name__)
+def test_a_step_costs_no_more_than_before(program: Callable[[], Program], start_cluster: StartCluster) -> None:
     with counting() as counter:
         cluster = start_cluster(ps=1, worker=1)
         places = tf.train.replica_device_setter(ps_tasks=1, worker_device="/job:worker/task:0")
         with tf.Graph().as_default(), tf.device(places):
-            fetches, feed = program()
+            fetches, feed, hooks = program()
             with tf.train.MonitoredTrainingSession(
                 cluster.targets["worker:0"],
+                hooks=hooks,
                 save_summaries_steps=None,
                 save_summaries_secs=None,
                 log_step_count_steps=None,
@@ -81,11 +103,63 @@ def test_a_step_costs_no_more_than_before(
                 session = monitored._tf_sess()
                 for _ in range(WARM_UP):
                     session.run(fetches, feed)
-                found = costs(counter.per_step(lambda: session.run(fetches, feed), STEPS))
+                with compilations() as compiled:
+                    found = costs(counter.per_step(lambda: session.run(fetches, feed), STEPS))
+                found["executables compiled"] = len(compiled)
+    compare(program.__name__, found)
+
+
+def test_a_push_of_a_jax_program_costs_no_more_than_before() -> None:
+    params = {f"w{number}": np.zeros((8, 8), np.float32) for number in range(4)}
+    structure, layout = jax.tree.structure(params), make_layout(leaf_specs(params), 1)
+    with counting() as counter:
+        local = LocalServers(
+            "params", layout, lambda at: OptaxUpdater(layout, at, structure, optax.adam(1e-3)), Asynchronous()
+        )
+        client = local.client(jax.tree.leaves(params))
+        client.connect()
+        client.pull()
+        gradients = [np.ones((8, 8), np.float32) for _ in params]
+        for _ in range(WARM_UP):
+            client.push(gradients)
+        with compilations() as compiled:
+            calls = counter.per_step(lambda: client.push(gradients), STEPS)
+        client.close()
+        local.stop()
+    (worker, _), (ps, _) = calls.here, calls.elsewhere
+    compare(
+        "push",
+        {
+            "worker: Python calls": sum(worker.values()),
+            "ps: Python calls": sum(ps.values()),
+            "executables compiled": len(compiled),
+        },
+    )
+
+
+@contextmanager
+def compilations() -> Iterator[list[str]]:
+    """What XLA compiles in this process meanwhile."""
+    found: list[str] = []
+    listening = True
+
+    def listen(event: str, duration: float, **_: Any) -> None:
+        if listening and event == "/jax/core/compile/backend_compile_duration":
+            found.append(f"{duration} s")
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    try:
+        yield found
+    finally:
+        listening = False
+
+
+def compare(name: str, found: dict[str, int]) -> None:
+    """Fails where a count is above the table's."""
     table = json.loads(TABLE.read_text()) if TABLE.exists() else {}
     if os.environ.get("HEADWATER_TEST_BUDGETS") == "write":
-        table[program.__name__] = found
+        table[name] = found
         TABLE.write_text(json.dumps(table, indent=2) + "\n")
-    budget = table[program.__name__]
+    budget = table[name]
     more = {what: f"{count}, not {budget[what]}" for what, count in found.items() if count > SLACK * budget[what]}
-    assert not more, f"a step of {program.__name__} costs more than {TABLE.name} allows: {more}"
+    assert not more, f"a step of {name} costs more than {TABLE.name} allows: {more}"

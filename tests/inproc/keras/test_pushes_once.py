@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,8 +14,8 @@ from hypothesis import strategies as st
 
 from headwater.parameters.client import ParameterClient
 from headwater.parameters.local_servers import LocalServers
-from headwater.parameters.rounds import Round
-from headwater.parameters.updater import Array, Updater
+from headwater.parameters.rounds import Round, Total
+from headwater.parameters.updater import Updater
 from headwater.transport.channel import Channel
 from tests.inproc.keras.test_parameter_server import LEAVES, alone, close, connected, gradients, servers
 from tests.support.cuts import Cuts
@@ -41,14 +40,9 @@ class _Noted(Round):
         super().__init__()
         self._applied = applied
 
-    def add(
-        self, gradients: Sequence[Array], changes: Mapping[int, Array], rows: Any, weight: float, knobs: Sequence[float]
-    ) -> None:
-        super().add(gradients, changes, rows, weight, knobs)
-
-    def apply(self, updater: Updater, scale: float = 1.0) -> None:
+    def apply(self, updater: Updater, scale: float = 1.0, total: Total | None = None) -> None:
         self._applied.update(int(given[0].flat[0]) for given in self._gradients)
-        super().apply(updater, scale)
+        super().apply(updater, scale, total)
 
 
 def noted(local: LocalServers) -> list[Counter[int]]:

@@ -21,7 +21,7 @@ from headwater.parameters.batches import Examples
 from headwater.parameters.layout import FixedShardsPartitioner, make_layout
 from headwater.parameters.local_servers import LocalServers
 from headwater.parameters.pytrees import OptaxUpdater, leaf_specs
-from headwater.parameters.rounds import Round
+from headwater.parameters.rounds import Round, Total
 from headwater.parameters.updater import Array, Updater
 from headwater.resources.state_saver import Saves
 
@@ -38,9 +38,9 @@ class CountingRound(Round):
         super().__init__()
         self.total: Array = np.zeros(0)
 
-    def apply(self, updater: Updater, scale: float = 1.0) -> None:
+    def apply(self, updater: Updater, scale: float = 1.0, total: Total | None = None) -> None:
         given = [np.asarray(gradients[0]) for gradients in self._gradients]
-        super().apply(updater, scale)
+        super().apply(updater, scale, total)
         self.total = sum(given, self.total if len(self.total) else np.zeros_like(given[0]))
 
 
