@@ -5,11 +5,13 @@ from __future__ import annotations
 import functools
 import importlib
 import importlib.util
+from collections.abc import Callable
 from typing import Any
 
 import keras
 from keras.src import tree
 from keras.src.callbacks import callback_list, tensorboard
+from keras.src.models import functional
 from keras.src.trainers import data_adapters
 from keras.src.utils import module_utils
 
@@ -38,6 +40,7 @@ def adapt_keras() -> None:
         _modules.tensorflow._available = False
         _write_boards()
         _look_up_without_tensorflow()
+        _take_texts()
     get = _adapters.get_data_adapter
 
     @functools.wraps(get)
@@ -62,6 +65,24 @@ def _look_up_without_tensorflow() -> None:
         return getattr(importlib.import_module("headwater.keras.lookups"), name)
 
     layers.__getattr__ = find
+
+
+def _take_texts() -> None:
+    """Has a model whose inputs are texts, as one of lookups is, take them as arrays of NumPy, of one example or of
+    many: JAX has no texts."""
+    model: Any = functional.Functional
+
+    def unless_texts(original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def replaced(self: Any, flat_inputs: Any) -> Any:
+            if all(made.dtype == "string" for made in self._inputs):
+                return list(flat_inputs)
+            return original(self, flat_inputs)
+
+        return replaced
+
+    for name in ("_convert_inputs_to_tensors", "_adjust_input_rank"):
+        setattr(model, name, unless_texts(getattr(model, name)))
 
 
 def _write_boards() -> None:

@@ -38,7 +38,8 @@ class RecordingScope(_base):
             # Made in here: Keras initialises it when the outermost scope ends, and gives another array at every read.
             made = variable._initializer(variable._shape, dtype=variable._dtype)
             self.state_mapping[id(variable)] = made
-        return self.state_mapping.get(id(variable))
+        # Regularisation losses take what this gives as it is, None as well.
+        return self.state_mapping.get(id(variable), variable._value)
 
     def add_update(self, update: Any) -> None:
         variable, value = update

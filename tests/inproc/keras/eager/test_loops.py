@@ -16,7 +16,8 @@ def model_and_batches() -> tuple[Any, Any]:
     tf.keras.utils.set_random_seed(7)
     random = np.random.default_rng(0)
     x = random.normal(size=(12, 3)).astype(np.float32)
-    model = tf.keras.Sequential([tf.keras.Input((3,)), tf.keras.layers.Dense(4, "tanh"), tf.keras.layers.Dense(1)])
+    hidden = tf.keras.layers.Dense(4, "tanh", kernel_regularizer=tf.keras.regularizers.L2(0.01))
+    model = tf.keras.Sequential([tf.keras.Input((3,)), hidden, tf.keras.layers.Dense(1)])
     return model, tf.data.Dataset.from_tensor_slices((x, x.sum(1, keepdims=True))).batch(4)
 
 
@@ -24,6 +25,8 @@ def step_on(model: Any, optimizer: Any, batch: Any) -> Any:
     x, y = batch
     with tf.GradientTape() as tape:
         loss = tf.reduce_mean(tf.square(model(x, training=True) - y))
+        if model.losses:
+            loss += tf.add_n(model.losses)
     gradients = tape.gradient(loss, model.trainable_variables)
     optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
     return loss
@@ -90,6 +93,20 @@ def test_parameter_servers_apply_what_the_optimizer_would_have_applied() -> None
     assert float(mean.result()) == pytest.approx(float(np.mean(coordinator.fetch(losses))), rel=1e-6)
     same_weights(model, plain)
     coordinator.close()
+
+
+def test_a_model_of_lookups_prepares_datasets_of_texts() -> None:
+    words = tf.keras.layers.Input(shape=(2,), dtype=tf.string, name="words")
+    lookup = tf.keras.layers.StringLookup(vocabulary=["a", "b", "c"], mask_token=None)
+    stage = tf.keras.Model({"words": words}, lookup(words))
+    texts = {"words": [["a", "c"], ["z", "b"]], "number": [[3], [4]]}
+    dataset = tf.data.Dataset.from_tensor_slices(texts).map(
+        lambda x: ({"ids": stage({"words": x["words"]})}, x["number"])
+    )
+    found, numbers = next(iter(dataset.batch(2)))
+    np.testing.assert_array_equal(found["ids"], [[1, 3], [0, 2]])
+    np.testing.assert_array_equal(numbers, [[3], [4]])
+    np.testing.assert_array_equal(stage({"words": np.array(texts["words"])}), [[1, 3], [0, 2]])
 
 
 def test_a_step_on_parameter_servers_that_changes_moving_averages_is_refused() -> None:
