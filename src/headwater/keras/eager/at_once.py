@@ -72,7 +72,8 @@ class _CallGraph(Graph):
     def capture(self, value: Any) -> Tensor:
         """What stands for an array."""
         if id(value) not in self.given:
-            shape = tuple(value.shape)
+            # Where Keras asks for the shape of a layer's output, some sizes are symbols.
+            shape = tuple(size if isinstance(size, int) else None for size in value.shape)
             attrs = {"dtype": from_numpy(np.dtype(value.dtype)), "shape": shape}
             op = self.create_op("Placeholder", [], attrs, "given")
             # As if it had been there first: a branch or a turn that is being built uses it, and does not hold it.

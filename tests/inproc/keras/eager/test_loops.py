@@ -95,6 +95,32 @@ def test_parameter_servers_apply_what_the_optimizer_would_have_applied() -> None
     coordinator.close()
 
 
+class Penalty(tf.keras.layers.Layer):
+    """Gives what is positive, and counts it as a loss."""
+
+    def call(self, inputs: Any) -> Any:
+        found = tf.nn.relu(inputs)
+        self.add_loss(0.5 * tf.reduce_sum(found))
+        return found
+
+
+def test_functions_of_tf_serve_in_layers_of_programs() -> None:
+    inputs = tf.keras.Input((2,))
+    model = tf.keras.Model(inputs, Penalty()(inputs))
+    assert model.output_shape == (None, 2)
+
+    @tf.function
+    def step(x: Any) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            loss = tf.reduce_sum(tf.square(model(x, training=True))) + sum(model.losses)
+        return loss, tape.gradient(loss, x)
+
+    loss, gradient = step(tf.constant([[1.0, -2.0], [3.0, 0.5]]))
+    assert float(loss) == 1 + 9 + 0.25 + 0.5 * 4.5
+    np.testing.assert_allclose(gradient, [[2.5, 0.0], [6.5, 1.5]])
+
+
 def test_a_model_of_lookups_prepares_datasets_of_texts() -> None:
     words = tf.keras.layers.Input(shape=(2,), dtype=tf.string, name="words")
     lookup = tf.keras.layers.StringLookup(vocabulary=["a", "b", "c"], mask_token=None)
