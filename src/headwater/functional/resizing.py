@@ -5,6 +5,7 @@ Images are [height, width, channels], or [batch, height, width, channels].
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from headwater import dtypes
@@ -74,7 +75,7 @@ def resize_area(images: TensorLike, size: TensorLike, align_corners: bool = Fals
     return one("ResizeArea", images, size, align_corners=align_corners, name=name)
 
 
-_METHODS = {
+_METHODS: dict[int | str, Callable[..., Tensor]] = {
     ResizeMethod.BILINEAR: resize_bilinear,
     ResizeMethod.NEAREST_NEIGHBOR: resize_nearest_neighbor,
     ResizeMethod.BICUBIC: resize_bicubic,
@@ -89,7 +90,7 @@ _METHODS = {
 def resize_images(
     images: TensorLike,
     size: TensorLike,
-    method: Any = ResizeMethod.BILINEAR,
+    method: int | str = ResizeMethod.BILINEAR,
     align_corners: bool = False,
     preserve_aspect_ratio: bool = False,
     name: str | None = None,
@@ -103,6 +104,51 @@ def resize_images(
     Raises:
       ValueError: another method, or images or a size of other dimensions.
     """
+
+    def resize(batch: Tensor, wanted: Tensor) -> Tensor:
+        known: object = constant_value(wanted)
+        if known is not None and batch.dims is not None and batch.dims[1:3] == tuple(map(int, known)):
+            return batch
+        return _method(method)(batch, wanted, align_corners)
+
+    return _resized(images, size, resize, preserve_aspect_ratio, name)
+
+
+def resize_images_v2(
+    images: TensorLike,
+    size: TensorLike,
+    method: int | str = ResizeMethod.BILINEAR,
+    preserve_aspect_ratio: bool = False,
+    antialias: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """As `resize_images`, but pixels are squares, of which the centers count, and not points (TensorFlow 2's
+    ``tf.image.resize``).
+
+    Raises:
+      NotImplementedError: ``antialias``.
+      ValueError: as `resize_images`.
+    """
+    if antialias:
+        raise NotImplementedError("tf.image.resize does not smooth what it makes smaller: leave antialias=True away")
+    function = _method(method)
+    centers = {} if function is resize_area else {"half_pixel_centers": True}
+    return _resized(images, size, lambda batch, wanted: function(batch, wanted, **centers), preserve_aspect_ratio, name)
+
+
+def _method(method: int | str) -> Callable[..., Tensor]:
+    if method not in _METHODS:
+        raise ValueError("Resize method is not implemented.")
+    return _METHODS[method]
+
+
+def _resized(
+    images: TensorLike,
+    size: TensorLike,
+    resize: Callable[[Tensor, Tensor], Tensor],
+    preserve_aspect_ratio: bool,
+    name: str | None,
+) -> Tensor:
     with name_scope(name, "resize", [images, size]):
         tensor = convert_to_tensor(images, name="images")
         if tensor.dims is None:
@@ -119,12 +165,7 @@ def resize_images(
             raise ValueError("'size' must be a 1-D Tensor of 2 elements: new_height, new_width")
         if preserve_aspect_ratio:
             wanted = _within(batch, wanted)
-        known: object = constant_value(wanted)
-        result = batch
-        if known is None or batch.dims is None or batch.dims[1:3] != tuple(map(int, known)):
-            if method not in _METHODS:
-                raise ValueError("Resize method is not implemented.")
-            result = _METHODS[method](batch, wanted, align_corners)
+        result = resize(batch, wanted)
         return arrays.squeeze(result, [0]) if single else result
 
 

@@ -27,6 +27,37 @@ def variables(tf: Any) -> Any:
     return [before, v.numpy(), v * 2, n.numpy(), tf.Variable(tf.zeros([2])).numpy()]
 
 
+def positions(tf: Any) -> Any:
+    """Arguments in TensorFlow 2's order, which is not TensorFlow 1's."""
+    x = np.arange(24, dtype=np.float32).reshape(1, 4, 6, 1)
+    try:
+        tf.debugging.assert_equal(1, 2, "they differ", 1, "name")
+    except tf.errors.InvalidArgumentError as error:
+        told = "they differ" in str(error)
+    return [
+        tf.pad([[1, 2]], [[0, 1], [1, 0]], "CONSTANT", 7),
+        tf.shape(tf.zeros([2, 3]), tf.int64),
+        tf.size([1, 2], tf.int64),
+        tf.transpose([[1, 2]], [1, 0], False),
+        tf.zeros_like(input=[1, 2]),
+        tf.math.in_top_k([1], [[1.0, 2.0, 3.0]], 2),
+        tf.math.confusion_matrix([0, 1], [1, 1], 2, [1.0, 3.0], tf.float32),
+        tf.nn.max_pool(x, 2, 2, "VALID", "NHWC"),
+        tf.nn.avg_pool(x, 2, 2, "SAME", "NHWC"),
+        tf.nn.conv2d(x, np.ones((2, 2, 1, 1), np.float32), 2, "SAME", "NHWC", None),
+        tf.nn.depth_to_space(np.ones((1, 1, 1, 4), np.float32), 2, "NHWC"),
+        told,
+    ]
+
+
+def resized(tf: Any) -> Any:
+    x = np.sqrt(np.arange(40, dtype=np.float32)).reshape(2, 5, 4, 1)
+    return [
+        [tf.image.resize(x, size, method) for size in ([3, 7], [5, 4], [9, 2])]
+        for method in ("bilinear", "nearest", "bicubic")
+    ]
+
+
 def functions(tf: Any) -> Any:
     x = tf.constant([[1.0, -2.0, 3.0], [0.5, 4.0, -1.0]])
     return [
@@ -225,6 +256,8 @@ CASES = (
     operators,
     variables,
     functions,
+    positions,
+    resized,
     gradients,
     structures,
     unconnected,

@@ -1,0 +1,8 @@
+"""Functions of images that mean something else in TensorFlow 2."""
+
+from __future__ import annotations
+
+from headwater.functional.resizing import resize_images_v2
+from headwater.keras.eager.at_once import at_once
+
+resize = at_once(resize_images_v2)
