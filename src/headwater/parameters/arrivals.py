@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import logging
-import os
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
 from headwater.cluster.names import TaskName
-from headwater.cluster.variables import JOINED
 from headwater.errors import FailedPreconditionError, OpError
 from headwater.task.shell import OVER_DETAIL
 
@@ -25,16 +23,16 @@ class _Link(Protocol):
 
 
 class Arrival:
-    """What a worker does while it waits for a ``ps`` that it has not met yet.
+    """What a worker that has joined the cluster does while it waits for a ``ps`` that it has not met yet.
 
-    The job is over where another task says so; for a worker that has joined the cluster, for it was there then, also
-    where neither a ``ps`` nor the chief can be reached any more.
+    The job is over where another task says so, or where neither a ``ps`` nor the chief can be reached any more, for
+    they were there when it joined. A worker of the cluster spec waits: the ``ps`` wait for it, too, when others have
+    ended.
 
     Args:
       me: this worker.
       others: every ``ps`` and the chief, with the way to it, without waiting.
       has_met_all: whether this worker has met every ``ps``: what is lost later is waited for.
-      environ: says whether this worker has joined.
       clock: gives seconds that only grow.
     """
 
@@ -44,13 +42,11 @@ class Arrival:
         others: Sequence[tuple[TaskName, _Link]],
         has_met_all: Callable[[], bool],
         *,
-        environ: Mapping[str, str] = os.environ,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._me = me
         self._others = others
         self._has_met_all = has_met_all
-        self._joined = bool(environ.get(JOINED))
         self._clock = clock
         self._next_look = -float("inf")
 
@@ -58,8 +54,8 @@ class Arrival:
         """Called whenever a ``ps`` was not there.
 
         Raises:
-          SystemExit: the job is over, and this worker has joined it: it ends with code 0, as there is nothing to do.
-          FailedPreconditionError: the same for another worker, and outside of the main thread.
+          SystemExit: the job is over: this process ends with code 0, as there is nothing to do.
+          FailedPreconditionError: the same outside of the main thread.
         """
         if self._clock() < self._next_look or self._has_met_all():
             return
@@ -68,7 +64,7 @@ class Arrival:
         if not why:
             return
         text = f"{self._me} has come too late: the job is over ({why})"
-        if self._joined and threading.current_thread() is threading.main_thread():
+        if threading.current_thread() is threading.main_thread():
             _log.warning("%s", text)
             raise SystemExit(0)
         raise FailedPreconditionError(None, None, text)
@@ -84,4 +80,4 @@ class Arrival:
             answered = True
             if OVER_DETAIL in details:
                 return f"{task} says so"
-        return "no parameter server and no chief is there any more" if self._joined and not answered else ""
+        return "" if answered else "no parameter server and no chief is there any more"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import importlib
+import os
 import threading
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
@@ -17,6 +18,7 @@ from typing import Any, ClassVar, NoReturn
 import jax
 
 from headwater.cluster.names import TaskName
+from headwater.cluster.variables import JOINED
 from headwater.consistency import Consistency
 from headwater.parameters.arrivals import Arrival
 from headwater.parameters.client import ParameterClient
@@ -184,7 +186,7 @@ class ParameterTask:
             initial=initial,
             shard_names=names,
         )
-        if not members.is_chief:
+        if os.environ.get(JOINED):
             others = [*members.servers, members.workers[0]]
             sessions = client.conversation.sessions
             arrival = Arrival(
