@@ -269,7 +269,7 @@ def resize_image_with_pad(
     image: TensorLike,
     target_height: int,
     target_width: int,
-    method: object = ResizeMethod.BILINEAR,
+    method: int | str = ResizeMethod.BILINEAR,
     align_corners: bool = False,
 ) -> Tensor:
     """Resized within the target's size, its proportions kept; zeros around it.
