@@ -15,7 +15,7 @@ from tests.conformance.stored import Case, stored_cases
 @pytest.mark.parametrize(
     "case",
     stored_cases(
-        "arguments", "computed", "gradients", "loops", "meanings", "parts", "refused", "sequences", "sessions"
+        "arguments", "computed", "gradients", "loops", "meanings", "parts", "refused", "sequences", "sessions", "told"
     ),
     ids=str,
 )

@@ -15,16 +15,19 @@ PARTIAL: Final[Mapping[str, str]] = {
         "`allow_growth`, `per_process_gpu_memory_fraction` and `visible_device_list` count, where nothing has used a "
         "GPU before; the others may be set, and change nothing"
     ),
-    "tf.GraphOptions": "may be set, and changes nothing: XLA compiles each part of a step",
+    "tf.GraphOptions": (
+        "`build_cost_model` counts; the others may be set, and change nothing: XLA compiles each part of a step"
+    ),
     "tf.OptimizerOptions": "may be set, and changes nothing",
     "tf.RaggedTensor": (
         "operators and the functions of `tf.ragged` and the characters of `tf.strings` take it; other functions take "
         "its `flat_values`, as in `tf.ragged.map_flat_values`, or what `to_tensor` gives"
     ),
     "tf.RunMetadata": (
-        "a step fills in `step_stats` only; operations that XLA fused have one entry, by the name of the last of them"
+        "`step_stats`, `partition_graphs` and `cost_graph` are filled in; operations that XLA fused have one time, by "
+        "the name of the last of them"
     ),
-    "tf.RunOptions": "of its fields `timeout_in_ms` and `trace_level` count",
+    "tf.RunOptions": "of its fields `timeout_in_ms`, `trace_level` and `output_partition_graphs` count",
     "tf.data.Dataset": (
         "sparse and ragged tensors cannot be parts of elements; an error in a function ends the iteration"
     ),

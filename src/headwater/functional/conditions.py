@@ -202,6 +202,8 @@ def case(
     """
     given: Any = pred_fn_pairs
     pairs: list[Any] = list(given.items() if isinstance(given, dict) else given)  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
+    if not pairs and default is None:
+        raise ValueError("case needs a pair of a truth value and a function, or a default")
     for pair in pairs:
         if not isinstance(pair, tuple) or len(pair) != 2:  # pyright: ignore[reportUnknownArgumentType]
             raise TypeError("Each entry in pred_fn_pairs must be a 2-tuple")
@@ -278,7 +280,11 @@ def switch_case(
     keys = sorted(key for key, _ in pairs)
     if keys != list(range(len(pairs))):
         raise ValueError(f"branch indices (keys) must form contiguous range of [0 to {len(pairs)}) but found {keys}")
-    index = convert_to_tensor(branch_index, dtypes.int32, name="branch_index")
+    index = convert_to_tensor(branch_index, name="branch_index")
+    if not index.dtype.is_integer:
+        raise TypeError(f"branch_index must an integer Tensor, got {index.dtype}")
+    if index.dtype != dtypes.int32:
+        index = math.cast(index, dtypes.int32)
     pairs.sort(key=lambda pair: pair[0])
     otherwise = pairs.pop()[1] if default is None else default
     if not pairs:

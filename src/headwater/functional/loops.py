@@ -159,6 +159,7 @@ class _Loop:
         turn = bodies.record(self._graph, first, results, self._params)
         changing = self._check_shapes(results)
         op = self._operation(goes_on, turn, changing)
+        self._graph.close_loop(self._params)
         outputs = op.outputs[self._counted : -1]
         return self._packed(outputs)
 

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from contextlib import AbstractContextManager
+from typing import Any, Final
 
 from headwater.dtypes import as_dtype, int32
 from headwater.functional import arrays, indexing, math
 from headwater.functional.apply import one
+from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor
-from headwater.graph.operation import Tensor
+from headwater.graph.operation import Operation, Tensor
 from headwater.graph.types import TensorLike
+from headwater.registry import register_gradient
 from headwater.shapes import ShapeLike, TensorShape, as_shape
+
+_ELEMENTS: Final = "TensorArrayElements"
+"""Whose gradient reads of elements have: a whole tensor, as TensorFlow gives, where that of a gather is slices."""
 
 
 class TensorArray:
@@ -110,7 +116,8 @@ class TensorArray:
 
     def read(self, index: Any, name: str | None = None) -> Tensor:
         """The element ``index``."""
-        return indexing.gather(self._flow, _integer(index), name=name or "TensorArrayRead")
+        with _dense_gradient():
+            return indexing.gather(self._flow, _integer(index), name=name or "TensorArrayRead")
 
     def write(self, index: Any, value: Any, name: str | None = None) -> TensorArray:
         """An array with ``value`` as element ``index``."""
@@ -126,7 +133,8 @@ class TensorArray:
 
     def gather(self, indices: TensorLike, name: str | None = None) -> Tensor:
         """The elements ``indices``, along a new first dimension."""
-        return indexing.gather(self._flow, indices, name=name or "TensorArrayGather")
+        with _dense_gradient():
+            return indexing.gather(self._flow, indices, name=name or "TensorArrayGather")
 
     def concat(self, name: str | None = None) -> Tensor:
         """All elements, one behind the other along their first dimension."""
@@ -158,6 +166,19 @@ class TensorArray:
     def close(self, name: str | None = None) -> Any:
         """Does nothing: an array ends with its step."""
         return arrays.identity(self._flow, name=name or "TensorArrayClose").op
+
+
+def _elements_gradient(op: Operation, grad: object) -> Any:
+    """That of the operation's own computation: zeros for the elements that were not read."""
+    del op, grad
+    return NotImplemented
+
+
+register_gradient(_ELEMENTS, _elements_gradient)
+
+
+def _dense_gradient() -> AbstractContextManager[None]:
+    return get_default_graph().gradient_override_map({"GatherV2": _ELEMENTS})
 
 
 def _integer(value: TensorLike) -> Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -44,6 +44,7 @@ class Graph:
         self._finalized = False
         self._unfeedable: set[Tensor] = set()
         self._unfetchable: set[Operation] = set()
+        self._in_loops: set[Operation] = set()
         self.seed: int | None = None
         self.current_container = ""
 
@@ -89,6 +90,11 @@ class Graph:
             full_name = self._name_for(op_type if name is None else name)
             if full_name in self._operations:
                 raise ValueError(f"Duplicate node name in graph: '{full_name}'")
+            if not self._in_loops.isdisjoint([tensor.op for tensor in inputs]):
+                inside = next(tensor.op.name for tensor in inputs if tensor.op in self._in_loops)
+                raise ValueError(
+                    f"Cannot use '{inside}' as input to '{full_name}' because '{inside}' is in a while loop."
+                )
             inference = Inference(
                 op_type,
                 attrs,
@@ -118,6 +124,22 @@ class Graph:
         if not name:
             raise ValueError("'' is not a valid node name")
         return name[:-1] if name.endswith("/") else self.unique_name(name)
+
+    def close_loop(self, params: Iterable[Tensor]) -> None:
+        """Says that a loop is built whose turns get their values as ``params``: nothing outside has these values.
+
+        What was computed from them can no longer be an input, nor be fetched.
+        """
+        with self._lock:
+            stack = [tensor.op for tensor in params]
+            found: set[Operation] = set()
+            while stack:
+                op = stack.pop()
+                if op not in found:
+                    found.add(op)
+                    stack.extend(self._consumers.get(op, ()))
+            self._in_loops |= found
+            self._unfetchable |= found
 
     def note_change(self) -> None:
         """Says that an operation was changed after it was made."""

@@ -19,6 +19,7 @@ from headwater.graph.graph import Graph
 from headwater.passes.blocks import can_repeat
 from headwater.passes.lookups import join_lookups
 from headwater.passes.partition import partition
+from headwater.passes.partition_graphs import partition_graphs
 from headwater.passes.place import Placement, Placer
 from headwater.passes.plan import TaskPlan
 from headwater.passes.prune import Pruned, Request, prune
@@ -154,6 +155,8 @@ class PreparedStep:
         """
         step = self._owner.new_step(timeout_s)
         step.trace = trace
+        if trace is not None and trace.graphs:
+            trace.partitions += partition_graphs([*((self.local.plan,) if self.local else ()), *self.remote.values()])
         if self.remote:
             return self._run_everywhere(feeds, step)
         if self.local is None:

@@ -12,7 +12,8 @@ A master and a task talk in frames of these kinds; the tensors of each are its a
     TRANSFER task -> task     (session, step, transfer)                     a transfer between two tasks of which
                                                                             neither is the master
     RUN_CALLABLE               (session, callable, seconds or None,         the feeds; answered by DONE or ERROR
-             client -> master  whether to trace it)
+             client -> master  0: no trace, 1: a trace,
+                               2: with graphs of its parts)
     HOLD     client -> master (session,)                                    the session lives as long as this channel
     RESUME   master -> task   as RUN, then how many transfers have come     the feeds; answered by RESUMED
     RESUMED  task -> master   (step, how many transfers have come,          none; the frames that are sent again follow

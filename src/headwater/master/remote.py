@@ -149,7 +149,8 @@ class RemoteCallable:
         channel = self._link.take()
         usable = False
         try:
-            channel.send(Frame(RUN_CALLABLE, (self._session, self._number, timeout_s, trace is not None), feeds))
+            traced = 0 if trace is None else 2 if trace.graphs else 1
+            channel.send(Frame(RUN_CALLABLE, (self._session, self._number, timeout_s, traced), feeds))
             frame = self._wait(channel)
             usable = True
             if frame.kind == ERROR:

@@ -338,8 +338,10 @@ def log_matrix_determinant(input: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 
 def _solve_spec(inference: Inference) -> Sequence[Spec]:
-    _square_dims(inference)
-    return output(inference, inference.inputs[1].dims)
+    matrix, rhs = _square_dims(inference), inference.inputs[1].dims
+    if matrix is not None and rhs is not None and len(rhs) > 1:
+        _contracted(matrix[-1], rhs[-2])
+    return output(inference, rhs)
 
 
 @pure("MatrixSolve", inputs="matrix:T|inexact, rhs:T", infer=_solve_spec)

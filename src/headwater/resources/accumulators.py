@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from headwater.errors import AbortedError, InvalidArgumentError
+from headwater.errors import AbortedError, CancelledError, InvalidArgumentError
 from headwater.resources import replica_lives
 from headwater.resources.queues import Waiting
 from headwater.resources.replica_lives import Lives, Verdict
@@ -355,6 +355,8 @@ class Accumulator:
                     lambda: self._count >= required or self._is_over(session, life) or start not in (0, self._start),
                     self._what(required),
                 )
+            except CancelledError as error:
+                raise CancelledError(None, None, f"TakeGrad operation was cancelled: {error.message}") from None
             finally:
                 del self._wanted[id(waiting)]
             if self._is_over(session, life) or start not in (0, self._start):

@@ -120,6 +120,10 @@ class Queue:
         """
         if count < 0:
             raise InvalidArgumentError(None, None, f"cannot take {count} elements from {self}")
+        if not self._shapes:
+            raise InvalidArgumentError(
+                None, None, f"{self}: DequeueMany and DequeueUpTo require the components to have specified shapes."
+            )
         if count == 0:
             return self._empty_batch()
         return self._stack(self._take(step, count, at_most=at_most))
@@ -157,11 +161,11 @@ class Queue:
             try:
                 while len(taken) < count:
                     missing = count - len(taken)
-                    step.wait_until(
-                        self._condition,
-                        functools.partial(self._may_take, missing, bool(taken)),
-                        f"elements of {self}",
-                    )
+                    ready = functools.partial(self._may_take, missing, bool(taken))
+                    try:
+                        step.wait_until(self._condition, ready, f"elements of {self}")
+                    except CancelledError as error:
+                        raise _cancelled("Dequeue", error.message) from None
                     available = len(self._items)
                     if self._closed and available < missing:
                         if not (at_most and available + len(taken)):
@@ -222,8 +226,13 @@ class Queue:
 
         Args:
           cancel_pending: end enqueue operations that wait for room, too.
+
+        Raises:
+          CancelledError: it is closed already, and ``cancel_pending`` asks for nothing more.
         """
         with self._condition:
+            if self._closed and not cancel_pending:
+                raise CancelledError(None, None, f"Queue '{self.name}' is already closed.")
             self._closed = True
             self._cancelled = self._cancelled or cancel_pending
             self._condition.notify_all()
@@ -234,11 +243,14 @@ class Queue:
 
     def _wait_for_room(self, step: Waiting) -> None:
         """A step that waits when the queue is closed still gets room as it comes, unless that is cancelled."""
-        step.wait_until(
-            self._condition, lambda: len(self._items) < self._capacity or self._cancelled, f"room in {self}"
-        )
+        try:
+            step.wait_until(
+                self._condition, lambda: len(self._items) < self._capacity or self._cancelled, f"room in {self}"
+            )
+        except CancelledError as error:
+            raise _cancelled("Enqueue", error.message) from None
         if self._cancelled:
-            raise CancelledError(None, None, f"{self} is closed and its pending enqueue operations are cancelled.")
+            raise _cancelled("Enqueue", f"{self} is closed.")
 
     def _open(self) -> None:
         if self._closed:
@@ -246,6 +258,11 @@ class Queue:
 
     def __str__(self) -> str:
         return f"{self.kind} '{self.name}'"
+
+
+def _cancelled(operation: str, why: str) -> CancelledError:
+    """The error of an operation that waits no longer, in the words that programs look for."""
+    return CancelledError(None, None, f"{operation} operation was cancelled: {why}")
 
 
 class FifoQueue(Queue):

@@ -105,7 +105,7 @@ class Step:
                 if self.deadline is not None:
                     timeout = min(timeout, self.deadline - time.monotonic())
                     if timeout <= 0:
-                        raise DeadlineExceededError(None, None, f"timed out while waiting for {what}")
+                        raise DeadlineExceededError(None, None, f"Timed out waiting for {what}")
                 if not condition.wait(timeout) or away:
                     away = self.away()
         finally:

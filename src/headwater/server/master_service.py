@@ -153,7 +153,7 @@ class MasterService:
             prepared = self._client(session).callables.get(number)
             if prepared is None:
                 raise InvalidArgumentError(None, None, f"session {session} has no callable {number}")
-            trace = StepTrace() if traced else None
+            trace = StepTrace(graphs=traced > 1) if traced else None
             results = prepared.run(frame.tensors, timeout_s, trace)
             if trace is not None:
                 results.append(trace.encode())
@@ -173,10 +173,10 @@ class MasterService:
             ) from None
 
 
-def _call_header(frame: Frame) -> tuple[str, int, float | None, bool]:
+def _call_header(frame: Frame) -> tuple[str, int, float | None, int]:
     assert frame.kind == RUN_CALLABLE
     match frame.header:
-        case (str(session), int(number), float() | int() | None as seconds, bool(traced)):
+        case (str(session), int(number), float() | int() | None as seconds, int(traced)):
             return session, number, seconds, traced
         case _:
             raise InvalidArgumentError(None, None, f"not the header of a call: {str(frame.header)[:80]}")

@@ -19,6 +19,7 @@ from headwater.master.targets import Master, OpenSession, Runnable, local_master
 from headwater.runtime.process import configure
 from headwater.session.default_config import default_config
 from headwater.session.fetches import Feed, Fetches, cache_key, expand_feeds, make_request, to_result
+from headwater.session.run_metadata import wanted_metadata
 from headwater.telemetry.step_stats import StepTrace
 from headwater.tensorboard_protos import config_pb2
 
@@ -113,10 +114,11 @@ class BaseSession:
         Args:
           fetches: a tensor, operation, variable, or name of one, or lists, tuples, dicts and named tuples of these.
           feed_dict: values to use for tensors, whatever computes them otherwise.
-          options: a ``RunOptions``; ``timeout_in_ms`` and ``trace_level`` count.
-          run_metadata: a ``RunMetadata`` to fill in; left as it is when ``options`` asks for no trace. Of the three
-            levels that trace each means the same: what every task did and when, each executable and each operation;
-            operations that XLA fused are one, by the name of the last of them.
+          options: a ``RunOptions``; ``timeout_in_ms``, ``trace_level`` and ``output_partition_graphs`` count.
+          run_metadata: a ``RunMetadata`` to fill in; left as it is when nothing asks for it. Of the three levels that
+            trace each means the same: what every task did and when, each executable and each operation; operations
+            that XLA fused are one, by the name of the last of them. ``build_cost_model`` of the session's
+            ``GraphOptions`` asks for costs (`headwater.session.run_metadata`).
 
         Returns:
           The same structure with NumPy values for tensors and None for operations.
@@ -194,14 +196,14 @@ class BaseSession:
         if runner.prepared is None:
             return runner.fetches.rebuild(())
         timeout_s = options.timeout_in_ms / 1e3 if options is not None and options.timeout_in_ms else None
+        wanted = None if run_metadata is None else wanted_metadata(options, self._config)
         try:
-            if options is not None and options.trace_level and run_metadata is not None:
-                trace = StepTrace()
-                values = runner.prepared.run(arrays, timeout_s, trace)
-                run_metadata.Clear()
-                run_metadata.step_stats.CopyFrom(trace.step_stats())
-            else:
+            if wanted is None:
                 values = runner.prepared.run(arrays, timeout_s)
+            else:
+                trace = StepTrace(graphs=wanted.partitions or wanted.costs)
+                values = runner.prepared.run(arrays, timeout_s, trace)
+                wanted.fill(run_metadata, trace, self._graph)
         except OpError as error:
             raise error_with_op(error, self._graph) from None
         return runner.fetches.rebuild([to_result(value) for value in values])

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from google.protobuf.message import DecodeError
 
 from headwater.errors import InternalError
-from headwater.tensorboard_protos import step_stats_pb2
+from headwater.tensorboard_protos import config_pb2, step_stats_pb2
 
 EXECUTABLE: Final = "Executable"
 """Operation type of a compiled run of operations in a label."""
@@ -45,9 +45,19 @@ class Activity:
 
 
 class StepTrace:
-    """Collects the activities of a step, from any thread."""
+    """Collects the activities of a step, from any thread.
 
-    def __init__(self) -> None:
+    Args:
+      graphs: the master of the step is to say, too, what each device does in it.
+
+    Attributes:
+      graphs: as given.
+      partitions: what each device does, as ``GraphDef`` messages.
+    """
+
+    def __init__(self, *, graphs: bool = False) -> None:
+        self.graphs: bool = graphs
+        self.partitions: list[Any] = []
         self._lock = threading.Lock()
         self._activities: list[Activity] = []
         self._others: list[Any] = []
@@ -60,15 +70,17 @@ class StepTrace:
     def merge(self, encoded: npt.NDArray[np.uint8], task: str) -> None:
         """Adds what another task did, as its `encode` gave it; InternalError for anything else."""
         try:
-            other = step_stats_pb2.StepStats.FromString(encoded.tobytes())
+            other = config_pb2.RunMetadata.FromString(encoded.tobytes())
         except DecodeError as error:
             raise InternalError(None, None, f"{task} sent a trace that is none: {error}") from error
         with self._lock:
-            self._others.append(other)
+            self._others.append(other.step_stats)
+            self.partitions += other.partition_graphs
 
     def encode(self) -> npt.NDArray[np.uint8]:
-        """These activities as bytes."""
-        return np.frombuffer(self.step_stats().SerializeToString(), np.uint8)
+        """These activities and graphs as bytes."""
+        told = config_pb2.RunMetadata(step_stats=self.step_stats(), partition_graphs=self.partitions)
+        return np.frombuffer(told.SerializeToString(), np.uint8)
 
     def step_stats(self) -> Any:
         """These activities as a ``StepStats`` message, by device, in the order of their beginnings."""

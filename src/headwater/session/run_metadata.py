@@ -1,0 +1,89 @@
+"""What of a ``RunMetadata`` a step fills in, by what its options and its session's configuration ask for."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from headwater.graph.graph import Graph
+from headwater.graph.operation import Tensor
+from headwater.io.attr_value import attr_value
+from headwater.telemetry.step_stats import StepTrace
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Wanted:
+    """What a step is to fill in.
+
+    Attributes:
+      times: ``step_stats``: what each device did, and when.
+      partitions: ``partition_graphs``: what each device has of the graph.
+      costs: ``cost_graph``: for each operation of these how long it took, and the size of what it gives.
+    """
+
+    times: bool
+    partitions: bool
+    costs: bool
+
+    def fill(self, run_metadata: Any, trace: StepTrace, graph: Graph) -> None:
+        """Makes ``run_metadata`` say what ``trace`` knows of a step of ``graph``."""
+        stats = trace.step_stats()
+        run_metadata.Clear()
+        if self.times:
+            run_metadata.step_stats.CopyFrom(stats)
+        if self.partitions:
+            run_metadata.partition_graphs.extend(trace.partitions)
+        if self.costs:
+            _fill_costs(run_metadata.cost_graph, trace.partitions, stats, graph)
+
+
+def wanted_metadata(options: Any, config: Any) -> Wanted | None:
+    """What a step with ``options`` is to fill in, in a session with ``config``; None is nothing.
+
+    Args:
+      options: a ``RunOptions``, or None.
+      config: a ``ConfigProto``, or None.
+    """
+    times = options is not None and bool(options.trace_level)
+    partitions = options is not None and bool(options.output_partition_graphs)
+    costs = config is not None and config.graph_options.build_cost_model > 0
+    return Wanted(times=times or costs, partitions=partitions, costs=costs) if times or partitions or costs else None
+
+
+def _fill_costs(costs: Any, partitions: list[Any], stats: Any, graph: Graph) -> None:
+    """The nodes of ``partitions``, each with its time in microseconds and its outputs, as far as they are known.
+
+    What XLA fused has its time at the last operation of it, and none at the others (``inaccurate``). Sizes are those
+    of static shapes, in bytes; -1 where a shape is not known. A variable's memory lasts.
+    """
+    took: dict[str, int] = {}
+    for device in stats.dev_stats:
+        if not device.device.endswith("/executables"):  # those stand for what their operations say, too
+            for node in device.node_stats:
+                took[node.node_name] = took.get(node.node_name, 0) + node.op_end_rel_micros
+    nodes = [node for part in partitions for node in part.node]
+    numbers = {node.name: number for number, node in enumerate(nodes)}
+    known = {op.name: op for op in graph.get_operations()}
+    for number, node in enumerate(nodes):
+        cost = costs.node.add(name=node.name, device=node.device, id=number, is_final=node.op == "_Retval")
+        cost.compute_cost = took.get(node.name, 0)
+        cost.inaccurate = node.name not in took
+        for name in node.input:
+            source, _, port = name.partition(":")
+            if source in numbers:
+                cost.input_info.add(preceding_node=numbers[source], preceding_port=int(port or 0))
+        for tensor in known[node.name].outputs if node.name in known else ():
+            size = _size(tensor)
+            output = cost.output_info.add(size=size, alias_input_port=-1)
+            output.shape.CopyFrom(tensor.shape.as_proto())
+            output.dtype = attr_value(tensor.dtype).type
+            if node.op == "VariableV2":
+                cost.persistent_memory_size = max(0, size)
+
+
+def _size(tensor: Tensor) -> int:
+    dims = tensor.dims
+    if dims is None or None in dims:
+        return -1
+    return math.prod(dim or 0 for dim in dims) * tensor.dtype.size
