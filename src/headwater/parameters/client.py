@@ -17,7 +17,7 @@ from headwater.parameters import protocol
 from headwater.parameters.conversation import Conversation, ServerLink, Session
 from headwater.parameters.layout import Block, Layout, VariableSpec, joined
 from headwater.parameters.table_copies import TableCopy
-from headwater.parameters.table_transfer import TableTransfer, within
+from headwater.parameters.table_transfer import TableTransfer
 from headwater.parameters.updater import Array
 from headwater.parameters.values_frame import brings_examples, drops, values_header
 from headwater.parameters.waiting import SPEAK_S
@@ -339,9 +339,7 @@ class ParameterClient:
                 _, block = session.added[position]
                 tensors.append(block.of(np.asarray((changes or {})[block.variable])))
             for _, block in session.tables:
-                numbers, row_gradients = (rows or {})[block.variable]
-                there = within(block, numbers)
-                tensors += [numbers[there] - block.start, row_gradients[there]]
+                tensors += self.tables.pushed(block, *(rows or {})[block.variable])
             if sums is not None and index == 0:
                 tensors.append(sums)
             first = index == 0

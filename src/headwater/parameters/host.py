@@ -62,6 +62,7 @@ from headwater.parameters.layout import Block, Layout, block_shape
 from headwater.parameters.recovery import WayBack
 from headwater.parameters.round_sums import RoundSums
 from headwater.parameters.rounds import Round
+from headwater.parameters.row_travel import as_numbers, as_rows, as_travelling
 from headwater.parameters.tickets import Tickets
 from headwater.parameters.updater import Array, HostedTable, Updater
 from headwater.parameters.waiting import LOOK_S, SPEAK_S
@@ -184,7 +185,8 @@ class HostedParameters:
         specs = [layout.variables[block.variable] for block in layout.blocks[index]]
         self._blocks = len(specs)
         self._optimized = sum(spec.optimized for spec in specs)
-        self._tables = sum(spec.table for spec in specs)
+        self._table_widths = [spec.shape[-1] for spec in specs if spec.table]
+        self._tables = len(self._table_widths)
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
         self._choice = choice
@@ -486,8 +488,8 @@ class HostedParameters:
                 return self._rest(talk, wish)
             case kinds.HOLDS, ([*spans],):
                 return Frame(kinds.DONE, (self._holds(talk.worker, [range_of(span) for span in spans]),))
-            case kinds.ROWS, ():
-                return self._rows(talk, frame.tensors)
+            case kinds.ROWS, (() | (str(),)) as form:
+                return self._rows(talk, frame.tensors, *form)
             case kinds.FILL, (int(version), [*tables], bytes() | None as ledger):
                 return self._fill(version, tables, ledger, frame.tensors)
             case kinds.READ_ROWS, (int(table), int(start), int(stop), [*parts]) if 0 <= table < self._tables:
@@ -648,6 +650,11 @@ class HostedParameters:
         sums = tensors[expected] if wish is not None and len(tensors) == expected + 1 else None
         if len(tensors) != expected + (sums is not None):
             raise InvalidArgumentError(None, None, f"{worker} pushed {len(tensors)} arrays instead of {expected}")
+        split = self._optimized + len(extras)
+        rows = [
+            (as_numbers(tensors[at]), as_rows(tensors[at + 1], width))
+            for at, width in zip(range(split, expected, 2), self._table_widths, strict=True)
+        ]
         with self._changed:
             self._require_filled()
             if self._ends:
@@ -661,9 +668,7 @@ class HostedParameters:
                 decision = decide(self._state, Gave(worker, version), self._clock())
                 request.applied = not any(isinstance(action, Drop) for action in decision.actions)
                 if request.applied:
-                    split = self._optimized + len(extras)
                     changes = dict(zip(extras, tensors[self._optimized : split], strict=True))
-                    rows = [(tensors[at], tensors[at + 1]) for at in range(split, expected, 2)]
                     source = worker, self._lives[worker], number
                     self._round.add(tensors[: self._optimized], changes, rows, weight, knobs, source)
                     if sums is not None and wish is not None:
@@ -796,12 +801,13 @@ class HostedParameters:
         batch = self._tickets.at_work[worker] = work.start // plan.batch
         return batch
 
-    def _rows(self, talk: _Talk, numbers: Sequence[Array]) -> Frame:
+    def _rows(self, talk: _Talk, numbers: Sequence[Array], form: str = "float32") -> Frame:
         if len(numbers) != self._tables:
             raise InvalidArgumentError(None, None, f"asked for rows of {len(numbers)} tables; there are {self._tables}")
         with self._changed:
             self._await_values(talk)
-            return Frame(kinds.DONE, (), self._updater.rows(numbers))
+            found = self._updater.rows([as_numbers(wanted) for wanted in numbers])
+        return Frame(kinds.DONE, (), [as_travelling(rows, form) for rows in found])
 
     def _share(self, worker: str) -> tuple[int, int] | None:
         """Which part of a batch that several workers share is this worker's: its number, and of how many. None where

@@ -18,6 +18,7 @@ coming, WAIT frames say why. The tensors of each are its arrays::
                                             first ``ps`` once it is of use to ask again
     HOLDS   (ranges,)                       answered by DONE (whether the worker still has these ranges of examples)
     ROWS    ()                              row numbers, one array for each table; answered by DONE with the rows
+    ROWS    (form,)                         the same, with rows in another form (`headwater.parameters.row_travel`)
     READ_ROWS   (table, start, stop, parts)   answered by DONE with these rows of a table: the values (part 0), or what
                                             the optimizer keeps of them (from part 1 on); no ``parts``: all
     WRITE_ROWS  (table, start)              values of rows from ``start`` on, then what the optimizer keeps of them,

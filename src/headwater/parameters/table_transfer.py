@@ -9,6 +9,7 @@ import numpy as np
 
 from headwater.parameters.conversation import Conversation
 from headwater.parameters.layout import Block, Layout, block_shape, joined
+from headwater.parameters.row_travel import as_rows, as_travelling, small_numbers
 from headwater.parameters.table_copies import AT_ONCE_BYTES, TableCopy, row_bytes, rows_of
 from headwater.parameters.updater import Array
 from headwater.task import kinds
@@ -34,6 +35,12 @@ class TableTransfer:
         self._sessions = conversation.sessions
         self._initial = initial
         self._initial_rows: TableRows | None = None
+        self._wire = "float32"
+
+    def set_wire(self, form: str) -> None:
+        """Says in which form rows travel to this worker (`headwater.tables.row_formats`). Its gradients travel as
+        bfloat16 then, unless that is float32."""
+        self._wire = form
 
     def set_initial(self, rows: TableRows) -> None:
         """Says what rows of a table, by variable, are to be at the beginning, and their state."""
@@ -48,7 +55,8 @@ class TableTransfer:
         Returns:
           By variable the rows, in that order.
         """
-        frames = [Frame(kinds.ROWS, (), numbers) for numbers in self._row_numbers(wanted)]
+        header = () if self._wire == "float32" else (self._wire,)
+        frames = [Frame(kinds.ROWS, header, numbers) for numbers in self._row_numbers(wanted)]
         answers = self._conversation.exchange(frames)
         parts: dict[int, list[tuple[int, Array]]] = {variable: [] for variable in wanted}
         for index, (session, found, frame) in enumerate(zip(self._sessions, answers, frames, strict=True)):
@@ -56,16 +64,32 @@ class TableTransfer:
             if len(answer.tensors) != len(session.tables):
                 raise bad_header(answer, session.task)
             for (_, block), rows in zip(session.tables, answer.tensors, strict=True):
-                parts[block.variable].append((block.start, rows))
+                dim = self._layout.variables[block.variable].shape[-1]
+                parts[block.variable].append((block.start, as_rows(rows, dim)))
         self._conversation.rows_read += sum(len(numbers) for numbers in wanted.values())
         return {variable: joined(found) for variable, found in parts.items()}
 
     def _row_numbers(self, wanted: Mapping[int, Array]) -> list[list[Array]]:
         """By ``ps``, for each of its tables the rows that are there, counted from the first that is there."""
         return [
-            [wanted[part.variable][within(part, wanted[part.variable])] - part.start for _, part in session.tables]
-            for session in self._sessions
+            [self._numbers(part, wanted[part.variable]) for _, part in session.tables] for session in self._sessions
         ]
+
+    def _numbers(self, part: Block, wanted: Array) -> Array:
+        rows = block_shape(self._layout.variables[part.variable], part)[0]
+        return small_numbers(wanted[within(part, wanted)] - max(0, part.start), rows)
+
+    def pushed(self, part: Block, numbers: Array, gradients: Array) -> list[Array]:
+        """The gradients of rows of a table of which a ``ps`` has ``part``, as they travel: numbers and gradients.
+
+        Args:
+          part: what the ``ps`` has of the table.
+          numbers: of rows, ascending.
+          gradients: of these.
+        """
+        there = gradients[within(part, numbers)]
+        form = "float32" if self._wire == "float32" else "bfloat16"
+        return [self._numbers(part, numbers), as_travelling(there, form)]
 
     def replace(self) -> None:
         """Brings every ``ps`` the rows that the program gives; other tables stay as they are."""

@@ -37,6 +37,8 @@ class Place:
     task = None
     staleness_aware = False
     saves = None
+    small_tables = False
+    wire = "float32"
 
     def __init__(
         self,

@@ -127,3 +127,80 @@ def test_a_table_is_read_before_training_and_is_whole_for_a_train_step_of_the_mo
         own.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
     own.fit(NUMBERS, Y, **SETTINGS)
     assert not tables(own)
+
+
+def few_of_many(optimizer: str, *, tied: bool = False, **settings: Any) -> tuple[ParameterServerStrategy, Any]:
+    """A model of which a batch of 16 uses few rows of one table and most of another, both much below 1 MiB."""
+    keras.utils.set_random_seed(3)
+    strategy = ParameterServerStrategy(**settings)
+    with strategy.scope():
+        numbers = keras.Input((2,), dtype="int32")
+        many = keras.layers.Embedding(4000, 5, name="many")
+        few = keras.layers.Embedding(20, 5, name="few")
+        both = keras.ops.concatenate([many(numbers[:, 0]), few(numbers[:, 1])], axis=1)
+        model: Any = keras.Model(numbers, keras.layers.Dense(3)(both), name="few_of_many")
+
+        def loss(y: Any, found: Any) -> Any:
+            every = keras.losses.sparse_categorical_crossentropy(y, found, from_logits=True)
+            return every + 0.01 * keras.ops.mean(keras.ops.square(many.embeddings)) if tied else every
+
+        model.compile(optimizer, loss)
+    return strategy, model
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adagrad", "adam"])
+def test_a_small_table_travels_in_rows_where_these_are_fewer_and_trains_as_the_whole_does(optimizer: str) -> None:
+    numbers = np.stack([np.arange(96) * 41 % 4000, np.arange(96) % 20], axis=1)
+    strategy, model = few_of_many(optimizer)
+    whole_strategy, whole = few_of_many(optimizer, table_bytes=1 << 20)
+    sent: list[int] = []
+    for served, one in ((strategy, model), (whole_strategy, whole)):
+        one.fit(numbers, Y, epochs=1, **SETTINGS)
+        before = served.traffic(one).sent_bytes
+        one.fit(numbers, Y, epochs=1, **SETTINGS)
+        sent.append(served.traffic(one).sent_bytes - before)
+    assert {table.path.partition("/")[0] for table in tables(model) if table.path.startswith(("many", "few"))} == {
+        "many"
+    }
+    for one, other in zip(model.get_weights(), whole.get_weights(), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert sent[0] < sent[1] / 40
+    assert not tables(whole)
+
+
+def test_a_small_table_stays_whole_where_a_loss_reads_it_or_its_rows_are_no_fewer_or_batches_may_differ() -> None:
+    numbers = np.stack([np.arange(96) * 41 % 4000, np.arange(96) % 20], axis=1)
+    _, tied = few_of_many("adam", tied=True)
+    tied.fit(numbers, Y, **SETTINGS)
+    assert not tables(tied)
+    _, model = few_of_many("adam")
+    model.fit(np.tile(numbers, (50, 1)), np.tile(Y, 50), **(SETTINGS | {"batch_size": 4000}))
+    assert not tables(model)
+    _, model = few_of_many("adam")
+    model.fit(((numbers[at : at + 16], Y[at : at + 16]) for at in range(0, 96, 16)), verbose=0)
+    assert not tables(model)
+
+
+@pytest.mark.parametrize(("wire", "error"), [("bfloat16", 2**-8), ("int8", 1 / 254)])
+def test_rows_travel_in_fewer_bytes_with_a_small_error(wire: Any, error: float) -> None:
+    numbers = np.stack([np.arange(96) * 41 % 4000, np.arange(96) % 20], axis=1)
+    strategy, model = few_of_many("sgd", wire=wire, table_bytes=0)
+    plain_strategy, plain = few_of_many("sgd", table_bytes=0)
+    begun = plain.get_layer("many").get_weights()[0]
+    for one in (model, plain):
+        one.fit(numbers, Y, epochs=1, **SETTINGS)
+    found, exact = (one.get_layer("many").get_weights()[0] for one in (model, plain))
+    changed = np.abs(exact - begun).max()
+    assert 0 < np.abs(found - exact).max() < 4 * error * changed
+    # What the ps have is not rounded: rows that no batch used are what they were.
+    unused = np.setdiff1d(np.arange(4000), numbers[:, 0])
+    np.testing.assert_array_equal(found[unused], begun[unused])
+    traffic, whole = strategy.traffic(model), plain_strategy.traffic(plain)
+    assert traffic.sent_bytes < whole.sent_bytes
+    assert traffic.received_bytes < whole.received_bytes
+
+
+def test_rows_do_not_travel_in_a_form_that_does_not_exist() -> None:
+    wire: Any = "int4"
+    with pytest.raises(ValueError, match="wire is 'int4', not one of float32, bfloat16, int8"):
+        ParameterServerStrategy(wire=wire)

@@ -40,6 +40,11 @@ class Batches(Protocol):
         """Some batch, for its shapes."""
         ...
 
+    @property
+    def alike(self) -> bool:
+        """Whether the shapes of `first` are the same on all tasks."""
+        ...
+
     def settings(self) -> dict[str, object]:
         """What all workers must have alike."""
         ...
@@ -99,6 +104,10 @@ class ArrayBatches:
     def first(self) -> Any:
         return self._take(np.arange(min(self._batch_size, self._rows)))
 
+    @property
+    def alike(self) -> bool:
+        return True
+
     def settings(self) -> dict[str, object]:
         return {
             "number of examples": self._rows,
@@ -154,6 +163,10 @@ class PyDatasetBatches:
 
     def first(self) -> Any:
         return self._data[0]
+
+    @property
+    def alike(self) -> bool:
+        return False
 
     def settings(self) -> dict[str, object]:
         return {"number of steps": self.steps, "type of an example": elements(self.first())}
@@ -219,6 +232,10 @@ class IteratedBatches:
         if self._once:
             self._ahead = [batch]
         return batch
+
+    @property
+    def alike(self) -> bool:
+        return False
 
     def settings(self) -> dict[str, object]:
         return {"number of steps": self.steps, "type of an example": elements(self.first())}

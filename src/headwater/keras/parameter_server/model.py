@@ -174,6 +174,8 @@ class ServedModel(ModelValues):
             steps=steps_per_epoch,
         )
         model._symbolic_build(data_batch=_padded(batches.first(), stand_in))
+        if batches.alike and self._tables is None:
+            self._batch = _padded(batches.first())
         task = self.place.task
         self._serve_on_server()
         chief = self.place.is_chief

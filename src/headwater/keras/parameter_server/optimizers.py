@@ -91,7 +91,7 @@ class KerasUpdater:
       clips, momentum: see `clone_optimizer`.
       joint_norm: whether ``global_clipnorm`` clips by the norm over every ``ps``, whose square is the last knob of an
         update.
-      exact: how tables are updated, see `headwater.keras.parameter_server.table_updates`.
+      exact: paths of the tables that are updated exactly, see `headwater.keras.parameter_server.table_updates`.
     """
 
     def __init__(
@@ -104,14 +104,13 @@ class KerasUpdater:
         clips: bool,
         momentum: bool = True,
         joint_norm: bool = False,
-        exact: bool = False,
+        exact: Sequence[str] = (),
     ) -> None:
         self._blocks = BlockValues(layout, index)
         self._original = optimizer
         self._clips = clips and not joint_norm
         self._momentum = momentum
         self._joint_clipnorm = float(optimizer.global_clipnorm) if joint_norm else None
-        self._exact = exact
         self._variables = [variables[block.variable] for block in self._blocks.blocks]
         optimized = self._blocks.optimized_at
         self._optimizer = self._build(
@@ -123,7 +122,7 @@ class KerasUpdater:
         rate = getattr(self._optimizer, "_learning_rate", None)
         self._rate_at = next((at for at, made in enumerate(self._optimizer.variables) if made is rate), None)
         self._update = MemoryChecked(self._step, donated=2)
-        self.tables = [self._table(at, exact) for at in self._blocks.tables_at]
+        self.tables = [self._table(at, self._variables[at].path in exact) for at in self._blocks.tables_at]
 
     def _build(self, variables: Sequence[Any], shapes: Sequence[Sequence[int]]) -> Any:
         """An optimizer like the model's for parts of these shapes."""
@@ -218,10 +217,10 @@ class KerasUpdater:
             )
         for updates, (numbers, rows) in zip(self.tables, tables, strict=True):
             table = updates.values
-            before = table.copy() if scale != 1 and self._exact else table[numbers] if scale != 1 else None
+            before = table.copy() if scale != 1 and updates.exact else table[numbers] if scale != 1 else None
             updates.apply(numbers, rows)
             if before is not None:
-                changed = slice(None) if self._exact else numbers
+                changed = slice(None) if updates.exact else numbers
                 table[changed] = before + scale * (table[changed] - before)
 
     def _set_rate(self, rate: float) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 from headwater.consistency import Consistency, from_text
 from headwater.keras.embeddings.variables import watch_tables
@@ -18,6 +18,14 @@ from headwater.parameters.recovery import Recovery, saves_of
 from headwater.parameters.replicas.limits import require_replicas
 from headwater.resources.state_saver import Saves
 from headwater.task.members import find_members
+
+if TYPE_CHECKING:
+    from headwater.tables.row_formats import Format
+
+#: `headwater.tables.row_formats.FORMATS`, which would load numba.
+_WIRE: Final = ("float32", "bfloat16", "int8")
+#: From this size on tables are in rows, unless the program says another, in bytes.
+_TABLE_BYTES: Final = 1 << 20
 
 
 class ParameterServerStrategy(Strategy):
@@ -34,9 +42,12 @@ class ParameterServerStrategy(Strategy):
         from each worker. ``"k=3"``: it is the mean of the first three. ``"staleness=4"``: like async, but no worker is
         more than four steps ahead of the slowest. Or a choice of `headwater.consistency`.
       table_bytes: from this size on, in bytes, tables of embedding layers stay on the ``ps``: only the rows that a
-        batch uses travel. See `headwater.keras.parameter_server.tables`.
+        batch uses travel. None: from 1 MiB on, and smaller ones where their rows are clearly less than the whole, see
+        `headwater.keras.embeddings.small`.
       table_updates: ``"lazy"``: the optimizer updates the rows that were used; ``"exact"``: all of the table. See
         `headwater.keras.parameter_server.table_updates`.
+      wire: how rows of such tables travel: ``"float32"``; ``"bfloat16"``, in half the bytes; or ``"int8"``, in a byte a
+        number, and their gradients as bfloat16. What the ``ps`` keep stays as it is. See ``docs/parameter-servers.md``.
       staleness_aware: whether the step of a gradient that is τ updates old is divided by τ, see
         `headwater.parameters.host.HostedParameters`.
       momentum_at: where the momentum of `keras.optimizers.SGD` is kept in asynchronous training: ``"ps"``, once for the
@@ -62,8 +73,9 @@ class ParameterServerStrategy(Strategy):
         variable_partitioner: Partitioner | None = None,
         *,
         consistency: str | Consistency = "async",
-        table_bytes: int = 1 << 20,
+        table_bytes: int | None = None,
         table_updates: str = "lazy",
+        wire: Format = "float32",
         staleness_aware: bool = False,
         momentum_at: MomentumAt = "ps",
         recovery: Recovery | None = None,
@@ -73,9 +85,13 @@ class ParameterServerStrategy(Strategy):
     ) -> None:
         if table_updates not in ("lazy", "exact"):
             raise ValueError(f"table_updates must be 'lazy' or 'exact', not {table_updates!r}")
-        if table_bytes < 0:
+        if table_bytes is not None and table_bytes < 0:
             raise ValueError(f"table_bytes must not be negative, but is {table_bytes}")
-        self.table_bytes = table_bytes
+        self.small_tables: bool = table_bytes is None
+        self.table_bytes: int = _TABLE_BYTES if table_bytes is None else table_bytes
+        if wire not in _WIRE:
+            raise ValueError(f"wire is {wire!r}, not one of {', '.join(_WIRE)}")
+        self.wire: Format = wire
         self.staleness_aware = staleness_aware
         self.exact_tables: bool = table_updates == "exact"
         members = find_members(cluster_resolver)

@@ -49,6 +49,7 @@ class TableUpdates:
 
     Attributes:
       values: all rows; none before there are any.
+      exact: as given.
       row_names: of the parts of its state that rows have each.
       shared_names: of the others.
     """
@@ -67,7 +68,7 @@ class TableUpdates:
         self._dtype = np.dtype(dtype)
         self._initial = initial
         self._make = make
-        self._exact = exact
+        self.exact: bool = exact
         few, more = make(3), make(5)
         self._by_row = [
             tuple(one.shape) != tuple(other.shape) for one, other in zip(few.variables, more.variables, strict=True)
@@ -221,7 +222,7 @@ class TableUpdates:
             raise InvalidArgumentError(None, None, f"gradients of {len(numbers)} rows have shape {gradients.shape}")
         if len(numbers) and not 0 <= int(numbers[0]) <= int(numbers[-1]) < rows:
             raise InvalidArgumentError(None, None, f"rows {numbers[0]} to {numbers[-1]} of a table of {rows}")
-        if self._exact:
+        if self.exact:
             whole = np.zeros(self._shape, gradients.dtype)
             whole[numbers] = gradients
             numbers, gradients, size = np.arange(rows), whole, rows

@@ -14,6 +14,7 @@ import numpy as np
 from headwater.consistency import KOfN, Synchronous
 from headwater.keras.embeddings.calls import find_tables
 from headwater.keras.embeddings.inference import dynamic_layers
+from headwater.keras.embeddings.small import worth_rows
 from headwater.keras.embeddings.variables import TableVariable, as_table, make_whole
 from headwater.keras.parameter_server.optimizers import KerasUpdater, join_state, split_state, state_names
 from headwater.keras.parameter_server.own_momentum import OwnMomentum, momentum_of
@@ -54,6 +55,9 @@ class ModelValues:
         self._client: ParameterClient | None = None
         self._given: ParameterClient | None = None
         self._tables: list[Any] | None = None
+        self._small: list[Any] = []
+        #: A batch as ``(x, y, sample_weight)``, of the same shapes on all tasks; None where there is none.
+        self._batch: Any = None
         self._sent_rate: float | None = None
         self._known: list[Any] = []
         self._kept: dict[int, list[TableVariable]] | None = None
@@ -84,11 +88,28 @@ class ModelValues:
             norms = not self.workers_clip and (optimizer.clipnorm or optimizer.global_clipnorm)
             # A train_step of the model's own computes gradients of whole variables.
             whole = norms or not keeps_train_step(self.model)
-            self._tables = [] if whole else find_tables(self.model, self.place.table_bytes)
+            self._tables = [] if whole else self._in_rows()
             for layer in self._tables:
                 as_table(layer.embeddings, layer=layer)
             make_whole([*self.model.variables, *optimizer.variables], [layer.embeddings for layer in self._tables])
         return self._tables
+
+    def _in_rows(self) -> list[Any]:
+        large, place = find_tables(self.model, self.place.table_bytes), self.place
+        # What several workers must find alike: the batch, if at all.
+        if self._batch is None or not place.small_tables or place.replicas > 1 or place.momentum_at == "worker":
+            return large
+        every = find_tables(self.model, 0)
+        smaller = [layer for layer in every if layer not in large]
+        others = [*large, *dynamic_layers(self.model)]
+        self._small = worth_rows(self.model, smaller, self._batch, others)
+        return [layer for layer in every if layer in large or layer in self._small]
+
+    @property
+    def exact(self) -> list[str]:
+        """Those of `variables` that are tables of which an update changes all rows, by path."""
+        layers = self.tables if self.place.exact_tables else self._small
+        return [layer.embeddings.path for layer in layers]
 
     @property
     def variables(self) -> list[Any]:
@@ -181,12 +202,13 @@ class ModelValues:
             clips=not self.workers_clip,
             joint_norm=self._joint_norm,
             momentum=self.place.momentum_at == "ps",
-            exact=self.place.exact_tables,
+            exact=self.exact,
         )
 
     def _make_client(self) -> ParameterClient:
         if self._given is not None:
             self._given.tables.set_initial(self._held_rows)
+            self._given.tables.set_wire(self.place.wire)
             return self._given
         layout, place = self.layout(), self.place
         initial = [
@@ -201,6 +223,7 @@ class ModelValues:
         else:
             client = place.task.client(self.model.name, layout, place.choice, initial, replicas=place.replicas)
         client.tables.set_initial(self._held_rows)
+        client.tables.set_wire(place.wire)
         if place.is_chief and place.workers > 1 and not place.staleness_aware:
             self._warn_of_momentum()
         if place.is_chief and updates_made(self.optimizer):

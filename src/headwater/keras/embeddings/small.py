@@ -1,0 +1,114 @@
+"""Small embedding tables of which a batch uses so few rows that these are fewer bytes than the whole.
+
+A table that travels whole takes twice its size in a step: its values, and the gradient. In rows it takes twice the rows
+that a batch uses, at most one for each id, and their numbers. Rows take one more round trip, so a model whose other
+tables are whole has them only where that saves enough.
+
+Updates of such a table are of all its rows (*exact*, see `headwater.keras.parameter_server.table_updates`): training is
+what it is with the table whole, only what travels differs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Final
+
+import jax
+import keras
+
+from headwater.keras.embeddings.calls import noting, take_over
+from headwater.keras.embeddings.ids import IdFinder
+
+_jax: Any = jax
+_keras: Any = keras
+
+#: What is saved in a step where rows take a round trip of their own, in bytes.
+_WORTH_A_TRIP: Final = 64 << 10
+#: Of the number of a row.
+_NUMBER_BYTES: Final = 8
+#: Optimizers for which an element of a variable is as if it were alone.
+_BY_ELEMENT: Final = (
+    "SGD",
+    "Adagrad",
+    "RMSprop",
+    "Adam",
+    "AdamW",
+    "Nadam",
+    "Adamax",
+    "Adadelta",
+    "Ftrl",
+    "Lion",
+)
+
+
+def goes_by_element(optimizer: Any) -> bool:
+    """Whether ``optimizer`` updates each element of a variable by itself, and keeps nothing but such state."""
+    kinds = [getattr(_keras.optimizers, name) for name in _BY_ELEMENT]
+    return type(optimizer) in kinds and not optimizer.use_ema and not optimizer.gradient_accumulation_steps
+
+
+def travel_bytes(rows: int, dim: int, ids: int) -> tuple[int, int]:
+    """What a table takes in a step at most, in bytes: in rows, and whole.
+
+    Args:
+      rows: of the table.
+      dim: numbers of 4 bytes in a row.
+      ids: how many a batch has for it.
+    """
+    return min(rows, ids) * (2 * 4 * dim + _NUMBER_BYTES), 2 * 4 * rows * dim
+
+
+def worth_rows(model: Any, layers: Sequence[Any], data: Any, others: Sequence[Any]) -> list[Any]:
+    """Those of ``layers`` whose tables are to travel in rows.
+
+    Args:
+      model: of Keras, built and compiled, with its optimizer.
+      layers: embedding layers of Keras's own.
+      data: a batch, as ``(x, y, sample_weight)``.
+      others: embedding layers of which a step asks for rows anyway.
+    """
+    if not layers or not goes_by_element(model.optimizer):
+        return []
+    ids, read = _used(model, layers, data, others)
+    found: list[Any] = []
+    saved = 0
+    for layer, count, whole in zip(layers, ids, read, strict=True):
+        in_rows, all_of_it = travel_bytes(layer.input_dim, layer.output_dim, count)
+        if not whole and 2 * in_rows <= all_of_it:
+            found.append(layer)
+            saved += all_of_it - in_rows
+    return found if others or saved >= _WORTH_A_TRIP else []
+
+
+def _used(model: Any, layers: Sequence[Any], data: Any, others: Sequence[Any]) -> tuple[list[int], list[bool]]:
+    """For each layer how many ids ``data`` bring it, and whether a step reads its weights in any other way."""
+    every = [*layers, *others]
+    take_over([layer for layer in every if type(layer) is _keras.layers.Embedding])
+    x, y, sample_weight = data
+    coded = IdFinder(model, every).code(x).x
+    counts: dict[int, int] = {}
+
+    def step(trainable: Any, rest: Any, metrics: Any, state: Any) -> Any:
+        with noting(every) as noted:
+            total, (loss, y_pred, rest, metrics) = model.compute_loss_and_updates(
+                trainable, rest, metrics, coded, y, sample_weight, training=True, optimizer_variables=state
+            )
+            logs, metrics = model._update_metrics_variables(metrics, loss, coded, y, y_pred, sample_weight)
+        for layer in layers:
+            counts[id(layer)] = sum(math.prod(ids.shape) for ids in noted[id(layer)])
+        return total, rest, logs, metrics
+
+    variables = (
+        model.trainable_variables,
+        model.non_trainable_variables,
+        model.metrics_variables,
+        model.optimizer.variables,
+    )
+    shapes = [[_jax.ShapeDtypeStruct(tuple(v.shape), v.dtype) for v in group] for group in variables]
+    traced = _jax.make_jaxpr(step)(*shapes).jaxpr
+    used = {id(variable) for equation in traced.eqns for variable in equation.invars}
+    used |= {id(variable) for variable in traced.outvars}
+    places = {id(variable): at for at, variable in enumerate(model.trainable_variables)}
+    inputs = [traced.invars[places[id(layer.embeddings)]] for layer in layers]
+    return [counts[id(layer)] for layer in layers], [id(variable) in used for variable in inputs]
