@@ -19,3 +19,7 @@ SAVES = "HEADWATER_SAVES"
 SAVE_EVERY_S = "HEADWATER_SAVE_EVERY_S"
 #: A folder for what a job writes of itself: event files, journals.
 LOG_DIR = "HEADWATER_LOG_DIR"
+#: In how many shards Keras and JAX programs divide their parameters, so that these can move between ``ps``.
+SHARDS = "HEADWATER_SHARDS"
+#: How many ``ps`` have these shards at the beginning; by default all that a task knows.
+FIRST_PS = "HEADWATER_FIRST_PS"

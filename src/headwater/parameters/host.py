@@ -218,8 +218,9 @@ class HostedParameters:
         # Workers that take part, and that no other waits for: they wait for examples which others hold.
         self._resting: set[str] = set()
         self._way_back: WayBack | None = None
-        # Whether this task is about to end: what it has stays as it is.
-        self._ends = False
+        self._knobs: Sequence[float] = ()
+        # Why what it has stays as it is now, so that workers wait; empty where it does not.
+        self._held_for = ""
         # Workers that took part elsewhere before, and until when they may come here.
         self._expected: tuple[set[str], float] = set(), 0.0
         self.lock: threading.Condition = self._changed
@@ -306,8 +307,23 @@ class HostedParameters:
 
     def ends(self) -> None:
         """From now on nothing changes any more: workers wait for the task's next life."""
+        self.hold("this task to come back: it saves its state, and ends")
+
+    def hold(self, what: str) -> None:
+        """From now on nothing changes, and workers wait for ``what``, until `go_on`."""
         with self._changed:
-            self._ends = True
+            self._held_for = what
+
+    def go_on(self) -> None:
+        """Ends `hold`."""
+        with self._changed:
+            self._held_for = ""
+            self._changed.notify_all()
+
+    @property
+    def is_held(self) -> bool:
+        """Whether nothing changes now. The lock is held."""
+        return bool(self._held_for)
 
     def state(self) -> HostState | None:
         """All that it has, but rows of tables; None while it has no values. No array is copied: an update that comes
@@ -498,7 +514,7 @@ class HostedParameters:
                     return Frame(kinds.DONE, (), self._updater.tables[table].read(start, stop, parts))
             case kinds.WRITE_ROWS, (int(table), int(start)) if 0 <= table < self._tables:
                 with self._changed:
-                    if self._ends:
+                    if self._held_for:
                         self._await_end(talk)
                     self._updater.tables[table].write(start, frame.tensors)
                 return Frame(kinds.DONE)
@@ -509,7 +525,7 @@ class HostedParameters:
             case kinds.ASSIGN, ():
                 with self._changed:
                     self._require_filled()
-                    if self._ends:
+                    if self._held_for:
                         self._await_end(talk)
                     count = self._blocks - self._tables
                     blocks = frame.tensors[:count]
@@ -657,7 +673,7 @@ class HostedParameters:
         ]
         with self._changed:
             self._require_filled()
-            if self._ends:
+            if self._held_for:
                 self._await_end(talk)
             request, again = self._request(talk, number)
             if not again:
@@ -668,6 +684,7 @@ class HostedParameters:
                 decision = decide(self._state, Gave(worker, version), self._clock())
                 request.applied = not any(isinstance(action, Drop) for action in decision.actions)
                 if request.applied:
+                    self._knobs = knobs
                     changes = dict(zip(extras, tensors[self._optimized : split], strict=True))
                     source = worker, self._lives[worker], number
                     self._round.add(tensors[: self._optimized], changes, rows, weight, knobs, source)
@@ -916,6 +933,17 @@ class HostedParameters:
             self._filled = filled
             self._changed.notify_all()
 
+    @property
+    def travelled(self) -> int:
+        """Bytes that have come and gone on the channels of the workers that are here."""
+        counts = [talk.channel.statistics() for talk in list(self._talks.values())]
+        return sum(count.bytes_sent + count.bytes_received for count in counts)
+
+    @property
+    def knobs(self) -> Sequence[float]:
+        """Those of the latest gradient; empty before the first."""
+        return self._knobs
+
     def leave_absent(self) -> None:
         """Workers that were to come here from another copy and did not are gone."""
         with self._changed:
@@ -1014,12 +1042,12 @@ class HostedParameters:
         self._changed.notify_all()
 
     def _await_values(self, talk: _Talk) -> None:
-        if self._ends:
+        if self._held_for:
             self._await_end(talk)
         self._await(talk, lambda: bool(self._filled), "the chief to bring values")
 
     def _await_end(self, talk: _Talk) -> None:
-        self._await(talk, lambda: False, "this task to come back: it saves its state, and ends")
+        self._await(talk, lambda: not self._held_for, self._held_for)
 
     def _require_filled(self) -> None:
         if not self._filled:

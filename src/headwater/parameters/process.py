@@ -20,6 +20,7 @@ import jax
 from headwater.cluster.names import TaskName
 from headwater.cluster.variables import JOINED
 from headwater.consistency import Consistency
+from headwater.errors import FailedPreconditionError
 from headwater.parameters.arrivals import Arrival
 from headwater.parameters.client import ParameterClient
 from headwater.parameters.conversation import ServerLink
@@ -32,6 +33,13 @@ from headwater.parameters.replicas.shard import ShardCopy, shard_name
 from headwater.parameters.replicas.witness import RemoteWitness, WitnessService
 from headwater.parameters.round_sums import RoundSums, Squares
 from headwater.parameters.service import ParameterService
+from headwater.parameters.shards.directory import Directory
+from headwater.parameters.shards.holder import Make, ShardHolder
+from headwater.parameters.shards.limits import first_servers
+from headwater.parameters.shards.links import ShardLink
+from headwater.parameters.shards.moves import Moved, spread
+from headwater.parameters.shards.places import first_places
+from headwater.parameters.shards.rehearsal import rehearse
 from headwater.parameters.state_saver import ParameterSaver
 from headwater.parameters.updater import Updater
 from headwater.resources.state_saver import Saves
@@ -73,6 +81,7 @@ class ParameterTask:
         self.members = members
         self.saves: Saves | None = None
         self.table_service: Any = None
+        self._directories: dict[str, Directory] = {}
         if members.is_server:
             _jax.config.update("jax_platforms", "cpu")
         self.shell: TaskShell = TaskShell(
@@ -101,13 +110,15 @@ class ParameterTask:
         log_dir: str | None = None,
         saves: Saves | None = None,
         replicas: int = 1,
+        shards: int | None = None,
         squares: Callable[[int], Squares] | None = None,
     ) -> None:
         """On a ``ps``: serves its part of the set ``name`` from now on; see `HostedParameters`. With ``saves`` it goes
         on with its own state, see `ParameterSaver`.
 
         With two ``replicas`` it also has a copy of the part of the ``ps`` before it; see
-        `headwater.parameters.replicas`. Where updates take a sum over all ``ps``, ``squares`` gives what finds the part
+        `headwater.parameters.replicas`. With ``shards`` it has some of these, which may move to others; see
+        `headwater.parameters.shards`. Where updates take a sum over all ``ps``, ``squares`` gives what finds the part
         of each, see `headwater.parameters.round_sums`.
         """
         index, servers = self.members.number, self.members.servers
@@ -130,6 +141,9 @@ class ParameterTask:
                 round_sums=sums,
             )
 
+        if shards is not None:
+            self._host_shards(name, layout, shards, lambda shard: self._made(make, shard, name, make_updater))
+            return
         if replicas == 1:
             parameters, saver = make(index, name, make_updater(index)), None
             if saves is not None:
@@ -160,13 +174,73 @@ class ParameterTask:
             )
             self._service.host(copy.name, copy)
 
+    @staticmethod
+    def _made(
+        make: Callable[[int, str, Updater], HostedParameters], shard: int, name: str, make_updater: MakeUpdater
+    ) -> tuple[HostedParameters, Updater]:
+        updater = make_updater(shard)
+        return make(shard, shard_name(name, shard), updater), updater
+
+    def _host_shards(self, name: str, layout: Layout, shards: int, make: Make) -> None:
+        members = self.members
+        me = str(members.me)
+        first = [str(task) for task in members.servers[: first_servers(len(members.servers))]]
+        holder = ShardHolder(
+            self._directory(name),
+            shards,
+            task=me,
+            address=self.shell.claim.address,
+            make=make,
+            rehearse=partial(rehearse, layout),
+        )
+        self._service.host(name, holder)
+        holder.begin({} if os.environ.get(JOINED) else first_places(shards, first))
+        threading.Thread(target=holder.join, name=f"join-{name}", daemon=True).start()
+
+    def _directory(self, name: str) -> Directory:
+        """What this task knows of a set's shards."""
+        if name not in self._directories:
+            members = self.members
+            addresses = {str(task): members.cluster.task_address(task.job, task.index) for task in members.servers}
+            self._directories[name] = Directory(
+                name, str(members.me), addresses, lambda task, address: self.shell.link(TaskName.parse(task), address)
+            )
+        return self._directories[name]
+
+    def spread(self, servers: int | None = None, *, by_rate: bool = False) -> list[Moved]:
+        """Moves shards of all sets between ``ps``; see `headwater.parameters.shards.moves.spread`.
+
+        Raises:
+          FailedPreconditionError: no set has shards that move, or there are not so many ``ps``.
+          OpError: a move was not made; those before it were.
+        """
+        if not self._directories:
+            raise FailedPreconditionError(
+                None,
+                None,
+                "no parameters have shards that could move between ps: say shards=..., a multiple of the number of ps "
+                "that there will be",
+            )
+        return [
+            moved
+            for directory in self._directories.values()
+            for moved in spread(directory, servers=servers, by_rate=by_rate)
+        ]
+
     def client(
-        self, name: str, layout: Layout, choice: Consistency, initial: Sequence[Any], *, replicas: int = 1
+        self,
+        name: str,
+        layout: Layout,
+        choice: Consistency,
+        initial: Sequence[Any],
+        *,
+        replicas: int = 1,
+        shards: int | None = None,
     ) -> ParameterClient:
         """A worker's access to the set ``name``; not connected yet."""
         members = self.members
         each = [self.shell.link(task) for task in members.servers]
-        ways: list[WaitingLink | EitherLink] = [*each]
+        ways: list[WaitingLink | EitherLink | ShardLink] = [*each]
         links: list[tuple[str, ServerLink]] = [
             (str(task), way) for task, way in zip(members.servers, ways, strict=True)
         ]
@@ -175,6 +249,11 @@ class ParameterTask:
             ways = [EitherLink([first, second]) for first, second in zip(each, [*each[1:], each[0]], strict=True)]
             links = [(f"{task}, or its second copy", way) for task, way in zip(members.servers, ways, strict=True)]
             names = [shard_name(name, shard) for shard in range(len(links))]
+        if shards is not None:
+            directory = self._directory(name)
+            ways = [ShardLink(directory, shard) for shard in range(shards)]
+            links = [(f"the ps with shard {shard} of {name!r}", way) for shard, way in enumerate(ways)]
+            names = [shard_name(name, shard) for shard in range(shards)]
         client = ParameterClient(
             name,
             worker=str(members.me),

@@ -26,7 +26,7 @@ import jax
 import numpy as np
 
 from headwater.consistency import Consistency, KOfN, Synchronous, from_text
-from headwater.errors import InvalidArgumentError
+from headwater.errors import FailedPreconditionError, InvalidArgumentError
 from headwater.parameters.batches import Examples, Source
 from headwater.parameters.block_values import BlockValues, fill_state, scaled_steps
 from headwater.parameters.client import ParameterSnapshot
@@ -38,6 +38,8 @@ from headwater.parameters.process import ParameterTask, process_task
 from headwater.parameters.recovery import Recovery, saves_of
 from headwater.parameters.replicas.limits import require_replicas
 from headwater.parameters.round_sums import Squares
+from headwater.parameters.shards.limits import shards_of
+from headwater.parameters.shards.moves import Moved
 from headwater.parameters.updater import Array, HostedTable
 from headwater.parameters.wishes import Wish
 from headwater.runtime.memory import MemoryChecked
@@ -200,6 +202,9 @@ class ParameterServer:
         the chief has read last, and the optimizer's state begins anew.
       replicas: how many ``ps`` have each part of the parameters. With 2 an update counts when both have it, and where a
         ``ps`` is lost the other one goes on with all that was acknowledged; see ``docs/parameter-servers.md``.
+      shards: in how many parts to divide the parameters, so that these can move between ``ps`` while training goes on:
+        see `scale`, and ``docs/parameter-servers.md``. Twice the greatest number of ``ps`` that there will be is a good
+        number. None for a part on each ``ps``, which stays there.
       log_dir: a folder where the first ``ps`` writes which examples of `batches` each update held, for `headwater
         audit`; what ``HEADWATER_LOG_DIR`` names by default. Without either, nothing is written.
       recovery: what becomes of a ``ps`` that is lost and started anew. ``"copy"``: the chief brings what it read last,
@@ -237,6 +242,7 @@ class ParameterServer:
         saves: str | os.PathLike[str] | None = None,
         save_every_s: float = 5.0,
         replicas: int = 1,
+        shards: int | None = None,
     ) -> None:
         if nonfinite not in ("raise", "push"):
             raise ValueError(f"nonfinite must be 'raise' or 'push', not {nonfinite!r}")
@@ -245,7 +251,6 @@ class ParameterServer:
         servers = len(members.servers) if members else 1
         specs = leaf_specs(params)
         _require_reals(specs)
-        layout = make_layout(specs, servers, partitioner or DEFAULT_PARTITIONER)
         self._names = [spec.name for spec in specs]
         self._nonfinite = nonfinite
         self._params: Any = None
@@ -267,6 +272,10 @@ class ParameterServer:
         choice = from_text(consistency, self.workers)
         own = saves_of(recovery, saves, save_every_s, choice)
         require_replicas(replicas, servers, choice, saves=own is not None)
+        shards = shards_of(shards, servers if members else 0, choice, replicas=replicas, saves=own is not None)
+        self._shards = shards
+        servers = shards or servers
+        layout = make_layout(specs, servers, partitioner or DEFAULT_PARTITIONER)
         self._replicas = replicas
         norms = servers > 1 and find_sums(optimizer, shapes) > 0
         if norms and isinstance(choice, KOfN):
@@ -306,10 +315,11 @@ class ParameterServer:
                     log_dir=log_dir,
                     saves=own,
                     replicas=replicas,
+                    shards=shards,
                     squares=squares if norms and in_rounds else None,
                 )
                 task.serve()
-            self._client = task.client(name, layout, choice, leaves, replicas=replicas)
+            self._client = task.client(name, layout, choice, leaves, replicas=replicas, shards=shards)
         self._examples = Examples(self._client)
         self._client.connect()
         self._client.agree(program)
@@ -399,6 +409,34 @@ class ParameterServer:
     def snapshot(self) -> ParameterSnapshot:
         """Reads everything there is: parameters and the optimizer's state, by ``ps``."""
         return self._client.snapshot()
+
+    def scale(self, ps: int | None = None) -> list[Moved]:
+        """Moves shards between ``ps`` while training goes on, so that all have about equally many bytes of values.
+
+        Workers wait for a shard while it moves, and lose nothing. To be called by any worker, at any time.
+
+        Args:
+          ps: over how many, of those that run, with the lowest numbers; None for all. Others then have no shard, and
+            may be ended.
+
+        Returns:
+          What has moved, and for how long workers could not have it.
+
+        Raises:
+          FailedPreconditionError: the parameters have no ``shards``, or fewer ``ps`` run.
+          UnavailableError: a ``ps`` does not answer. What moved before that stays where it is.
+        """
+        return self._spread(ps, by_rate=False)
+
+    def rebalance(self) -> list[Moved]:
+        """As `scale`, so that about equally many bytes travel to and from every ``ps``, as measured since its shards
+        are there."""
+        return self._spread(None, by_rate=True)
+
+    def _spread(self, ps: int | None, *, by_rate: bool) -> list[Moved]:
+        if self._shards is None or self._task is None:
+            raise FailedPreconditionError(None, None, "the parameters have no shards: say ParameterServer(shards=...)")
+        return self._task.spread(ps, by_rate=by_rate)
 
     def traffic(self) -> Traffic:
         """What has travelled between this worker and all ``ps`` so far, rows of tables that grow included."""
@@ -507,6 +545,11 @@ class ParameterServer:
           InvalidArgumentError: what is in ``saves`` does not fit, e.g. its dim.
           ValueError: an argument cannot be right, or parameters have replicas, which tables do not.
         """
+        if self._shards is not None:
+            raise ValueError(
+                f"table {name!r} cannot be made: shards={self._shards} lets the number of ps change, and tables stay "
+                "where they are. Leave shards away, or keep the rows among the parameters"
+            )
         if self._replicas > 1:
             raise ValueError(
                 f"table {name!r} cannot be made: replicas={self._replicas} keeps a second copy of the parameters, and "

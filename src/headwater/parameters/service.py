@@ -12,6 +12,7 @@ from typing import ClassVar, Protocol
 from headwater.cluster.claims import Claim
 from headwater.parameters.client import ParameterClient
 from headwater.parameters.recovery import WayBack
+from headwater.parameters.shards.holder import ShardHolder
 from headwater.parameters.state_saver import ParameterSaver
 from headwater.parameters.waiting import LOOK_S, SPEAK_S
 from headwater.task import kinds
@@ -26,7 +27,8 @@ from headwater.transport.frames import Frame
 class Hosted(Protocol):
     """One set of parameters of a task, or one copy of a part of it.
 
-    See `headwater.parameters.host.HostedParameters` and `headwater.parameters.replicas.shard.ShardCopy`.
+    See `headwater.parameters.host.HostedParameters`, `headwater.parameters.replicas.shard.ShardCopy` and
+    `headwater.parameters.shards.holder.ShardHolder`.
     """
 
     @property
@@ -66,7 +68,15 @@ class ParameterService(Service):
       watchdog: is told of workers' steps.
     """
 
-    kinds: ClassVar[Collection[int]] = (kinds.HELLO, kinds.SECOND, kinds.ROUND_SUM)
+    kinds: ClassVar[Collection[int]] = (
+        kinds.HELLO,
+        kinds.SECOND,
+        kinds.ROUND_SUM,
+        kinds.WHERE,
+        kinds.MOVE,
+        kinds.OFFER,
+        kinds.TOOK,
+    )
 
     def __init__(self, task: str, watchdog: ProgressWatchdog) -> None:
         self._task = task
@@ -93,8 +103,8 @@ class ParameterService(Service):
         return client
 
     def serve(self, channel: Channel, first: Frame) -> None:
-        """Serves a channel that begins with a HELLO frame of a worker, a SECOND frame of another copy, or a ROUND_SUM
-        frame of another ``ps``; waits for the program to come to that set."""
+        """Serves a channel that begins with a HELLO frame of a worker, or with a frame of another task that asks for a
+        copy, a sum or shards; waits for the program to come to that set."""
         match first.header:
             case (str(name), *_):
                 pass
@@ -102,19 +112,24 @@ class ParameterService(Service):
                 raise bad_header(first, channel.peer)
         spoken = time.monotonic()
         with self._changed:
-            while not self._changed.wait_for(lambda: name in self._hosted, LOOK_S):
+            while not self._changed.wait_for(lambda: self._called(name) is not None, LOOK_S):
                 if channel.closed or channel.peer_gone():
                     return
                 if time.monotonic() - spoken >= SPEAK_S:
                     spoken = time.monotonic()
                     channel.send(Frame(kinds.WAIT, (f"the program of {self._task} to come to {name!r}",)))
-            found = self._hosted[name]
+            found = self._called(name)
+            assert found is not None
             if first.kind == kinds.HELLO:
                 self._served.add(channel.peer_generation)
         if first.kind == kinds.HELLO:
             found.serve(channel, first, self._watchdog)
         else:
             found.take(channel, first)
+
+    def _called(self, name: str) -> Hosted | None:
+        """What answers for a set, or for a part of it that is named ``SET/NUMBER``."""
+        return self._hosted.get(name) or self._hosted.get(name.rpartition("/")[0])
 
     def has_served(self, generation: int) -> bool:
         return generation in self._served
@@ -130,6 +145,11 @@ class ParameterService(Service):
             hosted = list(self._hosted.values())
         for parameters in hosted:
             parameters.job_over()
+
+    def before_end(self, *, over: bool) -> None:
+        for one in list(self._hosted.values()):
+            if not over and isinstance(one, ShardHolder):
+                one.hand_over()
 
     def close(self) -> None:
         for one in (*list(self._hosted.values()), *list(self._savers.values())):

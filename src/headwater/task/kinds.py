@@ -57,6 +57,11 @@ REST: Final = 82
 HOLDS: Final = 83
 # ... and between ``ps`` tasks: `headwater.parameters.round_sums`
 ROUND_SUM: Final = 91
+# ... and about shards that move: `headwater.parameters.shards.directory`
+WHERE: Final = 92
+MOVE: Final = 93
+OFFER: Final = 94
+TOOK: Final = 95
 # ... and between their copies: `headwater.parameters.replicas`
 VIEW: Final = 84
 SECOND: Final = 85

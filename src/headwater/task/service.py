@@ -58,6 +58,9 @@ class Service:
     def job_over(self, reason: str) -> None:
         """The program of the chief has ended without an error; the task ends once its workers have."""
 
+    def before_end(self, *, over: bool) -> None:
+        """The task is about to end, and still answers; ``over``: because its job is over."""
+
     def close(self) -> None:
         """The task stops: ends what the service has begun."""
 

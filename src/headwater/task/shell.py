@@ -130,7 +130,7 @@ class TaskShell:
         self._services: list[Service] = []
         self._by_kind: dict[int, Service] = {}
         self._links: list[tuple[TaskName, Link]] = []
-        self._waiting_links: dict[TaskName, WaitingLink] = {}
+        self._waiting_links: dict[tuple[TaskName, str], WaitingLink] = {}
         self._plans: PlanHandler | None = None
         self._ending = Ending()
         self._lock = threading.Lock()
@@ -212,6 +212,8 @@ class TaskShell:
         if threading.current_thread() is threading.main_thread():
             keep_survivors()
         self._ending.wait()
+        for service in list(self._services):
+            service.before_end(over=self._state.over)
         self.stop()
 
     def end(self) -> None:
@@ -306,13 +308,14 @@ class TaskShell:
         self._links.append((task, link))
         return link
 
-    def link(self, task: TaskName) -> WaitingLink:
-        """The way to another task of the cluster spec."""
+    def link(self, task: TaskName, address: str = "") -> WaitingLink:
+        """The way to another task: at an address, or at that of the cluster spec."""
+        address = address or self.cluster.task_address(task.job, task.index)
         with self._lock:
-            if task not in self._waiting_links:
-                address = parse_address(self.cluster.task_address(task.job, task.index))
-                self._waiting_links[task] = self.add_link(task, WaitingLink(self.wiring, task, address))
-            return self._waiting_links[task]
+            if (task, address) not in self._waiting_links:
+                link = WaitingLink(self.wiring, task, parse_address(address))
+                self._waiting_links[task, address] = self.add_link(task, link)
+            return self._waiting_links[task, address]
 
     def present_cluster(self) -> dict[str, str]:
         """Every task of the cluster, with those that joined, and its address."""

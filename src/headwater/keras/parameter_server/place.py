@@ -48,6 +48,9 @@ class Place(Protocol):
     def replicas(self) -> int: ...
 
     @property
+    def shards(self) -> int | None: ...
+
+    @property
     def worker(self) -> int: ...
 
     @property

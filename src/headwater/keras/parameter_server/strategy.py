@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Final
 
 from headwater.consistency import Consistency, from_text
+from headwater.errors import FailedPreconditionError
 from headwater.keras.embeddings.variables import watch_tables
 from headwater.keras.parameter_server.model import ServedModel, serve_model, served_model
 from headwater.keras.parameter_server.own_momentum import MomentumAt, require_momentum_at
@@ -16,6 +17,8 @@ from headwater.parameters.layout import Partitioner
 from headwater.parameters.process import ParameterTask, process_task
 from headwater.parameters.recovery import Recovery, saves_of
 from headwater.parameters.replicas.limits import require_replicas
+from headwater.parameters.shards.limits import shards_of
+from headwater.parameters.shards.moves import Moved
 from headwater.resources.state_saver import Saves
 from headwater.task.members import find_members
 
@@ -61,6 +64,9 @@ class ParameterServerStrategy(Strategy):
       save_every_s: seconds between two saves of a ``ps``.
       replicas: how many ``ps`` have each part of the variables. With 2 an update counts when both have it, and where a
         ``ps`` is lost the other one goes on with all that was acknowledged; see ``docs/parameter-servers.md``.
+      shards: in how many parts to divide the variables, so that these can move between ``ps`` while training goes on;
+        see `scale`. Twice the greatest number of ``ps`` that there will be is a good number. None for a part on each
+        ``ps``, which stays there.
 
     Raises:
       ValueError: the cluster has no ``ps`` or no worker, or the consistency cannot be right.
@@ -82,6 +88,7 @@ class ParameterServerStrategy(Strategy):
         saves: str | os.PathLike[str] | None = None,
         save_every_s: float = 5.0,
         replicas: int = 1,
+        shards: int | None = None,
     ) -> None:
         if table_updates not in ("lazy", "exact"):
             raise ValueError(f"table_updates must be 'lazy' or 'exact', not {table_updates!r}")
@@ -106,6 +113,10 @@ class ParameterServerStrategy(Strategy):
         self.saves: Saves | None = saves_of(recovery, saves, save_every_s, self.choice)
         require_replicas(replicas, len(members.servers) if members else 1, self.choice, saves=self.saves is not None)
         self.replicas: int = replicas
+        servers = len(members.servers) if members else 0
+        self.shards: int | None = shards_of(
+            shards, servers, self.choice, replicas=replicas, saves=self.saves is not None
+        )
         self.task: ParameterTask | None = process_task(members) if members else None
         if members:
             self._expect_models()
@@ -127,6 +138,21 @@ class ParameterServerStrategy(Strategy):
         """What has travelled for ``model`` between this worker and all ``ps`` so far."""
         served = served_model(model)
         return served.traffic() if served is not None else Traffic()
+
+    def scale(self, ps: int | None = None) -> list[Moved]:
+        """Moves the variables of all models between ``ps``; see `headwater.ParameterServer.scale`."""
+        return self._spread(ps, by_rate=False)
+
+    def rebalance(self) -> list[Moved]:
+        """Evens out what travels to and from each ``ps``; see `headwater.ParameterServer.rebalance`."""
+        return self._spread(None, by_rate=True)
+
+    def _spread(self, ps: int | None, *, by_rate: bool) -> list[Moved]:
+        if self.shards is None or self.task is None:
+            raise FailedPreconditionError(
+                None, None, "the variables have no shards: say ParameterServerStrategy(shards=...)"
+            )
+        return self.task.spread(ps, by_rate=by_rate)
 
     def adopt(self, model: Any) -> None:
         serve_model(model, self)

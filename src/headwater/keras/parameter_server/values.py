@@ -27,6 +27,7 @@ from headwater.parameters.layout import Layout, VariableSpec, make_layout
 from headwater.parameters.local_servers import LocalServers
 from headwater.parameters.replicas.limits import require_no_tables
 from headwater.parameters.round_sums import Squares, sum_of_squares
+from headwater.parameters.shards.limits import require_no_rows
 from headwater.task.agreement import said
 
 if TYPE_CHECKING:
@@ -140,6 +141,8 @@ class ModelValues:
                 dynamic=[layer.name for layer in dynamic_layers(self.model)],
                 table_bytes=place.table_bytes,
             )
+        if place.shards is not None:
+            require_no_rows(place.shards, [layer.name for layer in (*self.tables, *dynamic_layers(self.model))])
         self.own_momentum()
         tables = len(self.tables)
         variables = self.variables
@@ -181,8 +184,10 @@ class ModelValues:
 
     @property
     def _servers(self) -> int:
-        """How many ``ps`` there are."""
-        return len(self.place.task.members.servers) if self.place.task is not None else self.servers
+        """How many ``ps`` there are, or shards."""
+        if self.place.task is None:
+            return self.servers
+        return self.place.shards or len(self.place.task.members.servers)
 
     @property
     def _joint_norm(self) -> bool:
@@ -221,7 +226,9 @@ class ModelValues:
                 initial
             )
         else:
-            client = place.task.client(self.model.name, layout, place.choice, initial, replicas=place.replicas)
+            client = place.task.client(
+                self.model.name, layout, place.choice, initial, replicas=place.replicas, shards=place.shards
+            )
         client.tables.set_initial(self._held_rows)
         client.tables.set_wire(place.wire)
         if place.is_chief and place.workers > 1 and not place.staleness_aware:
@@ -261,6 +268,7 @@ class ModelValues:
             staleness_aware=self.place.staleness_aware,
             saves=self.place.saves,
             replicas=self.place.replicas,
+            shards=self.place.shards,
             squares=self.squares(),
         )
         if self._dynamic is not None:

@@ -1,0 +1,140 @@
+"""Who asks for moves: a ``ps`` that comes or goes, and whoever changes their number or evens out their load."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Sequence
+from typing import Final, NamedTuple
+
+from headwater.cluster.names import TaskName
+from headwater.errors import FailedPreconditionError, OpError, UnavailableError
+from headwater.parameters.shards.directory import Directory, Load, Told
+from headwater.parameters.shards.places import Move, plan_moves
+from headwater.task import kinds
+from headwater.task.answers import bad_header
+from headwater.transport.frames import Frame
+
+_log = logging.getLogger("headwater")
+
+#: How long one move may take, in seconds.
+MOVE_S: Final = 180.0
+
+
+#: Gives a shard to a ``ps``, by its name and address.
+Give = Callable[[int, str, str], object]
+
+
+class Moved(NamedTuple):
+    """A shard that has moved.
+
+    Attributes:
+      move: which, and between whom.
+      seconds: for how long workers could not have it.
+      nbytes: how many bytes of values and state it has.
+    """
+
+    move: Move
+    seconds: float
+    nbytes: int
+
+
+def spread(
+    directory: Directory,
+    *,
+    servers: int | None = None,
+    without: Collection[str] = (),
+    me: Told | None = None,
+    by_rate: bool = False,
+) -> list[Moved]:
+    """Moves shards so that parameter servers have about equally much, one after the other.
+
+    Args:
+      directory: where shards are.
+      servers: over how many, those with the lowest numbers; None for all that take shards.
+      without: parameter servers that are to have none.
+      me: what this task says of itself, where it is a ``ps``.
+      by_rate: whether to even out bytes that travel, rather than bytes of values.
+
+    Returns:
+      What has moved.
+
+    Raises:
+      FailedPreconditionError: there are not so many parameter servers.
+      UnavailableError: some shards are on a ``ps`` that does not answer.
+      OpError: a move was not made; those before it were.
+    """
+    told = directory.ask_all()
+    if me is not None:
+        told[directory.me] = me
+    takers = sorted((task for task in told if told[task].takes and task not in without), key=TaskName.parse)
+    if not takers or (servers is not None and len(takers) < servers):
+        wanted = "any" if servers is None else str(servers)
+        raise FailedPreconditionError(
+            None,
+            None,
+            f"{wanted} ps are to have the shards of {directory.name!r}, and those that can are "
+            f"{', '.join(takers) or 'none'}: start more of them first",
+        )
+    takers = takers[:servers]
+    places = {shard: place.task for shard, place in directory.places().items()}
+    away = sorted({task for task in places.values() if task not in told})
+    if away:
+        raise UnavailableError(None, None, f"{', '.join(away)} does not answer, and has shards of {directory.name!r}")
+    moves = plan_moves(places, _loads(told, by_rate=by_rate), takers)
+    return [make_move(directory, move) for move in moves]
+
+
+def _loads(told: dict[str, Told], *, by_rate: bool) -> dict[int, float]:
+    """By shard what its ``ps`` has to do for it. Of what makes no work, bytes decide."""
+    loads: dict[int, Load] = {}
+    for one in told.values():
+        loads |= one.loads
+    return {shard: 1.0 + (load.rate if by_rate else load.nbytes) for shard, load in loads.items()}
+
+
+def make_move(directory: Directory, move: Move) -> Moved:
+    """Has a ``ps`` give a shard to another one.
+
+    Raises:
+      OpError: it did not.
+    """
+    shard, source, target = move
+    frame = Frame(kinds.MOVE, (directory.name, shard, target, directory.address(target)))
+    answer = directory.exchange(source, frame, MOVE_S)
+    match answer.header:
+        case (float(seconds), int(nbytes)):
+            pass
+        case _:
+            raise bad_header(answer, source)
+    return Moved(move, seconds, nbytes)
+
+
+def hand_over(directory: Directory, held: Sequence[int], give: Give, me: Told) -> list[int]:
+    """A ``ps`` that ends gives its shards to the others, as far as those can be reached.
+
+    Args:
+      directory: where shards are.
+      held: the shards that it has.
+      give: gives a shard to a ``ps`` at an address.
+      me: what it says of itself.
+
+    Returns:
+      The shards that it still has.
+    """
+    left = list(held)
+    told = directory.ask_all()
+    takers = [task for task in told if told[task].takes]
+    told[directory.me] = me
+    if not takers:
+        _log.warning("%s has nobody to give its shards of %r to", directory.me, directory.name)
+        return left
+    places = {shard: place.task for shard, place in directory.places().items()}
+    for move in plan_moves(places, _loads(told, by_rate=False), takers):
+        if move.source != directory.me or move.shard not in left:
+            continue
+        try:
+            give(move.shard, move.target, directory.address(move.target))
+            left.remove(move.shard)
+        except OpError as error:
+            _log.warning("%s keeps shard %d of %r: %s", directory.me, move.shard, directory.name, error.message)
+    return left

@@ -1,0 +1,45 @@
+"""Adds something to every parameter with each push, until a file named ``end`` is in the folder; says how often.
+
+The chief moves shards when there is a file ``scale-N``, to the first N ``ps``, and for a file ``rebalance``, and says
+what has moved. At the end it says what the parameters are.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+import optax
+
+from headwater import ParameterServer
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--size", type=int, default=64)
+parser.add_argument("--shards", type=int, default=6)
+parser.add_argument("--consistency", default="async")
+parser.add_argument("folder", type=Path)
+arguments, _ = parser.parse_known_args()
+
+params = {f"leaf{number}": np.zeros(arguments.size, np.float32) for number in range(arguments.shards)}
+ps = ParameterServer(params, optax.sgd(1.0, momentum=0.5), consistency=arguments.consistency, shards=arguments.shards)
+gradient = {name: np.full(arguments.size, -1, np.float32) for name in params}
+taken = pushed = 0
+while not (arguments.folder / "end").exists():
+    taken += ps.push(gradient)
+    pushed += 1
+    if pushed % (20 if arguments.size < 100000 else 2) == 0:
+        print(f"pushed {pushed}", flush=True)
+    if ps.is_chief:
+        for wish in sorted(arguments.folder.glob("scale-*")):
+            wish.unlink()
+            moved = ps.scale(int(wish.name.split("-")[1]))
+            print(
+                f"scaled: {len(moved)} moves, longest {max([0.0, *(one.seconds for one in moved)]):.3f} s", flush=True
+            )
+        for wish in arguments.folder.glob("rebalance"):
+            wish.unlink()
+            print(f"rebalanced: {len(ps.rebalance())} moves", flush=True)
+print(f"worker {ps.worker}: {taken} of {pushed} pushes were taken", flush=True)
+found = ps.finish()
+print("values", sorted({float(one) for leaf in found.values() for one in np.asarray(leaf)}), flush=True)

@@ -1,0 +1,83 @@
+"""Shards move between ``ps`` tasks while training goes on: each update is in the values, once."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.support.processes import Process, Processes, processes
+
+PROGRAM = Path(__file__).with_name("moves.py")
+OF_KERAS = Path(__file__).parents[1] / "keras" / "scales.py"
+
+pytestmark = pytest.mark.slow
+
+
+def start(cluster: Processes, job: str, index: int, folder: Path, *arguments: str, known: int = 2) -> Process:
+    """Starts a task that knows of some ``ps``; the first two have the shards at the beginning."""
+    hosts = {"ps": cluster.hosts["ps"][:known], "worker": cluster.hosts["worker"]}
+    config = json.dumps({"cluster": hosts, "task": {"type": job, "index": index}})
+    return cluster.start(job, index, PROGRAM, *arguments, str(folder), TF_CONFIG=config, HEADWATER_FIRST_PS="2")
+
+
+def go_on(*workers: Process) -> None:
+    for worker in workers:
+        worker.wait_for("pushed", after=worker.line_count())
+
+
+def end(folder: Path, workers: list[Process]) -> None:
+    """Ends the program: each push that was taken is in the values, once, and no other one is."""
+    (folder / "end").touch()
+    shown = [worker.succeeds() for worker in workers]
+    taken = [re.search(r": (\d+) of (\d+) pushes were taken", text) for text in shown]
+    assert all(found is not None and found[1] == found[2] for found in taken)
+    value = momentum = np.float32(0)
+    for _ in range(sum(int(found[1]) for found in taken if found)):
+        momentum = np.float32(0.5) * momentum + np.float32(1)
+        value += momentum
+    assert f"values [{float(value)}]" in shown[0]
+
+
+def test_two_ps_become_three_then_two_then_one(tmp_path: Path) -> None:
+    with processes(ps=3, worker=2) as cluster:
+        ps = [start(cluster, "ps", index, tmp_path) for index in range(2)]
+        workers = [start(cluster, "worker", index, tmp_path) for index in range(2)]
+        go_on(*workers)
+        ps.append(start(cluster, "ps", 2, tmp_path, known=3))
+        ps[2].wait_for("has joined: 2 shards")
+        go_on(*workers)
+        assert ps[1].terminate() == 0
+        assert "has given away its shards" in ps[1].output
+        go_on(*workers)
+        (tmp_path / "scale-1").touch()
+        workers[0].wait_for("scaled: 3 moves")
+        go_on(*workers)
+        end(tmp_path, workers)
+        ps[0].succeeds()
+        ps[2].succeeds()
+
+
+@pytest.mark.long
+def test_variables_of_keras_move(tmp_path: Path) -> None:
+    """Each update of the epochs is made, once, on each variable, wherever it is."""
+    with processes(ps=2, worker=2) as cluster:
+
+        def run(job: str, index: int) -> Process:
+            config = json.dumps({"cluster": cluster.hosts, "task": {"type": job, "index": index}})
+            return cluster.start(job, index, OF_KERAS, TF_CONFIG=config, HEADWATER_LOG_DIR=str(tmp_path))
+
+        ps = [run("ps", index) for index in range(2)]
+        workers = [run("worker", index) for index in range(2)]
+        shown = workers[0].succeeds()
+        assert "weights [-240.0] after 240 updates" in shown
+        assert {"moved 1", "moved 2"} & set(shown.splitlines())
+        workers[1].succeeds()
+        for one in ps:
+            one.succeeds()
+        shown = cluster.run(sys.executable, "-u", "-m", "headwater", "audit", str(tmp_path)).succeeds()
+    assert "exact: each example of every epoch that is over (3) was applied once" in shown
