@@ -10,8 +10,8 @@ from keras.src.trainers.data_adapters.data_adapter import DataAdapter
 
 from headwater.data.dataset import Dataset
 
-_base: Any = DataAdapter
-_utils: Any = data_adapter_utils
+_base = DataAdapter
+_utils = data_adapter_utils
 
 
 def is_dataset(value: Any) -> bool:

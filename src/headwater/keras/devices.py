@@ -17,8 +17,6 @@ from headwater.cluster.devices import parse_device
 from headwater.cluster.virtual import virtual_gpus
 from headwater.errors import InvalidArgumentError
 
-_jax: Any = jax
-
 _NVIDIA_GPUS = Path("/proc/driver/nvidia/gpus")
 _PLUGINS = ("jax_cuda12_plugin", "jax_cuda13_plugin")
 
@@ -31,12 +29,12 @@ def local_devices() -> dict[str, Any]:
     """
     stand_ins = virtual_gpus()
     make_stand_ins()
-    cpus: list[Any] = _jax.local_devices(backend="cpu")
+    cpus: list[Any] = jax.local_devices(backend="cpu")
     if stand_ins:
         return {"CPU:0": cpus[0]} | {f"GPU:{index}": cpu for index, cpu in enumerate(cpus[1 : 1 + stand_ins])}
     found: dict[str, Any] = {f"CPU:{index}": cpu for index, cpu in enumerate(cpus)}
-    if _jax.default_backend() != "cpu":
-        found |= {f"GPU:{index}": device for index, device in enumerate(_jax.local_devices())}
+    if jax.default_backend() != "cpu":
+        found |= {f"GPU:{index}": device for index, device in enumerate(jax.local_devices())}
     return found
 
 
@@ -45,7 +43,7 @@ def make_stand_ins() -> None:
     if not virtual_gpus():
         return
     try:
-        _jax.config.update("jax_num_cpu_devices", 1 + virtual_gpus())
+        jax.config.update("jax_num_cpu_devices", 1 + virtual_gpus())
     except RuntimeError:
         # JAX runs already, and has as many as it was told to have then; what is missing is said where it is asked for.
         return

@@ -31,8 +31,6 @@ from headwater.training.training_util import get_global_step
 from headwater.variables.state import assign_add
 from headwater.variables.variables import Variable
 
-_keras: Any = keras
-
 
 def model_to_estimator(
     keras_model: Any = None,
@@ -89,7 +87,7 @@ class KerasEstimator(Estimator):
             )
         strategy = self._config.train_distribute
         with nullcontext() if strategy is None else strategy.scope():
-            self._model: Any = _keras.models.clone_model(keras_model)
+            self._model: Any = keras.models.clone_model(keras_model)
             self._model.set_weights(keras_model.get_weights())
             self._model.compile_from_config(keras_model.get_compile_config())
         self._model.optimizer.build(self._model.trainable_variables)

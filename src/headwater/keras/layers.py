@@ -8,6 +8,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 import jax
+import jax.core
 import keras
 import numpy as np
 from keras.src.backend.common.symbolic_scope import in_symbolic_scope
@@ -26,9 +27,6 @@ from headwater.tables.policies import Eviction
 from headwater.tables.row_formats import Format, require_format
 from headwater.tables.table import COMBINERS, Keys, TableStatistics
 
-_jax: Any = jax
-_keras: Any = keras
-
 _NAMED = {
     "uniform": Initializer(),
     "zeros": Initializer(kind="constant", a=0.0, b=0.0),
@@ -36,8 +34,8 @@ _NAMED = {
 }
 
 
-@_keras.saving.register_keras_serializable(package="headwater")
-class DynamicEmbedding(_keras.layers.Layer):
+@keras.saving.register_keras_serializable(package="headwater")
+class DynamicEmbedding(keras.layers.Layer):
     """Rows of numbers for ids of any kind: integers of 64 bits, or strings. There is no vocabulary.
 
     A row is made when its id is first used in training, from ``seed`` and the id only; the model's optimizer changes
@@ -142,15 +140,15 @@ class DynamicEmbedding(_keras.layers.Layer):
         return (*(input_shape if self.combiner is None else input_shape[:-1]), self.config.dim)
 
     def compute_output_spec(self, inputs: Any, **_: Any) -> Any:
-        return _keras.KerasTensor(self.compute_output_shape(inputs.shape), dtype=self.compute_dtype)
+        return keras.KerasTensor(self.compute_output_shape(inputs.shape), dtype=self.compute_dtype)
 
     def call(self, inputs: Any) -> Any:
         found = traced_rows(self, inputs, self.config.dim, pools=self.combiner is not None)
         if found is not None:
             return found[1]
         if in_symbolic_scope():
-            return _keras.ops.zeros(self.compute_output_shape(inputs.shape), self.compute_dtype)
-        if isinstance(inputs, _jax.core.Tracer):
+            return keras.ops.zeros(self.compute_output_shape(inputs.shape), self.compute_dtype)
+        if isinstance(inputs, jax.core.Tracer):
             raise FailedPreconditionError(
                 None,
                 None,
@@ -163,7 +161,7 @@ class DynamicEmbedding(_keras.layers.Layer):
         found_rows: Any = rows[self.table_name] if isinstance(rows, dict) else rows
         if self.combiner is None:
             found_rows = found_rows[keys.inverse]
-        return _keras.ops.convert_to_tensor(
+        return keras.ops.convert_to_tensor(
             found_rows.reshape(self.compute_output_shape(ids.shape)), self.compute_dtype
         )
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.core
 import keras
 import numpy as np
 
@@ -21,11 +22,9 @@ from headwater.functional.script import py_func
 from headwater.graph.operation import Tensor
 from headwater.ops.fingerprints import fingerprint64, sip_hash
 
-_jax: Any = jax
-_keras: Any = keras
-_layer: Any = keras.layers.Layer
-_tensor: Any = keras.KerasTensor
-_register: Any = keras.saving.register_keras_serializable
+_layer = keras.layers.Layer
+_tensor = keras.KerasTensor
+_register = keras.saving.register_keras_serializable
 
 _MODES = ("int", "one_hot", "multi_hot", "count", "tf_idf")
 _VOCABULARY = "vocabulary.txt"
@@ -64,11 +63,11 @@ class _HostLayer(_layer):
             )
             found.set_shape(spec.shape)
             return found
-        if isinstance(inputs, _jax.core.Tracer):
+        if isinstance(inputs, jax.core.Tracer):
             spec = self.compute_output_spec(inputs)
             dtype = np.int32 if self.output_mode == "int" else np.float32
-            shape = _jax.ShapeDtypeStruct(spec.shape, dtype)
-            return _jax.pure_callback(lambda values: self._on_host(values).astype(dtype), shape, inputs)
+            shape = jax.ShapeDtypeStruct(spec.shape, dtype)
+            return jax.pure_callback(lambda values: self._on_host(values).astype(dtype), shape, inputs)
         return self._on_host(inputs)
 
     def _on_host(self, inputs: Any) -> Any:

@@ -9,8 +9,6 @@ import keras
 from headwater.errors import OpError
 from headwater.io.sample_files import find_file, read_idx
 
-_keras: Any = keras
-
 Parts = tuple[tuple[Any, Any], tuple[Any, Any]]
 
 
@@ -20,12 +18,12 @@ def load_mnist(path: str = "mnist.npz") -> Parts:
     Args:
       path: see ``keras.datasets.mnist.load_data``, which is asked where the files are not there.
     """
-    return _from_files("mnist") or _keras.datasets.mnist.load_data(path)
+    return _from_files("mnist") or keras.datasets.mnist.load_data(path)
 
 
 def load_fashion_mnist() -> Parts:
     """Fashion-MNIST, in the form of `load_mnist`'s."""
-    return _from_files("fashion_mnist") or _keras.datasets.fashion_mnist.load_data()
+    return _from_files("fashion_mnist") or keras.datasets.fashion_mnist.load_data()
 
 
 def _from_files(name: str) -> Parts | None:

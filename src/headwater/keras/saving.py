@@ -20,8 +20,7 @@ from keras.src.saving import saving_lib
 from headwater.errors import DataLossError
 from headwater.io import files
 
-_keras: Any = keras
-_lib: Any = saving_lib
+_lib = saving_lib
 
 _ZIP = b"PK\x03\x04"
 _HDF5 = b"\x89HDF"
@@ -41,7 +40,7 @@ def save_model(model: Any, path: Any) -> None:
     """
     path = files.as_path(path)
     if path.endswith(_OTHERS):
-        _through_file(path, os.path.splitext(path)[1], lambda name: _keras.saving.save_model(model, name))
+        _through_file(path, os.path.splitext(path)[1], lambda name: keras.saving.save_model(model, name))
         return
     archive = io.BytesIO()
     _lib.save_model(model, archive)
@@ -54,7 +53,7 @@ def save_weights(model: Any, path: Any) -> None:
     Raises:
       OpError: see `save_model`.
     """
-    _through_file(files.as_path(path), ".weights.h5", lambda name: _keras.saving.save_weights(model, name))
+    _through_file(files.as_path(path), ".weights.h5", lambda name: keras.saving.save_weights(model, name))
 
 
 def load_model(path: Any, custom_objects: Any = None, compile: bool = True, safe_mode: bool = True) -> Any:
@@ -78,8 +77,8 @@ def load_model(path: Any, custom_objects: Any = None, compile: bool = True, safe
         with tempfile.TemporaryDirectory() as folder:
             copy = Path(folder, "model.keras")
             copy.write_bytes(_read(name))
-            return _keras.saving.load_model(str(copy), **settings)
-    return _keras.saving.load_model(path, **settings)
+            return keras.saving.load_model(str(copy), **settings)
+    return keras.saving.load_model(path, **settings)
 
 
 def load_weights(model: Any, path: Any, **settings: Any) -> None:
@@ -95,9 +94,9 @@ def load_weights(model: Any, path: Any, **settings: Any) -> None:
             with tempfile.TemporaryDirectory() as folder:
                 copy = Path(folder, f"model{ending}")
                 copy.write_bytes(_read(name))
-                _keras.saving.load_weights(model, str(copy), **settings)
+                keras.saving.load_weights(model, str(copy), **settings)
                 return
-    _keras.saving.load_weights(model, path, **settings)
+    keras.saving.load_weights(model, path, **settings)
 
 
 def _check_archive(path: str) -> None:

@@ -26,7 +26,6 @@ from headwater.ops.bodies import Body, BodyNode, call, decode_body, evaluate, st
 from headwater.ops.rows import RowForm, row_form
 from headwater.registry import FunctionAttr, Inference, Kind, Spec, as_outputs
 
-_jax: Any = jax
 _Env = dict[str, Any]
 _NOTICED = frozenset({"Assert", "EagerPyFunc", "Print", "PrintV2", "PyFunc"})
 _HOST_ONLY = (string, resource, variant)
@@ -316,22 +315,22 @@ class _Planner:
         body = Body(nodes, (*inputs, *known), outputs, key)
         rest = list(known.values())
         static = any(index < len(inputs) for index in static_inputs(body))
-        cpu = _jax.devices("cpu")[0]
+        cpu = jax.devices("cpu")[0]
 
         def compute(values: Sequence[Any], turn: Any) -> tuple[Any, ...]:
             return evaluate(body, [*values, *rest], turn=turn)
 
-        jitted = compute if static else _jax.jit(compute)
+        jitted = compute if static else jax.jit(compute)
 
         def one(env: _Env, host: Any, turn: int) -> None:
-            with _jax.default_device(cpu), _Named(nodes[-1]):
+            with jax.default_device(cpu), _Named(nodes[-1]):
                 found = jitted([env[name] for name in inputs], np.uint32(turn & 0xFFFFFFFF))
             env.update(zip(outputs, map(np.asarray, found), strict=True))
 
         varying = [self._varies(name) for name in inputs]
         if static or (not any(varying) and not any(node.definition.kind is Kind.RANDOM for node in nodes)):
             return _Piece(outputs, one, None)
-        mapped = _jax.jit(_jax.vmap(compute, in_axes=([0 if varies else None for varies in varying], 0)))
+        mapped = jax.jit(jax.vmap(compute, in_axes=([0 if varies else None for varies in varying], 0)))
 
         def rows(env: _Env, host: Any, turn: int, count: int) -> None:
             size = 1 << (count - 1).bit_length()  # blocks of few different sizes, so that few are compiled
@@ -339,7 +338,7 @@ class _Planner:
                 _padded(env[name], size) if varies else env[name] for name, varies in zip(inputs, varying, strict=True)
             ]
             turns = (np.arange(size, dtype=np.int64) + (turn - count + 1)).astype(np.uint32)
-            with _jax.default_device(cpu), _Named(nodes[-1]):
+            with jax.default_device(cpu), _Named(nodes[-1]):
                 found = mapped(values, turns)
             env.update((name, np.asarray(value)[:count]) for name, value in zip(outputs, found, strict=True))
 

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import jax
+import jax.core
 import jax.numpy as jnp
 import keras
 import numpy as np
@@ -33,10 +34,7 @@ from headwater.ops.dataset_functions import LoneContext
 from headwater.ops.faults import error_of, fault_of
 from headwater.registry import Kind, as_outputs
 
-_jax: Any = jax
-_jnp: Any = jnp
-_keras: Any = keras
-_Variable: Any = keras.Variable
+_Variable = keras.Variable
 
 Function = Callable[..., Any]
 
@@ -92,7 +90,7 @@ def _converted(value: Any, dtype: DType | None, name: str | None, as_ref: bool) 
     return convert_to_tensor(np.asarray(value), dtype, name)
 
 
-register_tensor_conversion_function((_jax.Array, _Variable, HostTensor), _converted)
+register_tensor_conversion_function((jax.Array, _Variable, HostTensor), _converted)
 
 
 def at_once(function: Function) -> Function:
@@ -168,7 +166,7 @@ def _results(op: Operation, values: Sequence[Any]) -> Sequence[Any]:
     attrs = {key: value for key, value in op.attrs.items() if key in definition.attrs}
     if definition.kind is Kind.STATEFUL or definition.ref_positions(op.attrs):
         raise NotImplementedError(f"{op.type} changes a variable of a graph, which cannot be done at once")
-    traced = any(isinstance(value, _jax.core.Tracer) for value in values)
+    traced = any(isinstance(value, jax.core.Tracer) for value in values)
     if definition.kind is Kind.HOST and definition.traced is None:
         if traced or (tracing() is not None and not values):
             raise RunsInPython(f"{op.type} runs on the host")
@@ -195,12 +193,12 @@ def _is_text(value: Any) -> bool:
 
 def _fixed(value: Any) -> Any:
     """``value``, through which no gradient flows."""
-    return _jax.lax.stop_gradient(value) if isinstance(value, _jax.Array) else value
+    return jax.lax.stop_gradient(value) if isinstance(value, jax.Array) else value
 
 
 def _outer(value: Any) -> Any:
     """A value as programs see it. Sizes that are known while a function is compiled stay in NumPy, and known."""
-    if isinstance(value, _jax.Array):
+    if isinstance(value, jax.Array):
         return value
     array = np.asarray(value)
     if array.dtype.kind in "OSU":
@@ -229,6 +227,6 @@ def _key(op: Operation) -> Any:
     pair = int(op.attrs.get("seed") or 0), int(op.attrs.get("seed2") or 0)
     if pair not in _generators:
         fixed = None if _Seeds.seed is None and pair == (0, 0) else zlib.crc32(repr((_Seeds.seed, pair)).encode())
-        _generators[pair] = _keras.random.SeedGenerator(fixed)
-    words = _jnp.asarray(_generators[pair].next(), np.uint32)
-    return _jax.random.fold_in(_jax.random.wrap_key_data(words), zlib.crc32(op.type.encode()))
+        _generators[pair] = keras.random.SeedGenerator(fixed)
+    words = jnp.asarray(_generators[pair].next(), np.uint32)
+    return jax.random.fold_in(jax.random.wrap_key_data(words), zlib.crc32(op.type.encode()))

@@ -21,12 +21,10 @@ from headwater.training.checkpoint_reader import CheckpointReader
 from headwater.training.checkpoint_state import update_checkpoint_state
 from headwater.training.object_checkpoints import CheckpointManager as GraphManager
 
-_jnp: Any = jnp
-_keras: Any = keras
-_KerasVariable: Any = keras.Variable
-_Optimizer: Any = keras.optimizers.Optimizer
-_Layer: Any = keras.layers.Layer
-_Metric: Any = keras.metrics.Metric
+_KerasVariable = keras.Variable
+_Optimizer = keras.optimizers.Optimizer
+_Layer = keras.layers.Layer
+_Metric = keras.metrics.Metric
 
 _COUNTER = "save_counter"
 
@@ -112,11 +110,11 @@ class Checkpoint:
                     raise ValueError(
                         f"{name} in {path} has shape {value.shape}, but the variable {tuple(variable.shape)}"
                     )
-                variable.assign(_jnp.asarray(value))
+                variable.assign(jnp.asarray(value))
         return Status(stored - set(variables), set(variables) - stored)
 
     def _build_optimizers(self, stored: set[str]) -> None:
-        models = [value for value in self._objects.values() if isinstance(value, _keras.Model) and value.built]
+        models = [value for value in self._objects.values() if isinstance(value, keras.Model) and value.built]
         for name, value in self._objects.items():
             slots = sum(key.startswith(f"{name}/") for key in stored)
             if isinstance(value, _Optimizer) and not value.built and slots > len(value.variables) and len(models) == 1:

@@ -22,9 +22,7 @@ from headwater.keras.eager.function import RunsInPython, tracing
 from headwater.keras.eager.tape import value_of
 from headwater.keras.eager.tensors import host_tensor
 
-_jax: Any = jax
-_jnp: Any = jnp
-_Variable: Any = keras.Variable
+_Variable = keras.Variable
 
 _log = logging.getLogger("headwater")
 
@@ -33,13 +31,13 @@ def _as_tensor(part: Any) -> Any:
     if not isinstance(part, np.ndarray | np.generic):
         return part
     array: Any = part
-    return host_tensor(array) if array.dtype.kind in "OSU" else _jnp.asarray(array)
+    return host_tensor(array) if array.dtype.kind in "OSU" else jnp.asarray(array)
 
 
 def _as_numpy(part: Any) -> Any:
     if isinstance(part, _Variable):
         part = value_of(part)
-    return np.asarray(part) if isinstance(part, _jax.Array) else part
+    return np.asarray(part) if isinstance(part, jax.Array) else part
 
 
 class DatasetIterator:
@@ -91,7 +89,7 @@ class DatasetIterator:
 
 
 def _mapped(function: Callable[[Any], Any], element: Any) -> Any:
-    return _jax.tree_util.tree_map(function, element)
+    return jax.tree_util.tree_map(function, element)
 
 
 class Dataset(graphs.Dataset):

@@ -18,9 +18,8 @@ from jax.interpreters import ad
 
 from headwater.keras.mirrored.steps import Replicas
 
-_jax: Any = jax
-_core: Any = core
-_ad: Any = ad
+_core = core
+_ad = ad
 
 _primitive: Any = Primitive("headwater_sum")
 _primitive.multiple_results = True
@@ -50,12 +49,12 @@ class Processes:
                 size = arrays[at].size
                 found[at] = total[start : start + size].reshape(arrays[at].shape).astype(dtype)
                 start += size
-        return [_jax.numpy.asarray(value) for value in found]
+        return [jax.numpy.asarray(value) for value in found]
 
 
 def sums(values: Sequence[Any], processes: Processes) -> list[Any]:
     """For each array its sum over all processes, each of which must come here."""
-    return _primitive.bind(*map(_jax.numpy.asarray, values), processes=processes) if values else []
+    return _primitive.bind(*map(jax.numpy.asarray, values), processes=processes) if values else []
 
 
 def _at_once(*values: Any, processes: Processes) -> list[Any]:
@@ -99,7 +98,7 @@ def compiled(closed: Any) -> Callable[..., Sequence[Any]]:
             "outside of these"
         )
     if not any(equation.primitive is _primitive for equation in equations):
-        return _jax.jit(_core.jaxpr_as_fun(closed))
+        return jax.jit(_core.jaxpr_as_fun(closed))
     return _Pieces(closed)
 
 
@@ -155,7 +154,7 @@ class _Pieces:
             eqns=list(own),
             debug_info=_unknown_names(jaxpr, inputs, outputs),
         )
-        return inputs, outputs, _jax.jit(_core.jaxpr_as_fun(_core.ClosedJaxpr(part, [])))
+        return inputs, outputs, jax.jit(_core.jaxpr_as_fun(_core.ClosedJaxpr(part, [])))
 
     def __call__(self, *values: Any) -> list[Any]:
         env = {**self._known, **dict(zip(self._inputs, values, strict=True))}

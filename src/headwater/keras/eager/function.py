@@ -24,10 +24,9 @@ from headwater.keras.eager.exchange import compiled
 from headwater.keras.eager.scope import RecordingScope
 from headwater.keras.eager.tape import value_of, variable_changes
 
-_jax: Any = jax
-_tree: Any = jax.tree_util
-_Variable: Any = keras.Variable
-_stateless: Any = StatelessScope
+_tree = jax.tree_util
+_Variable = keras.Variable
+_stateless = StatelessScope
 
 _log = logging.getLogger("headwater")
 
@@ -195,7 +194,7 @@ class _Results:
 
     def __init__(self, written: list[Any], leaves: list[Any], tree: Any) -> None:
         self.written = written
-        self._leaves = [None if isinstance(leaf, _jax.Array) else (leaf,) for leaf in leaves]
+        self._leaves = [None if isinstance(leaf, jax.Array) else (leaf,) for leaf in leaves]
         self._tree = tree
 
     def structure(self, arrays: Sequence[Any]) -> Any:
@@ -251,7 +250,7 @@ class Function:
         if self.input_signature is not None:
             args = _as_signed(self.__name__, args, kwargs, self.input_signature)
         leaves, tree = _tree.tree_flatten((args, kwargs))
-        places = [at for at, leaf in enumerate(leaves) if isinstance(leaf, (_jax.Array, np.ndarray, np.generic))]
+        places = [at for at, leaf in enumerate(leaves) if isinstance(leaf, (jax.Array, np.ndarray, np.generic))]
         values = [leaves[at] for at in places]
         if any(value.dtype.kind in "OSU" for value in values):
             return self._give_up("text cannot be compiled", args, kwargs, quiet=True)
@@ -348,10 +347,10 @@ class Function:
             return (
                 [scope.current(variable) for variable in written],
                 gradients,
-                [leaf for leaf in flat if isinstance(leaf, _jax.Array)],
+                [leaf for leaf in flat if isinstance(leaf, jax.Array)],
             )
 
-        closed = _jax.make_jaxpr(run)([value_of(variable) for variable in known], values, elements)
+        closed = jax.make_jaxpr(run)([value_of(variable) for variable in known], values, elements)
         used, trace, results = told
         return closed, used, trace, results
 
@@ -383,7 +382,7 @@ def _as_signed(name: str, args: Any, kwargs: Any, signature: Any) -> Any:
                 f"{name}(): input_signature has {spec!r}, where only a tf.TensorSpec is supported"
             )
         array = value_of(value) if isinstance(value, _Variable) else value
-        array = _jax.numpy.asarray(array, spec.dtype.numpy_dtype)
+        array = jax.numpy.asarray(array, spec.dtype.numpy_dtype)
         if not spec.shape.is_compatible_with(array.shape):
             raise ValueError(f"{name}(): a tensor of shape {array.shape} does not fit {spec} of its input_signature")
         found.append(array)

@@ -16,7 +16,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import jax.numpy as jnp
-import keras
 import numpy as np
 
 from headwater.cluster.config import ClusterConfigError, TaskConfig, task_config_from_environment
@@ -33,9 +32,6 @@ from headwater.keras.eager.strategies import Replicating
 from headwater.keras.parameter_server import strategy as served_strategy
 from headwater.keras.parameter_server.model import ServedModel
 from headwater.keras.strategy import InputContext
-
-_jnp: Any = jnp
-_keras: Any = keras
 
 #: No table of rows travels row by row: a loop of a program's own computes gradients of whole variables.
 _NO_TABLES = 1 << 62
@@ -191,7 +187,7 @@ class ParameterServerStrategy(Replicating, served_strategy.ParameterServerStrate
             client.pull()
         self._fresh.discard(id(client))
         for variable, value in zip(served.variables, client.values(), strict=False):
-            variable._direct_assign(_jnp.asarray(value))
+            variable._direct_assign(jnp.asarray(value))
 
     def write(
         self, optimizer: Any, variables: Sequence[Any], gradients: Sequence[Any], written: Sequence[Any] = ()
@@ -354,5 +350,5 @@ class ClusterCoordinator(Coordinator):
         value, changes = result
         with self._changed:
             for variable, change in zip(_counts(self._served), changes, strict=True):
-                variable._direct_assign(variable.value + _jnp.asarray(change))
+                variable._direct_assign(variable.value + jnp.asarray(change))
         return value

@@ -17,16 +17,14 @@ from headwater.keras.eager import tensors
 from headwater.keras.eager.function import RunsInPython, tracing
 from headwater.keras.eager.strategies import watch_optimizers
 
-_jax: Any = jax
-_keras: Any = keras
-_in_scope: Any = in_stateless_scope
+_in_scope = in_stateless_scope
 
 
 class _TensorType(type):
     """JAX's arrays are tensors."""
 
     def __instancecheck__(cls, instance: object) -> bool:
-        return isinstance(instance, (_jax.Array, tensors.HostTensor, GraphTensor))
+        return isinstance(instance, (jax.Array, tensors.HostTensor, GraphTensor))
 
 
 class Tensor(metaclass=_TensorType):
@@ -81,6 +79,6 @@ def begin() -> None:
     """Makes arrays and Keras what programs of TensorFlow 2 expect. A second call changes nothing."""
     tensors.attach()
     watch_optimizers()
-    metric: Any = _keras.metrics.Metric
+    metric: Any = keras.metrics.Metric
     if not hasattr(metric, "reset_states"):
         metric.reset_states = lambda self: self.reset_state()  # pyright: ignore[reportUnknownLambdaType, reportUnknownMemberType]

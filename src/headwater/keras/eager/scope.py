@@ -9,7 +9,7 @@ from keras import StatelessScope
 
 from headwater.keras.eager.tape import variable_changes
 
-_base: Any = StatelessScope
+_base = StatelessScope
 
 
 class RecordingScope(_base):

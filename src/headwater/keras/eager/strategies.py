@@ -26,11 +26,10 @@ from headwater.keras.strategy import InputContext, ReplicaContext, Strategy, get
 from headwater.keras.values import ReduceOp, map_structure
 
 _jax: Any = jax
-_jnp: Any = jnp
 _keras: Any = keras
-_Variable: Any = keras.Variable
+_Variable = keras.Variable
 _scope: Any = get_stateless_scope
-_in_scope: Any = in_stateless_scope
+_in_scope = in_stateless_scope
 
 _SEED = "seed_generator_state"
 
@@ -130,7 +129,7 @@ class _Mirrors(Replicating):
         if new:
             values = self._replicas.broadcast([np.asarray(value_of(v)) for v in new], "values of new variables")
             for variable, value in zip(new, values, strict=True):
-                variable._direct_assign(_jnp.asarray(value))
+                variable._direct_assign(jnp.asarray(value))
 
     def _in_replica(self, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any] | None) -> Any:
         if self._replicas.processes == 1:
@@ -193,12 +192,12 @@ class _Mirrors(Replicating):
             return super().reduce(op, value, axis)
 
         def reduce_leaf(leaf: Any) -> Any:
-            array = _jnp.asarray(value_of(leaf) if isinstance(leaf, _Variable) else leaf)
+            array = jnp.asarray(value_of(leaf) if isinstance(leaf, _Variable) else leaf)
             count = 1 if axis is None else array.shape[axis]
-            array = array if axis is None else _jnp.sum(array, axis=axis)
+            array = array if axis is None else jnp.sum(array, axis=axis)
             if op is ReduceOp.SUM:
                 return self._sums([array])[0]
-            total, number = self._sums([array, _jnp.asarray(count, _jnp.float32)])
+            total, number = self._sums([array, jnp.asarray(count, jnp.float32)])
             return total / number.astype(total.dtype)
 
         return map_structure(reduce_leaf, value)
@@ -207,12 +206,12 @@ class _Mirrors(Replicating):
         if len(self.local_replicas()) > 1:
             return super().all_reduce(reduce_op, value)
         scale = self._replicas.processes if reduce_op is ReduceOp.MEAN else 1
-        return map_structure(lambda leaf: self._sums([_jnp.asarray(leaf)])[0] / scale, value)
+        return map_structure(lambda leaf: self._sums([jnp.asarray(leaf)])[0] / scale, value)
 
     def gather(self, value: Any, axis: int) -> Any:
         if tracing() is not None and self._replicas.processes > 1:
             raise NotImplementedError("strategy.gather in a tf.function: call it outside of the function")
-        return _jax.tree_util.tree_map(_jnp.asarray, super().gather(value, axis))
+        return _jax.tree_util.tree_map(jnp.asarray, super().gather(value, axis))
 
 
 class MirroredStrategy(_Mirrors, mirrored.MirroredStrategy):

@@ -22,13 +22,12 @@ from keras import StatelessScope
 from keras.src.backend.common.stateless_scope import get_stateless_scope, in_stateless_scope
 
 _jax: Any = jax
-_jnp: Any = jnp
 _core: Any = core
-_tree: Any = jax.tree_util
-_Variable: Any = keras.Variable
+_tree = jax.tree_util
+_Variable = keras.Variable
 _scope: Any = get_stateless_scope
-_in_scope: Any = in_stateless_scope
-_stateless: Any = StatelessScope
+_in_scope = in_stateless_scope
+_stateless = StatelessScope
 
 _NONE = "none"
 _ZERO = "zero"
@@ -214,7 +213,7 @@ class GradientTape:
         found = self._gradients(targets, seeds, leaves)
         if str(getattr(unconnected_gradients, "value", unconnected_gradients)) == _ZERO:
             found = [
-                _jnp.zeros_like(_as_array(leaf)) if value is None else value
+                jnp.zeros_like(_as_array(leaf)) if value is None else value
                 for leaf, value in zip(leaves, found, strict=True)
             ]
         return _tree.tree_unflatten(structure, found)
@@ -238,11 +237,11 @@ class GradientTape:
         function, positions, values = self._function([whole], leaves)
         zero = str(getattr(unconnected_gradients, "value", unconnected_gradients)) == _ZERO
         found: list[Any] = [
-            _jnp.zeros((*whole.shape, *_as_array(leaf).shape), whole.dtype) if zero else None for leaf in leaves
+            jnp.zeros((*whole.shape, *_as_array(leaf).shape), whole.dtype) if zero else None for leaf in leaves
         ]
         if values:
             _, pull = _jax.vjp(function, *values)
-            ones = _jnp.eye(whole.size, dtype=whole.dtype).reshape(whole.size, *whole.shape)
+            ones = jnp.eye(whole.size, dtype=whole.dtype).reshape(whole.size, *whole.shape)
             rows = _jax.vmap(lambda row: pull([row]))(ones)
             for position, total in _sums(positions, rows):
                 found[position] = total.reshape(*whole.shape, *total.shape[1:])
@@ -261,8 +260,8 @@ class GradientTape:
         if whole is None:
             return None
         rank, count = _as_array(target).ndim, _as_array(target).shape[0]
-        each = _jnp.arange(count)
-        return _jnp.moveaxis(whole, rank, 1)[each, each]
+        each = jnp.arange(count)
+        return jnp.moveaxis(whole, rank, 1)[each, each]
 
     def _use_up(self, what: str) -> None:
         if self._used and not self._persistent:
@@ -279,9 +278,9 @@ class GradientTape:
         if values:
             _, pull = _jax.vjp(function, *values)
             factors = [
-                _jnp.ones_like(target)
+                jnp.ones_like(target)
                 if seed is None
-                else _jnp.broadcast_to(_jnp.asarray(_as_array(seed), target.dtype), target.shape)
+                else jnp.broadcast_to(jnp.asarray(_as_array(seed), target.dtype), target.shape)
                 for target, seed in zip(targets, seeds, strict=True)
             ]
             for position, total in _sums(positions, pull(factors)):
@@ -365,12 +364,12 @@ def _as_array(value: Any) -> Any:
         if isinstance(value, _Variable)
         else value
         if isinstance(value, _jax.Array)
-        else _jnp.asarray(value)
+        else jnp.asarray(value)
     )
 
 
 def _is_floating(value: Any) -> bool:
-    return bool(_jnp.issubdtype(_jnp.result_type(value), _jnp.inexact))
+    return bool(jnp.issubdtype(jnp.result_type(value), jnp.inexact))
 
 
 def _is_none(value: Any) -> bool:

@@ -19,7 +19,6 @@ from headwater.keras.eager.tape import value_of, variable_changes
 from headwater.shapes import TensorShape
 
 _jax: Any = jax
-_jnp: Any = jnp
 _core: Any = core
 _ArrayImpl: Any = ArrayImpl
 _Base: Any = keras.Variable
@@ -58,7 +57,7 @@ def known(array: np.ndarray[Any, Any]) -> Array:
     if array.dtype.kind in "OSU":
         return host_tensor(array)
     with _jax.ensure_compile_time_eval():
-        return _jnp.asarray(array)
+        return jnp.asarray(array)
 
 
 def _numpy(array: Any) -> np.ndarray[Any, Any]:
@@ -124,7 +123,7 @@ def constant(value: Any, dtype: Any = None, shape: Any = None, name: str | None 
         return array
     sizes = tuple(int(size) for size in shape)
     if array.size == 1:
-        return _jnp.broadcast_to(array.reshape(()), sizes)
+        return jnp.broadcast_to(array.reshape(()), sizes)
     if array.size != int(np.prod(sizes)):
         raise TypeError(
             f"Eager execution of tf.constant with unsupported shape. Tensor has {array.size} elements, shape {sizes}"
@@ -162,7 +161,7 @@ def convert_to_tensor(value: Any, dtype: Any = None, dtype_hint: Any = None, nam
         return value
     if isinstance(value, (list, tuple)) and any(map(_is_array, jax.tree_util.tree_leaves(value))):
         items: Any = value
-        stacked = _jnp.stack([convert_to_tensor(item) for item in items])
+        stacked = jnp.stack([convert_to_tensor(item) for item in items])
         return stacked if wanted is None else stacked.astype(wanted.numpy_dtype)
     if wanted is None and dtype_hint is not None:
         try:
@@ -256,7 +255,7 @@ class Variable(_Base, metaclass=_VariableType):
     ) -> Any:
         """Adds ``delta``."""
         return self.assign(
-            value_of(self) + _jnp.asarray(_plain(delta), value_of(self).dtype), use_locking, name, read_value
+            value_of(self) + jnp.asarray(_plain(delta), value_of(self).dtype), use_locking, name, read_value
         )
 
     def assign_sub(
@@ -264,7 +263,7 @@ class Variable(_Base, metaclass=_VariableType):
     ) -> Any:
         """Subtracts ``delta``."""
         return self.assign(
-            value_of(self) - _jnp.asarray(_plain(delta), value_of(self).dtype), use_locking, name, read_value
+            value_of(self) - jnp.asarray(_plain(delta), value_of(self).dtype), use_locking, name, read_value
         )
 
     def read_value(self) -> Any:

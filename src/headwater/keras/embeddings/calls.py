@@ -17,9 +17,7 @@ from typing import Any
 import jax
 import keras
 
-_jax: Any = jax
-_jnp: Any = _jax.numpy
-_keras: Any = keras
+_jnp = jax.numpy
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -86,7 +84,7 @@ def find_tables(model: Any, least_bytes: int) -> list[Any]:
 
 def plain_embeddings(model: Any) -> list[Any]:
     """The layers of ``model`` that are Keras's own embeddings, of whatever size."""
-    return [layer for layer in model._flatten_layers() if type(layer) is _keras.layers.Embedding and layer.built]
+    return [layer for layer in model._flatten_layers() if type(layer) is keras.layers.Embedding and layer.built]
 
 
 def take_over(layers: Sequence[Any]) -> None:

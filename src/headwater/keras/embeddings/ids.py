@@ -23,9 +23,8 @@ from headwater.errors import InvalidArgumentError
 from headwater.keras.embeddings.calls import noting
 from headwater.parameters.updater import Array
 
-_jax: Any = jax
-_partial: Any = partial_eval
-_tree: Any = keras.tree
+_partial = partial_eval
+_tree = keras.tree
 
 #: Operations that move elements and change none. Indices of the second kind might be computed.
 _MOVES: Final = frozenset(
@@ -116,7 +115,7 @@ class IdFinder:
         self._tables = [id(variable) for variable in tables]
         self._plans: dict[Any, Plan] = {}
         self._fixed: dict[Any, list[list[Array]]] = {}
-        self._note: Any = _jax.jit(self._noted)
+        self._note: Any = jax.jit(self._noted)
 
     def code(self, x: Any) -> Coded:
         """A model's inputs, ready for a step.
@@ -190,7 +189,7 @@ class IdFinder:
         """The values of all trainable variables, while a step is traced: nothing reads those of tables."""
         rest = iter(dense)
         return [
-            _jax.numpy.zeros(variable.shape, variable.dtype) if id(variable) in self._tables else next(rest)
+            jax.numpy.zeros(variable.shape, variable.dtype) if id(variable) in self._tables else next(rest)
             for variable in self._model.trainable_variables
         ]
 
@@ -214,7 +213,7 @@ class IdFinder:
                 flat[at] = leaf
             return self._call(trainable, others, _tree.pack_sequence_as(x, flat))
 
-        closed, shape = _jax.make_jaxpr(call, return_shape=True)(
+        closed, shape = jax.make_jaxpr(call, return_shape=True)(
             trainable, others, [_abstract_leaf(leaves[at]) for at in at_leaf]
         )
         counts = [len(calls) for calls in shape[0]]
@@ -333,10 +332,10 @@ def _joined(pieces: Sequence[Array], dtype: Any) -> Array:
 
 
 def _abstract(variables: Sequence[Any]) -> list[Any]:
-    return [_jax.ShapeDtypeStruct(tuple(variable.shape), variable.dtype) for variable in variables]
+    return [jax.ShapeDtypeStruct(tuple(variable.shape), variable.dtype) for variable in variables]
 
 
 def _abstract_leaf(leaf: Any) -> Any:
     if _of_ids(leaf):
-        return _jax.ShapeDtypeStruct(np.shape(leaf), np.int32)
-    return _jax.ShapeDtypeStruct(np.shape(leaf), np.float32 if leaf.dtype == np.float64 else leaf.dtype)
+        return jax.ShapeDtypeStruct(np.shape(leaf), np.int32)
+    return jax.ShapeDtypeStruct(np.shape(leaf), np.float32 if leaf.dtype == np.float64 else leaf.dtype)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 import jax
+import jax.core
 import keras
 import numpy as np
 from keras.src.backend.jax.trainer import JAXTrainer
@@ -23,10 +24,8 @@ from headwater.keras.embeddings.ids import stand_in
 from headwater.keras.embeddings.rows import Found, ModelEmbeddings, ReadRows
 from headwater.keras.parameter_server.batches import Batches, make_batches
 
-_jax: Any = jax
-_keras: Any = keras
-_tree: Any = keras.tree
-_utils: Any = data_adapter_utils
+_tree = keras.tree
+_utils = data_adapter_utils
 
 _INFERENCE = "_headwater_inference"
 #: Types of inputs that numbers of 32 bits stand for, see `headwater.keras.embeddings.ids`.
@@ -64,8 +63,8 @@ class Inference:
         self._model = model
         self.source = source
         self._embeddings = source.embeddings
-        self._test_step: Any = _jax.jit(self._test, static_argnums=5, donate_argnums=2)
-        self._predict_step: Any = _jax.jit(self._predict, static_argnums=4)
+        self._test_step: Any = jax.jit(self._test, static_argnums=5, donate_argnums=2)
+        self._predict_step: Any = jax.jit(self._predict, static_argnums=4)
 
     def _values(self) -> tuple[list[Any], list[Any]]:
         tables = {id(layer.embeddings) for layer in self._embeddings.tables}
@@ -116,7 +115,7 @@ class Inference:
         container.on_test_begin()
         model.reset_metrics()
         dense, others = self._values()
-        metrics = [_jax.numpy.array(variable.value) for variable in model.metrics_variables]
+        metrics = [jax.numpy.array(variable.value) for variable in model.metrics_variables]
         logs: Any = {}
         step = 0
         while not model.stop_evaluating and (batch := batches.get(0, step)) is not None:
@@ -165,9 +164,9 @@ class Inference:
         return _tree.map_structure(lambda *parts: np.concatenate(parts), *outputs)
 
     def _callbacks(self, callbacks: Any, verbose: Any, batches: Batches) -> Any:
-        if isinstance(callbacks, _keras.callbacks.CallbackList):
+        if isinstance(callbacks, keras.callbacks.CallbackList):
             return callbacks
-        return _keras.callbacks.CallbackList(
+        return keras.callbacks.CallbackList(
             callbacks,
             add_progbar=verbose != 0,
             verbose=verbose,
@@ -276,7 +275,7 @@ def _watch() -> None:
 
 
 def _watch_calls() -> None:
-    kind: Any = _keras.Model
+    kind: Any = keras.Model
     call = kind.__call__
     functional: Any = Functional
     convert = functional._convert_inputs_to_tensors
@@ -290,7 +289,7 @@ def _watch_calls() -> None:
             return call(self, *args, **settings)
         found = inference.find(_arrays(args[0]))
         with reading(inference.reads(found)):
-            return call(self, _tree.map_structure(_jax.numpy.asarray, found.x), *args[1:], **settings)
+            return call(self, _tree.map_structure(jax.numpy.asarray, found.x), *args[1:], **settings)
 
     @functools.wraps(convert)
     def our_convert(self: Any, flat_inputs: Any) -> Any:
@@ -301,7 +300,7 @@ def _watch_calls() -> None:
         if not any(kept):
             return convert(self, flat_inputs)
         return [
-            given if keep else _keras.ops.convert_to_tensor(given, dtype=spec.dtype)
+            given if keep else keras.ops.convert_to_tensor(given, dtype=spec.dtype)
             for given, spec, keep in zip(flat_inputs, self._inputs, kept, strict=True)
         ]
 
@@ -310,7 +309,7 @@ def _watch_calls() -> None:
 
 
 def _concrete(x: Any) -> bool:
-    return not any(isinstance(leaf, (_keras.KerasTensor, _jax.core.Tracer)) for leaf in _tree.flatten(x))
+    return not any(isinstance(leaf, (keras.KerasTensor, jax.core.Tracer)) for leaf in _tree.flatten(x))
 
 
 def _for_data(model: Any, x: Any) -> Inference | None:

@@ -17,9 +17,7 @@ from headwater.keras.parameter_server.table_updates import rounded_up
 from headwater.tables import FTRL, SGD, Adagrad, Adam, GeneralOptimizer, Momentum, RMSProp
 from headwater.tables.optimizers import AnyOptimizer
 
-_jax: Any = jax
-_keras: Any = keras
-_optimizers: Any = keras.optimizers
+_optimizers = keras.optimizers
 
 Reals = NDArray[np.float32]
 
@@ -101,7 +99,7 @@ class _KerasRows:
 
     def _make(self, rows: int) -> Any:
         optimizer = clone_optimizer(self._original, clips=self._clips)
-        optimizer.build([_keras.Variable(np.zeros((rows, self._dim), np.float32), name="rows")])
+        optimizer.build([keras.Variable(np.zeros((rows, self._dim), np.float32), name="rows")])
         return optimizer
 
     def general(self) -> GeneralOptimizer:
@@ -145,7 +143,7 @@ class _KerasRows:
             values, state = optimizer.stateless_apply(state, [gradients], [rows])
             return values[0], state
 
-        return _jax.jit(update)
+        return jax.jit(update)
 
 
 def _padded(rows: Reals, size: int) -> Reals:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import keras
 import numpy as np
 
 from headwater.errors import InvalidArgumentError
@@ -14,8 +13,6 @@ from headwater.keras.embeddings.calls import Rows, take_over
 from headwater.keras.embeddings.ids import Coded, IdFinder, Ids, Values
 from headwater.keras.parameter_server.table_updates import rounded_up
 from headwater.parameters.updater import Array
-
-_keras: Any = keras
 
 #: Gives the rows of fixed tables: from the numbers of each table's rows, ascending.
 ReadRows = Callable[[Sequence[Array]], Sequence[Array]]

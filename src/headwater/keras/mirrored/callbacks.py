@@ -12,9 +12,8 @@ from keras.src.callbacks.callback_list import CallbackList
 from headwater.keras import callbacks as ours
 from headwater.keras.tensorboard import TensorBoard
 
-_base: Any = Callback
-_list: Any = CallbackList
-_keras: Any = keras
+_base = Callback
+_list = CallbackList
 
 
 @runtime_checkable
@@ -93,7 +92,7 @@ def prepare_callbacks(callbacks: Any, mirrored: _Fits) -> list[Any]:
         listed = [callbacks]
     prepared: list[Any] = [_EpochEnds(mirrored)]
     for callback in listed:
-        if isinstance(callback, (_keras.callbacks.ModelCheckpoint, _keras.callbacks.BackupAndRestore)):
+        if isinstance(callback, (keras.callbacks.ModelCheckpoint, keras.callbacks.BackupAndRestore)):
             prepared.append(ours.whole(callback, mirrored))
         elif mirrored.is_chief or not isinstance(callback, _only_once()):
             prepared.append(callback)
@@ -101,5 +100,5 @@ def prepare_callbacks(callbacks: Any, mirrored: _Fits) -> list[Any]:
 
 
 def _only_once() -> tuple[Any, ...]:
-    known = _keras.callbacks
+    known = keras.callbacks
     return (TensorBoard, known.TensorBoard, known.CSVLogger, known.RemoteMonitor, known.ProgbarLogger)

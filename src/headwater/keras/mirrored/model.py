@@ -26,9 +26,8 @@ from headwater.keras.programs import model_variables, optimizer_topics
 from headwater.keras.progress import progress_callbacks
 from headwater.task.agreement import difference, said
 
-_jax: Any = jax
 _slicing: Any = array_slicing
-_utils: Any = data_adapter_utils
+_utils = data_adapter_utils
 
 _MIRRORED = "_headwater_mirrored"
 _TAKEN_OVER = (
@@ -319,7 +318,7 @@ class MirroredModel:
 
         compiled: Any = step
         if not model.run_eagerly and model.jit_compile:
-            compiled = _jax.jit(step, donate_argnums=0 if donate else ())
+            compiled = jax.jit(step, donate_argnums=0 if donate else ())
 
         def placed(state: Any, batch: Any) -> Any:
             return compiled(place(state, False), place(batch, True))
@@ -330,7 +329,7 @@ class MirroredModel:
         """The rows of all processes, by rank."""
         if self.replicas.processes == 1:
             return outputs
-        leaves, structure = _jax.tree_util.tree_flatten(outputs)
+        leaves, structure = jax.tree_util.tree_flatten(outputs)
         parts = self.replicas.gather([np.asarray(leaf) for leaf in leaves], "prediction")
         given = [part for part in parts if len(part)]
         if not given:

@@ -13,7 +13,6 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from headwater.collectives.group import Group
 from headwater.keras.mirrored.step_vector import TRAINING_STEP
 
-_jax: Any = jax
 _AXIS = "replica"
 
 
@@ -38,14 +37,14 @@ class Placement:
         """See `headwater.keras.mirrored.steps.Replicas`."""
         if len(self.devices) < 2:
             return values
-        return _jax.tree_util.tree_map(self._of_batch if batch else self._everywhere, values)
+        return jax.tree_util.tree_map(self._of_batch if batch else self._everywhere, values)
 
     def _everywhere(self, value: Any) -> Any:
-        return value if getattr(value, "sharding", None) == self._whole else _jax.device_put(value, self._whole)
+        return value if getattr(value, "sharding", None) == self._whole else jax.device_put(value, self._whole)
 
     def _of_batch(self, value: Any) -> Any:
         shared = np.ndim(value) > 0 and np.shape(value)[0] % len(self.devices) == 0
-        return _jax.device_put(value, self._rows if shared else self._whole)
+        return jax.device_put(value, self._rows if shared else self._whole)
 
 
 class LocalReplicas(Placement):
@@ -106,19 +105,19 @@ class DeviceReplicas(GroupReplicas):
     def __init__(self, group: Group, devices: Sequence[Any]) -> None:
         super().__init__(group, devices)
         firsts: dict[int, Any] = {}
-        for device in _jax.devices():
+        for device in jax.devices():
             firsts.setdefault(device.process_index, device)
-        self._mine = firsts[_jax.process_index()]
+        self._mine = firsts[jax.process_index()]
         mesh = Mesh(np.asarray([firsts[index] for index in sorted(firsts)]), (_AXIS,))
         self._apart: Any = NamedSharding(mesh, PartitionSpec(_AXIS))
-        self._sum: Any = _jax.jit(_sum_rows, out_shardings=NamedSharding(mesh, PartitionSpec()))
+        self._sum: Any = jax.jit(_sum_rows, out_shardings=NamedSharding(mesh, PartitionSpec()))
 
     def add_up(self, vector: Any, what: str) -> Any:
         if vector.dtype == np.float64 or what != TRAINING_STEP:
             return super().add_up(vector, what)
-        row = _jax.device_put(vector, self._mine)[None]
+        row = jax.device_put(vector, self._mine)[None]
         shape = (self.processes, vector.shape[0])
-        rows = _jax.make_array_from_single_device_arrays(shape, self._apart, [row])
+        rows = jax.make_array_from_single_device_arrays(shape, self._apart, [row])
         return self._sum(rows).addressable_data(0)
 
 
@@ -138,4 +137,4 @@ def join_jax(group: Group) -> None:
             host, port = group.members[0].address.host, free.getsockname()[1]
         place = np.frombuffer(f"{host}:{port}".encode(), np.uint8)
     address = group.collective.broadcast([place], "address of JAX's coordinator")[0].tobytes().decode()
-    _jax.distributed.initialize(address, num_processes=len(group.members), process_id=group.rank)
+    jax.distributed.initialize(address, num_processes=len(group.members), process_id=group.rank)

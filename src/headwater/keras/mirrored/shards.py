@@ -21,10 +21,10 @@ from keras.src.trainers.data_adapters.data_adapter import DataAdapter
 from headwater.keras.datasets import DatasetAdapter, is_dataset
 from headwater.keras.mirrored.steps import NOTHING
 
-_base: Any = DataAdapter
+_base = DataAdapter
 _adapters: Any = data_adapters
-_slicing: Any = array_slicing
-_tree: Any = jax.tree_util
+_slicing = array_slicing
+_tree = jax.tree_util
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

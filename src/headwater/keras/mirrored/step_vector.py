@@ -21,8 +21,6 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-_jnp: Any = jnp
-
 #: What the exchange of such a vector is called.
 TRAINING_STEP = "training step"
 
@@ -72,7 +70,7 @@ class StepVector:
             parts = [part * weight for part in parts]
         parts += [self._flat(value) * weight for value in (*floating, *logs)]
         parts += [self._flat(value) for value in (*counted, *metrics)]
-        return _jnp.concatenate([*parts, np.asarray([examples, 1], self.dtype), _jnp.reshape(wish, 1)])
+        return jnp.concatenate([*parts, np.asarray([examples, 1], self.dtype), jnp.reshape(wish, 1)])
 
     def nothing(self, wish: Any) -> Any:
         """The vector of a process that has no examples in this step."""
@@ -109,7 +107,7 @@ class StepVector:
         )
 
     def _flat(self, value: Any) -> Any:
-        return _jnp.ravel(value).astype(self.dtype)
+        return jnp.ravel(value).astype(self.dtype)
 
 
 def shapes_of(values: Sequence[Any]) -> list[tuple[int, ...]]:

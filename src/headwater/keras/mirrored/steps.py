@@ -20,9 +20,7 @@ from keras import StatelessScope
 from headwater.keras.mirrored.step_vector import TRAINING_STEP, StepVector, shapes_of
 from headwater.keras.recording import gradients_of, recorded
 
-_jax: Any = jax
-_jnp: Any = jnp
-_stateless: Any = StatelessScope
+_stateless = StatelessScope
 
 #: What an iterator gives when this process has no more data, while others may have.
 NOTHING: tuple[Any, ...] = ()
@@ -76,7 +74,7 @@ class Owner(Protocol):
 
 def rows_of(batch: Any) -> int:
     """How many examples ``batch`` has; 0 for `NOTHING`."""
-    return next((int(leaf.shape[0]) for leaf in _jax.tree_util.tree_leaves(batch) if np.ndim(leaf)), 0)
+    return next((int(leaf.shape[0]) for leaf in jax.tree_util.tree_leaves(batch) if np.ndim(leaf)), 0)
 
 
 class TrainStep:
@@ -92,8 +90,8 @@ class TrainStep:
         self._owner = owner
         self._place = owner.replicas.place
         compiled = not model.run_eagerly and model.jit_compile
-        self._compute: Any = _jax.jit(self.compute) if compiled else self.compute
-        self._apply: Any = _jax.jit(self.apply, donate_argnums=(0, 1, 2, 3)) if compiled else self.apply
+        self._compute: Any = jax.jit(self.compute) if compiled else self.compute
+        self._apply: Any = jax.jit(self.apply, donate_argnums=(0, 1, 2, 3)) if compiled else self.apply
         self._floating: list[int] = []
         self._counted: list[int] = []
         self._sums: list[int] = []
@@ -137,7 +135,7 @@ class TrainStep:
         model, layout = self._model, self._vector
         assert layout is not None
         salted = [self._salted(index, value, self._owner.replicas.rank) for index, value in enumerate(others)]
-        fresh = [_jnp.zeros_like(value) for value in metrics]
+        fresh = [jnp.zeros_like(value) for value in metrics]
         with recorded(model.optimizer) as calls:
             logs, state = model.train_step((trainable, salted, optimizer, fresh), batch)
         gradients = gradients_of(model, calls, "a mirrored strategy")
@@ -189,7 +187,7 @@ class TrainStep:
 
 def sums_its_loss(model: Any) -> bool:
     """Whether the model's loss is a sum over the batch; ValueError when it is that for some outputs only."""
-    losses: list[Any] = _jax.tree_util.tree_leaves(getattr(model, "loss", None), is_leaf=lambda leaf: leaf is None)
+    losses: list[Any] = jax.tree_util.tree_leaves(getattr(model, "loss", None), is_leaf=lambda leaf: leaf is None)
     ways = {getattr(loss, "reduction", None) == "sum" for loss in losses if loss is not None}
     if len(ways) > 1:
         raise ValueError(
@@ -207,7 +205,7 @@ def loss_totals(model: Any) -> list[int]:
 
 
 def _is_floating(value: Any) -> bool:
-    return bool(_jnp.issubdtype(value.dtype, np.floating))
+    return bool(jnp.issubdtype(value.dtype, np.floating))
 
 
 def _is_seed(variable: Any) -> bool:
@@ -220,7 +218,7 @@ def _change(before: Any, after: Any) -> Any:
         return after.astype(np.float32) - before.astype(np.float32)
     difference = after - before
     signed = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}[np.dtype(difference.dtype).itemsize]
-    return _jax.lax.bitcast_convert_type(difference, signed)
+    return jax.lax.bitcast_convert_type(difference, signed)
 
 
 def _changed(value: Any, change: Any) -> Any:
@@ -229,4 +227,4 @@ def _changed(value: Any, change: Any) -> Any:
         return value + change.astype(value.dtype)
     if value.dtype == bool:
         return value.astype(np.float32) + change > 0.5
-    return value + _jnp.round(change).astype(np.int32).astype(value.dtype)
+    return value + jnp.round(change).astype(np.int32).astype(value.dtype)

@@ -26,8 +26,6 @@ from headwater.keras.values import PerReplica, ReduceOp, map_structure, regroup,
 from headwater.telemetry.progress import Progress, report
 from headwater.transport.handlers import DeviceInfo
 
-_jax: Any = jax
-
 
 class _Mirrors(Strategy):
     """What strategies of mirrored variables have in common.
@@ -57,7 +55,7 @@ class _Mirrors(Strategy):
         return range(first, first + len(self._devices))
 
     def replica_placement(self, index: int) -> AbstractContextManager[Any]:
-        return _jax.default_device(local_device(self._devices[index]))
+        return jax.default_device(local_device(self._devices[index]))
 
     def adopt(self, model: Any) -> None:
         # Keras takes most of a second to import, and is loaded by the time a model exists.

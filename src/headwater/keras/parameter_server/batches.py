@@ -22,10 +22,9 @@ from headwater.accounting.order import shuffled
 from headwater.keras.datasets import is_dataset
 from headwater.keras.programs import contents, elements
 
-_tree: Any = tree
-_adapters: Any = data_adapters
-_utils: Any = data_adapter_utils
-_keras: Any = keras
+_tree = tree
+_adapters = data_adapters
+_utils = data_adapter_utils
 
 
 class Batches(Protocol):
@@ -290,7 +289,7 @@ def make_batches(
     steps: int | None,
 ) -> Batches:
     """The batches that `keras.Model.fit` makes of these arguments."""
-    if isinstance(x, _keras.utils.PyDataset):
+    if isinstance(x, keras.utils.PyDataset):
         return PyDatasetBatches(x, steps)
     if _adapters.array_data_adapter.can_convert_arrays((x, y, sample_weight)):
         if class_weight is not None:

@@ -19,8 +19,6 @@ from headwater.parameters.table_requests import Divided
 from headwater.parameters.updater import Array
 from headwater.tables.optimizers import AnyOptimizer
 
-_keras: Any = keras
-
 
 class DynamicTables:
     """The dynamic embeddings of a model.
@@ -138,9 +136,9 @@ class DynamicTables:
     def _rate_at(self, version: int) -> float | None:
         """The learning rate that an update brings: a schedule's, or, from the chief, that of the program."""
         rate = inner_optimizer(self._model.optimizer)._learning_rate
-        if isinstance(rate, _keras.optimizers.schedules.LearningRateSchedule):
+        if isinstance(rate, keras.optimizers.schedules.LearningRateSchedule):
             return float(np.asarray(rate(version)))
-        return float(rate.value) if self._place.is_chief and isinstance(rate, _keras.Variable) else None
+        return float(rate.value) if self._place.is_chief and isinstance(rate, keras.Variable) else None
 
     def traffic(self) -> Traffic:
         """What has travelled so far."""

@@ -36,10 +36,9 @@ from headwater.parameters.updater import Array
 from headwater.parameters.wishes import Wish, asking
 from headwater.task.agreement import said
 
-_keras: Any = keras
-_tree: Any = _keras.tree
+_tree = keras.tree
 _slicing: Any = array_slicing
-_utils: Any = data_adapter_utils
+_utils = data_adapter_utils
 
 _log = logging.getLogger("headwater")
 
@@ -424,8 +423,8 @@ class ServedModel(ModelValues):
         ]
         for callback in mine:
             self._sync_before_saving(callback)
-        self._backups = [callback for callback in mine if isinstance(callback, _keras.callbacks.BackupAndRestore)]
-        return _keras.callbacks.CallbackList(
+        self._backups = [callback for callback in mine if isinstance(callback, keras.callbacks.BackupAndRestore)]
+        return keras.callbacks.CallbackList(
             [*mine, *progress_callbacks(shared=False)],
             add_history=True,
             add_progbar=chief and verbose != 0,

@@ -22,9 +22,6 @@ from headwater.parameters.layout import Layout
 from headwater.parameters.updater import Array
 from headwater.runtime.memory import MemoryChecked
 
-_jax: Any = jax
-_keras: Any = keras
-
 
 def clone_optimizer(optimizer: Any, *, clips: bool, momentum: bool = True) -> Any:
     """An optimizer like ``optimizer``, not built.
@@ -51,7 +48,7 @@ def clone_optimizer(optimizer: Any, *, clips: bool, momentum: bool = True) -> An
 
 def stand_in(variable: Any, shape: Sequence[int]) -> Any:
     """A variable that an optimizer takes for ``variable``, or for a part of it."""
-    made = _keras.Variable(
+    made = keras.Variable(
         np.zeros(shape, np.float32),
         dtype=variable.dtype,
         name=variable.name,
@@ -226,7 +223,7 @@ class KerasUpdater:
     def _set_rate(self, rate: float) -> None:
         if self._rate_at is not None:
             dtype = self._fresh[self._rate_at].dtype
-            self._state[self._rate_at] = _jax.numpy.asarray(np.asarray(rate, dtype))
+            self._state[self._rate_at] = jax.numpy.asarray(np.asarray(rate, dtype))
         for table in self.tables:
             table.set_rate(rate)
 

@@ -22,8 +22,6 @@ import numpy as np
 from headwater.consistency import Consistency, KOfN, Synchronous
 from headwater.parameters.updater import Array
 
-_keras: Any = keras
-
 MomentumAt = Literal["ps", "worker"]
 """Where momentum is kept: once for all gradients, or by each worker of its own."""
 
@@ -50,7 +48,7 @@ def momentum_of(optimizer: Any, tables: Sequence[str]) -> float:
     Raises:
       ValueError: it has none, or of rows it would have to be kept by every worker.
     """
-    momentum = float(optimizer.momentum) if isinstance(optimizer, _keras.optimizers.SGD) else 0.0
+    momentum = float(optimizer.momentum) if isinstance(optimizer, keras.optimizers.SGD) else 0.0
     if not momentum:
         kind: Any = type(optimizer)  # pyright: ignore[reportUnknownVariableType]
         raise ValueError(f"momentum_at='worker' needs keras.optimizers.SGD with momentum, not {kind.__name__}")

@@ -19,11 +19,9 @@ from headwater.keras.mirrored.steps import loss_totals, sums_its_loss
 from headwater.keras.recording import gradients_of, recorded
 from headwater.parameters.updater import Array
 
-_jax: Any = jax
-_keras: Any = keras
-_tree: Any = _jax.tree
-_stateless: Any = StatelessScope
-_utils: Any = data_adapter_utils
+_tree = jax.tree
+_stateless = StatelessScope
+_utils = data_adapter_utils
 
 
 class GradientStep:
@@ -48,7 +46,7 @@ class GradientStep:
         self._embeddings = embeddings
         self._split = Split(model, embeddings.tables)
         self._changing: list[int] = []
-        self._compiled: Any = _jax.jit(self._compute, donate_argnums=(2, 3), static_argnums=8)
+        self._compiled: Any = jax.jit(self._compute, donate_argnums=(2, 3), static_argnums=8)
         self._own: list[Any] = []
         self._metrics: list[Any] = []
         self._fresh: list[Array] = []
@@ -71,9 +69,9 @@ class GradientStep:
             found.extend(at for at, number in enumerate(split.floats) if after[number] is not others[number])
             return outputs
 
-        trainable = [_jax.ShapeDtypeStruct(tuple(v.shape), v.dtype) for v in model.trainable_variables]
+        trainable = [jax.ShapeDtypeStruct(tuple(v.shape), v.dtype) for v in model.trainable_variables]
         others = [variable.value for variable in model.non_trainable_variables]
-        _jax.eval_shape(trace, trainable, others, self._embeddings.code(batch[0]))
+        jax.eval_shape(trace, trainable, others, self._embeddings.code(batch[0]))
         self._changing = found
         return found
 
@@ -83,11 +81,11 @@ class GradientStep:
     def begin(self) -> None:
         """At the beginning of an epoch: takes the state that this worker has for itself from the model."""
         model = self._model
-        self._metrics = [_jax.numpy.array(variable.value) for variable in model.metrics_variables]
+        self._metrics = [jax.numpy.array(variable.value) for variable in model.metrics_variables]
         self._fresh = [np.asarray(variable.value) for variable in model.metrics_variables]
         self._scaling = [variable.value for variable in self._scaled]
         others = model.non_trainable_variables
-        self._own = [_jax.numpy.array(others[at].value) for at in self._split.rest]
+        self._own = [jax.numpy.array(others[at].value) for at in self._split.rest]
 
     def end(self) -> None:
         """At the end of an epoch: gives it back."""
@@ -166,10 +164,10 @@ class GradientStep:
         coded: tuple[bool, ...],
     ) -> Any:
         model, split = self._model, self._split
-        fresh = [_jax.numpy.asarray(value) for value in self._fresh]
+        fresh = [jax.numpy.asarray(value) for value in self._fresh]
         mapping = {id(variable): value for variable, value in zip(self._scaled, scaling, strict=True)}
         state = [
-            _jax.numpy.zeros(variable.shape, variable.dtype)  # nothing reads what is kept of tables
+            jax.numpy.zeros(variable.shape, variable.dtype)  # nothing reads what is kept of tables
             if isinstance(variable, TableVariable)
             else mapping.get(id(variable), variable.value)
             for variable in model.optimizer.variables
@@ -211,7 +209,7 @@ class GradientStep:
                     optimizer_variables=state,
                 )
 
-        gradient: Any = _jax.value_and_grad(loss_of, has_aux=True)
+        gradient: Any = jax.value_and_grad(loss_of, has_aux=True)
         (_, aux), (gradients, of_rows) = gradient((dense, read[1]))
         loss, y_pred, after, counted = aux
         with reading(self._embeddings.reads(*read)):
@@ -236,9 +234,9 @@ class GradientStep:
             changes[at] = changes[at] / part
         known = self._logs_of(counted)
         self._named = [name for name in logs if name not in known]
-        flat = [_jax.numpy.ravel(change).astype(np.float32) for change in changes]
-        named = [_jax.numpy.reshape(logs[name], 1).astype(np.float32) * rows for name in self._named]
-        return _jax.numpy.concatenate([*flat, *named, np.asarray([rows], np.float32)]), changes
+        flat = [jax.numpy.ravel(change).astype(np.float32) for change in changes]
+        named = [jax.numpy.reshape(logs[name], 1).astype(np.float32) * rows for name in self._named]
+        return jax.numpy.concatenate([*flat, *named, np.asarray([rows], np.float32)]), changes
 
     def _logs_of(self, metrics: Sequence[Any]) -> dict[str, Any]:
         with _stateless(state_mapping=list(zip(self._model.metrics_variables, metrics, strict=True))):
@@ -251,7 +249,7 @@ class GradientStep:
         if not self._scaled:
             factor = optimizer.loss_scale_factor
             return gradients if factor is None else [g / factor for g in gradients], [], True
-        jnp = _jax.numpy
+        jnp = jax.numpy
         steps, scale = scaling
         finite = jnp.all(jnp.stack([jnp.all(jnp.isfinite(g)) for g in gradients]))
         grows = finite & (steps == optimizer.dynamic_growth_steps - 1)
@@ -278,7 +276,7 @@ def scaling_variables(optimizer: Any) -> list[Any]:
 
 
 def _scales(optimizer: Any) -> bool:
-    return isinstance(optimizer, _keras.optimizers.LossScaleOptimizer)
+    return isinstance(optimizer, keras.optimizers.LossScaleOptimizer)
 
 
 class Split:
@@ -301,7 +299,7 @@ class Split:
         self._tables = [layer.embeddings for layer in tables]
         self.dense_count: int = len(self._dense_at)
         others = model.non_trainable_variables
-        self.floats: list[int] = [at for at, v in enumerate(others) if _keras.backend.is_float_dtype(v.dtype)]
+        self.floats: list[int] = [at for at, v in enumerate(others) if keras.backend.is_float_dtype(v.dtype)]
         self.rest: list[int] = [at for at in range(len(others)) if at not in self.floats]
         trainable = model.trainable_variables
         #: Those that the ``ps`` have: dense ones, others of real numbers, tables.
@@ -317,7 +315,7 @@ class Split:
         for at, value in zip(self._dense_at, dense, strict=True):
             found[at] = value
         for at, variable in zip(self._table_at, self._tables, strict=True):
-            found[at] = _jax.numpy.zeros(variable.shape, variable.dtype)
+            found[at] = jax.numpy.zeros(variable.shape, variable.dtype)
         return found
 
     def others(self, floats: Sequence[Any], rest: Sequence[Any]) -> list[Any]:

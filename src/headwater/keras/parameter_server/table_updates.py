@@ -21,8 +21,6 @@ from headwater.errors import InvalidArgumentError
 from headwater.parameters.row_changes import RowChanges
 from headwater.parameters.updater import Array
 
-_jax: Any = jax
-
 #: Rows whose initial values are computed at once.
 _AT_ONCE = 1 << 14
 
@@ -249,7 +247,7 @@ class TableUpdates:
                 values, state = optimizer.stateless_apply(state, [gradients], [rows])
                 return values[0], state
 
-            self._compiled[size] = _jax.jit(step)
+            self._compiled[size] = jax.jit(step)
         return self._compiled[size]
 
 

@@ -33,7 +33,6 @@ from headwater.task.agreement import said
 if TYPE_CHECKING:
     from headwater.keras.parameter_server.dynamic import DynamicTables
 
-_keras: Any = keras
 _log = logging.getLogger("headwater")
 
 #: From this on, asynchronous training with momentum gets a warning.
@@ -356,7 +355,7 @@ class ModelValues:
 
     def _rate(self) -> float | None:
         rate: Any = getattr(self.optimizer, "_learning_rate", None)
-        return float(rate.value) if isinstance(rate, _keras.Variable) else None
+        return float(rate.value) if isinstance(rate, keras.Variable) else None
 
     def _knobs(self) -> Sequence[float]:
         """The learning rate, where the chief's program has changed it."""
