@@ -18,11 +18,11 @@ from keras.src.utils import module_utils
 from headwater.keras.datasets import DatasetAdapter, is_dataset
 from headwater.keras.devices import make_stand_ins
 
-_adapters: Any = data_adapters
+_adapters = data_adapters
 _modules: Any = module_utils
-_lists: Any = callback_list
-_boards: Any = tensorboard
-_tree: Any = tree
+_lists = callback_list
+_boards = tensorboard
+_tree = tree
 _adapted = False
 _LOOKUPS = ("Hashing", "IntegerLookup", "StringLookup")
 
@@ -72,7 +72,7 @@ def _take_texts() -> None:
     many: JAX has no texts."""
     model: Any = functional.Functional
 
-    def unless_texts(original: Callable[..., Any]) -> Callable[..., Any]:
+    def unless_texts(original: Callable[..., object]) -> Callable[..., object]:
         @functools.wraps(original)
         def replaced(self: Any, flat_inputs: Any) -> Any:
             if all(made.dtype == "string" for made in self._inputs):
@@ -90,14 +90,14 @@ def _write_boards() -> None:
     make = _lists.CallbackList.__init__
 
     @functools.wraps(make)
-    def make_list(self: Any, callbacks: Any = None, *args: Any, **kwargs: Any) -> None:
+    def make_list(self: Any, callbacks: object = None, *args: Any, **kwargs: Any) -> None:
         listed: list[Any] = _tree.flatten(callbacks) if callbacks else []
         make(self, [_ours(callback) for callback in listed], *args, **kwargs)
 
     _lists.CallbackList.__init__ = make_list
 
 
-def _ours(callback: Any) -> Any:
+def _ours(callback: object) -> Any:
     if not isinstance(callback, _boards.TensorBoard):
         return callback
     # TensorBoard's messages take long to import; few programs need them.

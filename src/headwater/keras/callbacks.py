@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import json
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import keras
 import numpy as np
@@ -18,6 +18,11 @@ from headwater.errors import DataLossError
 from headwater.io import files
 from headwater.keras import saving
 from headwater.telemetry.troubles import TROUBLES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from headwater.registry import HostArray
 
 _keras: Any = keras
 _checkpoint: Any = keras.callbacks.ModelCheckpoint
@@ -46,7 +51,7 @@ class ModelCheckpoint(_checkpoint):
         super().__init__(name if known else name + (".weights.h5" if weights else ".keras"), *args, **kwargs)
         self.filepath = name
 
-    def _save_model(self, epoch: int, batch: int | None, logs: Any) -> None:
+    def _save_model(self, epoch: int, batch: int | None, logs: Mapping[str, object]) -> None:
         save_checkpoint(self, epoch, batch, logs, writes=True)
 
 
@@ -102,13 +107,13 @@ class BackupAndRestore(_backup):
         super().__init__(os.fspath(backup_dir), save_freq, *args, **kwargs)
         self._path = os.path.join(os.fspath(backup_dir), "training-state")
 
-    def on_train_begin(self, logs: Any = None) -> None:
+    def on_train_begin(self, logs: object = None) -> None:
         self.restore()
 
     def _save_model(self) -> None:
         self.save()
 
-    def on_train_end(self, logs: Any = None) -> None:
+    def on_train_end(self, logs: object = None) -> None:
         if self.writes:
             super().on_train_end(logs)
 
@@ -256,12 +261,12 @@ def _all_variables(model: Any) -> list[Any]:
     return [*model.trainable_variables, *model.non_trainable_variables, *optimizer, *model.metrics_variables]
 
 
-def _storable(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _storable(value: HostArray) -> HostArray:
     """``value`` by a type that NumPy's files know."""
     if value.dtype.kind in "biufc":
         return value
     return value.view(f"u{value.dtype.itemsize}")
 
 
-def _restored(value: np.ndarray[Any, Any], dtype: str) -> np.ndarray[Any, Any]:
+def _restored(value: HostArray, dtype: str) -> HostArray:
     return value if str(value.dtype) == dtype else value.view(dtype)

@@ -14,7 +14,7 @@ _base = DataAdapter
 _utils = data_adapter_utils
 
 
-def is_dataset(value: Any) -> bool:
+def is_dataset(value: object) -> bool:
     """Whether ``value`` is a dataset of Headwater's."""
     return isinstance(value, Dataset)
 
@@ -27,7 +27,7 @@ class DatasetAdapter(_base):
       class_weight: the weight of examples of each class, by its number.
     """
 
-    def __init__(self, dataset: Dataset, class_weight: Any = None) -> None:
+    def __init__(self, dataset: Dataset, class_weight: object = None) -> None:
         self._dataset = dataset
         self._class_weight = class_weight
 
@@ -36,10 +36,10 @@ class DatasetAdapter(_base):
             return iter(self._dataset)
         return map(self._weighted, self._dataset)
 
-    def get_numpy_iterator(self) -> Iterator[Any]:
+    def get_numpy_iterator(self) -> Iterator[object]:
         return self.get_jax_iterator()
 
-    def _weighted(self, batch: Any) -> Any:
+    def _weighted(self, batch: object) -> Any:
         x, y, sample_weight = _utils.unpack_x_y_sample_weight(batch)
         if sample_weight is not None:
             raise ValueError("class_weight must not be given where the elements of the dataset hold sample weights")

@@ -22,14 +22,14 @@ _PLUGINS = ("jax_cuda12_plugin", "jax_cuda13_plugin")
 
 
 @cache
-def local_devices() -> dict[str, Any]:
+def local_devices() -> dict[str, object]:
     """JAX's devices of this process by our names, e.g. ``{"CPU:0": ..., "GPU:0": ...}``.
 
     With the environment variable ``HEADWATER_VIRTUAL_GPUS`` the CPU stands in for that number of GPUs.
     """
     stand_ins = virtual_gpus()
     make_stand_ins()
-    cpus: list[Any] = jax.local_devices(backend="cpu")
+    cpus: list[object] = jax.local_devices(backend="cpu")
     if stand_ins:
         return {"CPU:0": cpus[0]} | {f"GPU:{index}": cpu for index, cpu in enumerate(cpus[1 : 1 + stand_ins])}
     found: dict[str, Any] = {f"CPU:{index}": cpu for index, cpu in enumerate(cpus)}

@@ -33,11 +33,11 @@ from headwater.variables.variables import Variable
 
 
 def model_to_estimator(
-    keras_model: Any = None,
+    keras_model: keras.Model | None = None,
     keras_model_path: str | None = None,
-    custom_objects: Mapping[str, Any] | None = None,
+    custom_objects: Mapping[str, object] | None = None,
     model_dir: str | None = None,
-    config: Any = None,
+    config: object = None,
     checkpoint_format: str = "saver",
 ) -> KerasEstimator:
     """An estimator that trains a copy of a compiled Keras model, from the weights that it has now.
@@ -78,7 +78,7 @@ class KerasEstimator(Estimator):
       config: a `RunConfig`.
     """
 
-    def __init__(self, keras_model: Any, model_dir: str | None = None, config: Any = None) -> None:
+    def __init__(self, keras_model: keras.Model, model_dir: str | None = None, config: object = None) -> None:
         super().__init__(self._build, model_dir, config)
         if len(list(self._config.cluster_spec.tasks())) > 1:
             raise ValueError(
@@ -93,11 +93,11 @@ class KerasEstimator(Estimator):
         self._model.optimizer.build(self._model.trainable_variables)
         self._weights = _named(self._model)
         self._initial = [np.asarray(weight.value) for _, weight in self._weights]
-        self._totals: list[Any] | None = None
+        self._totals: list[object] | None = None
 
     def train(
         self,
-        input_fn: Callable[..., Any],
+        input_fn: Callable[..., object],
         hooks: Any = None,
         steps: int | None = None,
         max_steps: int | None = None,
@@ -109,7 +109,7 @@ class KerasEstimator(Estimator):
             listeners.insert(0, _BeforeSaving(self._to_variables))
         return super().train(input_fn, hooks, steps, max_steps, listeners)
 
-    def export_saved_model(self, *args: Any, **kwargs: Any) -> bytes:
+    def export_saved_model(self, *args: object, **kwargs: object) -> bytes:
         """Not there: such a graph calls Keras.
 
         Raises:
@@ -136,7 +136,7 @@ class KerasEstimator(Estimator):
 
     # The graph -----------------------------------------------------------------------------------------------------
 
-    def _build(self, features: Any, labels: Any, mode: str) -> EstimatorSpec:
+    def _build(self, features: object, labels: object, mode: str) -> EstimatorSpec:
         variables = [_variable(name, value) for (name, _), value in zip(self._weights, self._initial, strict=True)]
         weights: Any = None
         if isinstance(features, Mapping) and set(features) == {"features", "sample_weights"}:  # pyright: ignore[reportUnknownArgumentType]
@@ -150,7 +150,7 @@ class KerasEstimator(Estimator):
         counts = len(inputs), len(targets)
 
         def step(function: Callable[..., Any]) -> Callable[..., Any]:
-            def host(*arrays: Any) -> Any:
+            def host(*arrays: object) -> np.floating:
                 x, y, rest = arrays[: counts[0]], arrays[counts[0] : sum(counts)], arrays[sum(counts) :]
                 result = function(_one_or_all(x), _one_or_all(y), *rest, return_dict=True)
                 return np.float32(result["loss"])
@@ -171,7 +171,7 @@ class KerasEstimator(Estimator):
         outputs: list[Any] = self._model.outputs
         names: list[str] = list(getattr(self._model, "output_names", None) or ()) or _output_names(self._model)
 
-        def host(*arrays: Any) -> Any:
+        def host(*arrays: object) -> Any:
             return [np.asarray(value) for value in _as_list(self._model.predict_on_batch(_one_or_all(arrays)))]
 
         made = py_func(host, inputs, [dtypes.as_dtype(output.dtype) for output in outputs], name="predict_on_batch")
@@ -179,7 +179,7 @@ class KerasEstimator(Estimator):
             tensor.set_shape(list(output.shape))
         return EstimatorSpec(ModeKeys.PREDICT, predictions=dict(zip(names, made, strict=True)), prediction_hooks=[load])
 
-    def _ordered(self, features: Any) -> list[Any]:
+    def _ordered(self, features: object) -> list[object]:
         """The tensors for the model's inputs, in their order.
 
         Raises:
@@ -195,10 +195,10 @@ class KerasEstimator(Estimator):
             raise ValueError(f"features must be by the names of the model's inputs, {names}, but are {sorted(given)}")
         return [given[name] for name in names]
 
-    def _counted(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def _counted(self, function: Callable[..., object]) -> Callable[..., Any]:
         """``function``, with the sums of metrics' states: Keras forgets them with each batch."""
 
-        def host(*arrays: Any) -> Any:
+        def host(*arrays: object) -> Any:
             loss = function(*arrays)
             states = [np.asarray(variable.value) for variable in self._model.metrics_variables]
             before = self._totals or [0] * len(states)
@@ -222,11 +222,11 @@ class KerasEstimator(Estimator):
 class _AfterRestoring(SessionRunHook):
     """Gives the model what the variables hold when a session begins."""
 
-    def __init__(self, variables: Sequence[Any], take: Callable[[Sequence[Any]], None]) -> None:
+    def __init__(self, variables: Sequence[object], take: Callable[[Sequence[Any]], None]) -> None:
         self._variables = list(variables)
         self._take = take
 
-    def after_create_session(self, session: Any, coord: Any) -> None:
+    def after_create_session(self, session: Any, coord: object) -> None:
         del coord
         self._take(session.run(self._variables))
 
@@ -237,12 +237,12 @@ class _BeforeSaving(CheckpointSaverListener):
     def __init__(self, put: Callable[[Any], None]) -> None:
         self._put = put
 
-    def before_save(self, session: Any, global_step_value: int) -> None:
+    def before_save(self, session: object, global_step_value: int) -> None:
         del global_step_value
         self._put(session)
 
 
-def _named(model: Any) -> list[tuple[str, Any]]:
+def _named(model: keras.Model) -> list[tuple[str, Any]]:
     """The variables of a model and its optimizer, by the names that they have in checkpoints: layer and weight."""
     weights: list[Any] = list(model.weights)
     short = ["/".join(str(weight.path).split("/")[-2:]) for weight in weights]
@@ -259,19 +259,19 @@ def _variable(name: str, value: Any) -> Variable:
     return Variable(initial, trainable=False, name=name)
 
 
-def _variables_of(session: Any, weights: Sequence[tuple[str, Any]]) -> list[Any]:
+def _variables_of(session: Any, weights: Sequence[tuple[str, object]]) -> list[Any]:
     by_name = {variable.op.name: variable for variable in session.graph.get_collection(GraphKeys.GLOBAL_VARIABLES)}
     return [by_name[name] for name, _ in weights]
 
 
-def _one_or_all(arrays: Sequence[Any]) -> Any:
+def _one_or_all(arrays: Sequence[object]) -> Any:
     return arrays[0] if len(arrays) == 1 else list(arrays)
 
 
-def _as_list(value: Any) -> list[Any]:
+def _as_list(value: object) -> list[object]:
     return flatten(value)
 
 
-def _output_names(model: Any) -> list[str]:
+def _output_names(model: keras.Model) -> list[str]:
     """The layers that give the outputs."""
     return [str(output._keras_history.operation.name) for output in model.outputs]

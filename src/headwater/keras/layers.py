@@ -132,14 +132,14 @@ class DynamicEmbedding(keras.layers.Layer):
         self._allow_non_tensor_positional_args = True
         watch_dynamic()
 
-    def build(self, input_shape: Any = None) -> None:
+    def build(self, input_shape: object = None) -> None:
         del input_shape
         self.built = True
 
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
         return (*(input_shape if self.combiner is None else input_shape[:-1]), self.config.dim)
 
-    def compute_output_spec(self, inputs: Any, **_: Any) -> Any:
+    def compute_output_spec(self, inputs: Any, **_: object) -> Any:
         return keras.KerasTensor(self.compute_output_shape(inputs.shape), dtype=self.compute_dtype)
 
     def call(self, inputs: Any) -> Any:
@@ -161,11 +161,9 @@ class DynamicEmbedding(keras.layers.Layer):
         found_rows: Any = rows[self.table_name] if isinstance(rows, dict) else rows
         if self.combiner is None:
             found_rows = found_rows[keys.inverse]
-        return keras.ops.convert_to_tensor(
-            found_rows.reshape(self.compute_output_shape(ids.shape)), self.compute_dtype
-        )
+        return keras.ops.convert_to_tensor(found_rows.reshape(self.compute_output_shape(ids.shape)), self.compute_dtype)
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> dict[str, object]:
         config = self.config
         plain = ("dim", "seed", "strings", "max_rows", "max_bytes", "memory_rows", "folder")
         return {
@@ -218,7 +216,7 @@ class DynamicEmbedding(keras.layers.Layer):
             self._own.close()
             self._own = None
 
-    def divide(self, ids: Any) -> Divided:
+    def divide(self, ids: object) -> Divided:
         """The distinct ids, and which ``ps`` has the row of each."""
         if self.client is not None:
             return self.client.divide(self.table_name, ids)
@@ -300,5 +298,5 @@ class DynamicEmbedding(keras.layers.Layer):
         self.changed = True
 
 
-def _refuse(*_: Any) -> Any:
+def _refuse(*_: object) -> Any:
     raise FailedPreconditionError(None, None, "rows that are in this process are not trained")

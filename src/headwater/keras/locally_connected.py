@@ -29,11 +29,11 @@ class _LocallyConnected(_keras.layers.Layer):
         use_bias: bool = True,
         kernel_initializer: Any = "glorot_uniform",
         bias_initializer: Any = "zeros",
-        kernel_regularizer: Any = None,
-        bias_regularizer: Any = None,
+        kernel_regularizer: object = None,
+        bias_regularizer: object = None,
         activity_regularizer: Any = None,
-        kernel_constraint: Any = None,
-        bias_constraint: Any = None,
+        kernel_constraint: object = None,
+        bias_constraint: object = None,
         implementation: int = 1,
         **kwargs: Any,
     ) -> None:
@@ -107,7 +107,7 @@ class _LocallyConnected(_keras.layers.Layer):
             return (input_shape[0], self.filters, *places)
         return (input_shape[0], *places, self.filters)
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> dict[str, object]:
         """What makes the same layer."""
         of = _keras.saving.serialize_keras_object
         return {

@@ -11,7 +11,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.core
@@ -21,6 +21,9 @@ import numpy as np
 from headwater.functional.script import py_func
 from headwater.graph.operation import Tensor
 from headwater.ops.fingerprints import fingerprint64, sip_hash
+
+if TYPE_CHECKING:
+    from headwater.registry import HostArray
 
 _layer = keras.layers.Layer
 _tensor = keras.KerasTensor
@@ -49,13 +52,13 @@ class _HostLayer(_layer):
     def _depth(self) -> int:
         raise NotImplementedError
 
-    def _numbers(self, values: Any) -> Any:
+    def _numbers(self, values: object) -> Any:
         raise NotImplementedError
 
-    def _type(self) -> Any:
+    def _type(self) -> type[np.generic]:
         return np.int64 if self.output_mode == "int" else np.float32
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: object) -> Any:
         if isinstance(inputs, Tensor):
             spec = self.compute_output_spec(inputs)
             found = py_func(
@@ -70,7 +73,7 @@ class _HostLayer(_layer):
             return jax.pure_callback(lambda values: self._on_host(values).astype(dtype), shape, inputs)
         return self._on_host(inputs)
 
-    def _on_host(self, inputs: Any) -> Any:
+    def _on_host(self, inputs: object) -> Any:
         values = np.asarray(inputs)
         if self.output_mode == "int":
             return self._numbers(values)
@@ -85,7 +88,7 @@ class _HostLayer(_layer):
             return encoded
         return encoded.max(-2) if self.output_mode == "multi_hot" else self._weighted(encoded.sum(-2))
 
-    def _weighted(self, counts: Any) -> Any:
+    def _weighted(self, counts: object) -> Any:
         return counts
 
     def compute_output_spec(self, inputs: Any) -> Any:
@@ -98,7 +101,7 @@ class _HostLayer(_layer):
             kept = shape[:-1]
         return _tensor((*kept, self._depth()), dtype="float32")
 
-    def compute_output_shape(self, input_shape: Any) -> Any:
+    def compute_output_shape(self, input_shape: object) -> Any:
         return self.compute_output_spec(_tensor(input_shape)).shape
 
 
@@ -108,14 +111,14 @@ def _texts(values: Any) -> list[bytes]:
     return [value if isinstance(value, bytes) else str(value).encode() for value in values.reshape(-1).tolist()]
 
 
-def _hashed(values: Any, bins: int, salt: Sequence[int] | None) -> Any:
+def _hashed(values: Any, bins: int, salt: Sequence[int] | None) -> HostArray:
     """The bin of each value by its text."""
     texts = _texts(values)
     known = {text: (fingerprint64(text) if salt is None else sip_hash(text, *salt)) % bins for text in set(texts)}
     return np.array([known[text] for text in texts], np.int64).reshape(values.shape)
 
 
-def _salt(salt: Any) -> list[int] | None:
+def _salt(salt: object) -> list[int] | None:
     match salt:
         case None:
             return None
@@ -155,11 +158,11 @@ class Hashing(_HostLayer):
     def __init__(
         self,
         num_bins: int,
-        mask_value: Any = None,
-        salt: Any = None,
+        mask_value: object = None,
+        salt: object = None,
         output_mode: str = "int",
         sparse: bool = False,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> None:
         if num_bins <= 0:
             raise ValueError(f"num_bins must be positive, not {num_bins}")
@@ -179,7 +182,7 @@ class Hashing(_HostLayer):
         masked = texts == (mask if isinstance(mask, bytes) else str(mask).encode())
         return np.where(masked, 0, _hashed(values, self.num_bins - 1, self.salt) + 1)
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> dict[str, object]:
         return {
             **super().get_config(),
             "num_bins": self.num_bins,
@@ -206,7 +209,7 @@ class _Known:
         self.places: dict[Any, int] = {}
         self.weights: Any = None
         self.counted: Counter[Any] = Counter()
-        self.samples: Counter[Any] = Counter()
+        self.samples: Counter[object] = Counter()
         self.seen = 0
 
 
@@ -218,17 +221,17 @@ class _Lookup(_HostLayer):
         *,
         max_tokens: int | None,
         num_oov_indices: int,
-        mask_token: Any,
-        oov_token: Any,
-        vocabulary: Any,
-        idf_weights: Any,
+        mask_token: object,
+        oov_token: object,
+        vocabulary: object,
+        idf_weights: object,
         invert: bool,
         output_mode: str,
         pad_to_max_tokens: bool,
         sparse: bool,
-        salt: Any,
+        salt: object,
         name: str | None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> None:
         if max_tokens is not None and max_tokens <= 1:
             raise ValueError(f"max_tokens must be greater than 1, not {max_tokens}")
@@ -249,10 +252,10 @@ class _Lookup(_HostLayer):
         if vocabulary is not None:
             self.set_vocabulary(vocabulary, idf_weights)
 
-    def _token(self, value: Any) -> Any:
+    def _token(self, value: object) -> Any:
         raise NotImplementedError
 
-    def _unknown(self, values: Any) -> Any:
+    def _unknown(self, values: object) -> Any:
         """Which of several numbers of unknown tokens each value has."""
         return _hashed(values, self.num_oov_indices, self.salt)
 
@@ -264,7 +267,7 @@ class _Lookup(_HostLayer):
     def _first_token(self) -> int:
         return self._first_unknown + self.num_oov_indices
 
-    def set_vocabulary(self, vocabulary: Any, idf_weights: Any = None) -> None:
+    def set_vocabulary(self, vocabulary: object, idf_weights: object = None) -> None:
         """Takes tokens, most frequent first: a list, an array, or the path of a file with one in each line. The mask's
         and unknown tokens may stand at the beginning, as `get_vocabulary` gives them.
 
@@ -294,11 +297,11 @@ class _Lookup(_HostLayer):
         self._known.tokens = tokens
         self._known.places = {token: self._first_token + at for at, token in enumerate(tokens)}
 
-    def _special(self) -> list[Any]:
+    def _special(self) -> list[object]:
         mask = [self.mask_token] if self._first_unknown else []
         return [*mask, *[self.oov_token] * self.num_oov_indices]
 
-    def get_vocabulary(self, include_special_tokens: bool = True) -> list[Any]:
+    def get_vocabulary(self, include_special_tokens: bool = True) -> list[object]:
         """The tokens by their numbers."""
         return [*(self._special() if include_special_tokens else ()), *self._known.tokens]
 
@@ -330,7 +333,7 @@ class _Lookup(_HostLayer):
         self._known.samples.clear()
         self._known.seen = 0
 
-    def update_state(self, data: Any) -> None:
+    def update_state(self, data: object) -> None:
         """Counts the tokens of a batch."""
         values = np.asarray(data)
         rows = values.reshape(len(values), -1) if values.ndim > 1 else values.reshape(1, -1)
@@ -374,7 +377,7 @@ class _Lookup(_HostLayer):
             found[unknown] = self._first_unknown + (self._unknown(values[unknown]) if self.num_oov_indices > 1 else 0)
         return found
 
-    def _inverted(self, values: Any) -> Any:
+    def _inverted(self, values: Any) -> HostArray:
         tokens = self.get_vocabulary()
         found = [tokens[at] if 0 <= at < len(tokens) else self.oov_token for at in values.reshape(-1).tolist()]
         return np.array(found).reshape(values.shape)
@@ -386,7 +389,7 @@ class _Lookup(_HostLayer):
         weights[: len(self._known.weights)] = self._known.weights
         return counts * weights
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> dict[str, object]:
         return {
             **super().get_config(),
             "max_tokens": self.max_tokens,
@@ -401,10 +404,10 @@ class _Lookup(_HostLayer):
             "salt": self.salt,
         }
 
-    def save_own_variables(self, store: Any) -> None:
+    def save_own_variables(self, store: object) -> None:
         """The vocabulary is an asset."""
 
-    def load_own_variables(self, store: Any) -> None:
+    def load_own_variables(self, store: object) -> None:
         """The vocabulary is an asset."""
 
     def save_assets(self, dir_path: str) -> None:
@@ -434,16 +437,16 @@ class StringLookup(_Lookup):
         num_oov_indices: int = 1,
         mask_token: str | None = None,
         oov_token: str = "[UNK]",
-        vocabulary: Any = None,
-        idf_weights: Any = None,
+        vocabulary: object = None,
+        idf_weights: object = None,
         invert: bool = False,
         output_mode: str = "int",
         pad_to_max_tokens: bool = False,
         sparse: bool = False,
         encoding: str = "utf-8",
         name: str | None = None,
-        salt: Any = None,
-        **kwargs: Any,
+        salt: object = None,
+        **kwargs: object,
     ) -> None:
         self.encoding = encoding
         super().__init__(
@@ -462,10 +465,10 @@ class StringLookup(_Lookup):
             **kwargs,
         )
 
-    def _token(self, value: Any) -> str:
+    def _token(self, value: object) -> str:
         return value.decode(self.encoding) if isinstance(value, bytes) else str(value)
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> dict[str, object]:
         return {**super().get_config(), "encoding": self.encoding}
 
 
@@ -479,17 +482,17 @@ class IntegerLookup(_Lookup):
         num_oov_indices: int = 1,
         mask_token: int | None = None,
         oov_token: int = -1,
-        vocabulary: Any = None,
+        vocabulary: object = None,
         vocabulary_dtype: str = "int64",
-        idf_weights: Any = None,
+        idf_weights: object = None,
         invert: bool = False,
         output_mode: str = "int",
         sparse: bool = False,
         pad_to_max_tokens: bool = False,
         oov_method: str = "floormod",
-        salt: Any = None,
+        salt: object = None,
         name: str | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> None:
         if oov_method not in ("floormod", "farmhash"):
             raise ValueError(f"oov_method must be 'floormod' or 'farmhash', not {oov_method!r}")
@@ -522,7 +525,7 @@ class IntegerLookup(_Lookup):
             return np.mod(values.astype(np.int64), self.num_oov_indices)
         return _hashed(values, self.num_oov_indices, self.salt)
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> dict[str, object]:
         return {
             **super().get_config(),
             "vocabulary_dtype": self.vocabulary_dtype,

@@ -13,7 +13,7 @@ _STRATEGY = "_headwater_strategy"
 
 
 class _Adopts(Protocol):
-    def adopt(self, model: Any) -> None: ...
+    def adopt(self, model: object) -> None: ...
 
 
 class _Sharing:
@@ -57,8 +57,8 @@ def watch_models(active: Callable[[], _Adopts | None]) -> None:
     if _watched:
         return
     _watched = True
-    trainer: Any = JAXTrainer
-    base: Any = Trainer
+    trainer = JAXTrainer
+    base = Trainer
     make, compile_ = trainer.__init__, base.compile
 
     @functools.wraps(make)
@@ -71,7 +71,7 @@ def watch_models(active: Callable[[], _Adopts | None]) -> None:
         compile_(self, *args, **kwargs)
         adopt(self)
 
-    def adopt(model: Any) -> None:
+    def adopt(model: object) -> None:
         strategy = active()
         if strategy is not None:
             # Not by Keras's own __setattr__, which would look for layers in it.
@@ -84,9 +84,9 @@ def watch_models(active: Callable[[], _Adopts | None]) -> None:
         setattr(trainer, name, _in_scope(getattr(trainer, name)))
 
 
-def _in_scope(method: Callable[..., Any]) -> Callable[..., Any]:
+def _in_scope(method: Callable[..., object]) -> Callable[..., object]:
     @functools.wraps(method)
-    def checked(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def checked(self: Any, *args: object, **kwargs: object) -> Any:
         if _sharing.strategy is not None and not _sharing.used and strategy_of(self) is None:
             raise RuntimeError(
                 f"model {self.name!r} was made and compiled outside of strategy.scope(), so that this task would train "
@@ -99,6 +99,6 @@ def _in_scope(method: Callable[..., Any]) -> Callable[..., Any]:
     return checked
 
 
-def strategy_of(model: Any) -> Any:
+def strategy_of(model: object) -> Any:
     """The strategy in whose scope ``model`` was made; None for a model of no scope."""
     return getattr(model, _STRATEGY, None)

@@ -29,7 +29,7 @@ class ThresholdedReLU(_keras.layers.Layer):
         """The greater elements."""
         return inputs * ops.cast(inputs > self.theta, inputs.dtype)
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> dict[str, object]:
         """What makes the same layer."""
         return {**super().get_config(), "theta": self.theta}
 
@@ -44,7 +44,7 @@ class CuDNNLSTM(_keras.layers.LSTM):
     def __init__(self, units: int, **kwargs: Any) -> None:
         super().__init__(units, **kwargs)
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> dict[str, object]:
         """What makes the same layer."""
         return _without_activations(super().get_config())
 
@@ -55,12 +55,12 @@ class CuDNNGRU(_keras.layers.GRU):
     def __init__(self, units: int, **kwargs: Any) -> None:
         super().__init__(units, reset_after=True, **kwargs)
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> dict[str, object]:
         """What makes the same layer."""
         return _without_activations(super().get_config())
 
 
-def _without_activations(config: dict[str, Any]) -> dict[str, Any]:
+def _without_activations(config: dict[str, Any]) -> dict[str, object]:
     left_out = ("activation", "recurrent_activation", "use_bias", "dropout", "recurrent_dropout", "unroll")
     return {name: value for name, value in config.items() if name not in (*left_out, "reset_after")}
 
@@ -78,7 +78,7 @@ class AbstractRNNCell(_keras.layers.Layer):
         """The size of the output."""
         raise NotImplementedError("Abstract method")
 
-    def call(self, inputs: Value, states: Any) -> tuple[Value, Any]:
+    def call(self, inputs: Value, states: object) -> tuple[Value, Any]:
         """One step."""
         raise NotImplementedError("Abstract method")
 
@@ -93,7 +93,7 @@ class AbstractRNNCell(_keras.layers.Layer):
 class PeepholeLSTMCell(_keras.layers.LSTMCell):
     """An LSTM cell whose gates see its memory (Gers and others, 2002)."""
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: object) -> None:
         """Makes the weights."""
         super().build(input_shape)
         self.input_gate_peephole_weights, self.forget_gate_peephole_weights, self.output_gate_peephole_weights = (
@@ -150,7 +150,7 @@ class normal(_keras.initializers.RandomNormal):
         super().__init__(mean, stddev, seed)
         self._dtype = dtype
 
-    def __call__(self, shape: Any, dtype: str | None = None) -> Value:
+    def __call__(self, shape: object, dtype: str | None = None) -> Value:
         """Numbers of this shape."""
         return super().__call__(shape, dtype or self._dtype)
 
@@ -164,6 +164,6 @@ class uniform(_keras.initializers.RandomUniform):
         super().__init__(minval, maxval, seed)
         self._dtype = dtype
 
-    def __call__(self, shape: Any, dtype: str | None = None) -> Value:
+    def __call__(self, shape: object, dtype: str | None = None) -> Value:
         """Numbers of this shape."""
         return super().__call__(shape, dtype or self._dtype)

@@ -42,7 +42,7 @@ class MeanRelativeError(_keras.metrics.Mean):
         errors = ops.divide_no_nan(ops.abs(y_true - y_pred), self.normalizer)
         super().update_state(errors, sample_weight=sample_weight)
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> dict[str, object]:
         """What makes the same metric."""
         return {**super().get_config(), "normalizer": np.asarray(self.normalizer).tolist()}
 

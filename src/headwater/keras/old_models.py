@@ -13,7 +13,7 @@ import numpy as np
 _keras: Any = keras
 
 
-def model_from_config(config: Mapping[str, Any], custom_objects: Mapping[str, type] | None = None) -> keras.Model:
+def model_from_config(config: Mapping[str, object], custom_objects: Mapping[str, type] | None = None) -> keras.Model:
     """The model that a configuration tells of, as ``model.to_json`` writes it.
 
     Raises:
@@ -87,7 +87,7 @@ class HDF5Matrix:
         dataset: str,
         start: int = 0,
         end: int | None = None,
-        normalizer: Callable[[Any], Any] | None = None,
+        normalizer: Callable[[Any], object] | None = None,
     ) -> None:
         self.data: Any = h5py.File(datapath, "r")[dataset]
         self.start = start
@@ -145,7 +145,7 @@ def skipgrams(
     categorical: bool = False,
     sampling_table: Sequence[float] | None = None,
     seed: int | None = None,
-) -> tuple[list[list[int]], list[Any]]:
+) -> tuple[list[list[int]], list[object]]:
     """Pairs of words that stand near each other, with label 1, and pairs of random words, with label 0.
 
     Args:

@@ -54,7 +54,7 @@ class LinearCosineDecay(keras.optimizers.schedules.LearningRateSchedule):
         cosine = 0.5 * (1.0 + ops.cos(math.pi * 2.0 * self.num_periods * share))
         return self.initial_learning_rate * ((self.alpha + self._linear(share)) * cosine + self.beta)
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> dict[str, object]:
         """What makes the same schedule."""
         names = ("initial_learning_rate", "decay_steps", "num_periods", "alpha", "beta", "name")
         return {name: getattr(self, name) for name in names}
@@ -94,7 +94,7 @@ class NoisyLinearCosineDecay(LinearCosineDecay):
         deviation = ops.sqrt(self.initial_variance / ops.power(1.0 + step, self.variance_decay))
         return 1.0 - share + _keras.random.normal(()) * deviation
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> dict[str, object]:
         """What makes the same schedule."""
         more = {name: getattr(self, name) for name in ("initial_variance", "variance_decay")}
         return {**super().get_config(), **more}

@@ -27,9 +27,9 @@ class MirroredStrategy(mirrored.MirroredStrategy):
         devices: Sequence[str] | None = None,
         num_gpus: int | None = None,
         num_gpus_per_worker: int | None = None,
-        cross_device_ops: Any = None,
+        cross_device_ops: object = None,
         auto_shard_dataset: bool = False,
-        cross_tower_ops: Any = None,
+        cross_tower_ops: object = None,
     ) -> None:
         del cross_device_ops, auto_shard_dataset, cross_tower_ops
         if num_gpus is not None and num_gpus_per_worker is not None:

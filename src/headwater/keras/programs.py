@@ -11,14 +11,14 @@ import keras
 import numpy as np
 
 _keras: Any = keras
-_tree: Any = keras.tree
+_tree = keras.tree
 
 #: Rows of each array that a digest of its contents looks at.
 _SAMPLED = 64
 _NUMBER = re.compile(r"_\d+(?=/|$)")
 
 
-def optimizer_topics(optimizer: Any) -> dict[str, Mapping[str, object]]:
+def optimizer_topics(optimizer: keras.Optimizer) -> dict[str, Mapping[str, object]]:
     """The class of an optimizer and its configuration, without its name, which counts optimizers.
 
     Its learning rate is a topic of its own, and none once it has made updates: callbacks may have changed it.
@@ -34,7 +34,7 @@ def optimizer_topics(optimizer: Any) -> dict[str, Mapping[str, object]]:
     return topics
 
 
-def updates_made(optimizer: Any) -> int:
+def updates_made(optimizer: keras.Optimizer) -> int:
     """How many updates an optimizer has made; where it accumulates gradients, that is no variable."""
     made = optimizer.iterations
     return int(_keras.ops.convert_to_numpy(getattr(made, "value", made)))
@@ -51,13 +51,13 @@ def model_variables(model: Any) -> Mapping[str, object]:
     }
 
 
-def elements(batch: Any) -> str:
+def elements(batch: object) -> str:
     """Types and shapes of one example of a batch."""
     leaves = [np.asarray(leaf) for leaf in _tree.flatten(batch) if leaf is not None]
     return ", ".join(f"{leaf.dtype}{list(leaf.shape[1:])}" for leaf in leaves)
 
 
-def contents(data: Any) -> str:
+def contents(data: object) -> str:
     """A digest of some rows of arrays."""
     found = 0
     for leaf in _tree.flatten(data):

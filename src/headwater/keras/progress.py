@@ -38,7 +38,7 @@ class ReportsProgress(_base):
         if self._shared:
             self._step = updates_made(self.model.optimizer)
 
-    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+    def on_epoch_begin(self, epoch: int, logs: object = None) -> None:
         self._latest = -1
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
@@ -49,7 +49,7 @@ class ReportsProgress(_base):
             self._reporter.step(self._step, loss=None if overtaken else (logs or {}).get("loss"))
 
 
-def progress_callbacks(*, shared: bool) -> list[Any]:
+def progress_callbacks(*, shared: bool) -> list[object]:
     """The callback that reports `fit`'s progress to the launcher."""
     reporter = progress_reporter()
     return [ReportsProgress(reporter, shared=shared)] if reporter.listening else []

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import keras
 
 
 @contextmanager
-def recorded(optimizer: Any) -> Generator[list[list[Any]]]:
+def recorded(optimizer: keras.Optimizer) -> Generator[list[list[Any]]]:
     """Within it, ``optimizer.stateless_apply`` changes nothing; what it yields has the gradients of each call."""
     calls: list[list[Any]] = []
 
-    def record(optimizer_variables: Any, grads: Sequence[Any], trainable_variables: Any) -> tuple[Any, Any]:
+    def record(
+        optimizer_variables: object, grads: Sequence[object], trainable_variables: object
+    ) -> tuple[object, object]:
         calls.append(list(grads))
         return trainable_variables, optimizer_variables
 
@@ -24,7 +29,7 @@ def recorded(optimizer: Any) -> Generator[list[list[Any]]]:
         object.__delattr__(optimizer, "stateless_apply")
 
 
-def gradients_of(model: Any, calls: Sequence[list[Any]], what_for: str) -> list[Any]:
+def gradients_of(model: object, calls: Sequence[list[object]], what_for: str) -> list[object]:
     """The gradients that a ``train_step`` handed to the optimizer.
 
     Raises:

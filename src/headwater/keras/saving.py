@@ -28,7 +28,7 @@ _HDF5 = b"\x89HDF"
 _OTHERS = (".h5", ".hdf5")
 
 
-def save_model(model: Any, path: Any) -> None:
+def save_model(model: object, path: Any) -> None:
     """Writes the whole model, with its optimizer, as a ``.keras`` archive.
 
     Args:
@@ -47,7 +47,7 @@ def save_model(model: Any, path: Any) -> None:
     _write(path, archive.getbuffer())
 
 
-def save_weights(model: Any, path: Any) -> None:
+def save_weights(model: object, path: Any) -> None:
     """Writes the weights of the model and its optimizer as HDF5.
 
     Raises:
@@ -81,7 +81,7 @@ def load_model(path: Any, custom_objects: Any = None, compile: bool = True, safe
     return keras.saving.load_model(path, **settings)
 
 
-def load_weights(model: Any, path: Any, **settings: Any) -> None:
+def load_weights(model: object, path: Any, **settings: Any) -> None:
     """Gives ``model`` the weights in a file, whatever it is called.
 
     Raises:
@@ -118,7 +118,7 @@ def _through_file(path: str, ending: str, save: Any) -> None:
         _write(path, name.read_bytes())
 
 
-def _write(path: str, data: Any) -> None:
+def _write(path: str, data: object) -> None:
     folder = os.path.dirname(path)
     if folder and not files.exists(folder):
         files.makedirs(folder)

@@ -74,7 +74,7 @@ class ReplicaContext:
         """Replicas that share one step."""
         return self.strategy.num_replicas_in_sync
 
-    def all_reduce(self, reduce_op: ReduceOp | str, value: Any, options: Any = None) -> Any:
+    def all_reduce(self, reduce_op: ReduceOp | str, value: object, options: object = None) -> Any:
         """The sum or mean of ``value`` over all replicas, which all must call this in the same order."""
         del options
         return self.strategy.all_reduce(ReduceOp.of(reduce_op), value)
@@ -149,7 +149,7 @@ class Strategy:
         """Names of the devices of this process that hold replicas."""
         return ("/device:CPU:0",)
 
-    def adopt(self, model: Any) -> None:
+    def adopt(self, model: object) -> None:
         """Called with every Keras model that is made, loaded or compiled in the scope; may be called again."""
         del model
 
@@ -160,7 +160,7 @@ class Strategy:
 
         expect_models(self, active_strategy)
 
-    def placement(self) -> AbstractContextManager[Any]:
+    def placement(self) -> AbstractContextManager[object]:
         """What is around all that runs in the scope."""
         return nullcontext()
 
@@ -188,10 +188,10 @@ class Strategy:
 
     def run(
         self,
-        fn: Callable[..., Any],
-        args: Sequence[Any] = (),
-        kwargs: Mapping[str, Any] | None = None,
-        options: Any = None,
+        fn: Callable[..., object],
+        args: Sequence[object] = (),
+        kwargs: Mapping[str, object] | None = None,
+        options: object = None,
     ) -> Any:
         """Calls ``fn`` once for each replica of this process.
 
@@ -215,12 +215,12 @@ class Strategy:
         """The numbers of this process's replicas among all."""
         return (0,)
 
-    def replica_placement(self, index: int) -> AbstractContextManager[Any]:
+    def replica_placement(self, index: int) -> AbstractContextManager[object]:
         """What is around the work of this process's replica of that number."""
         del index
         return nullcontext()
 
-    def reduce(self, reduce_op: ReduceOp | str, value: Any, axis: int | None = None) -> Any:
+    def reduce(self, reduce_op: ReduceOp | str, value: object, axis: int | None = None) -> Any:
         """The sum or mean of the values of all replicas.
 
         Args:
@@ -233,7 +233,7 @@ class Strategy:
         """
         op = ReduceOp.of(reduce_op)
 
-        def reduce_leaf(leaf: Any) -> Any:
+        def reduce_leaf(leaf: object) -> Any:
             total, count = total_of(local_values(leaf), axis)
             if op is ReduceOp.SUM:
                 return self.all_reduce_processes(total)
@@ -241,21 +241,21 @@ class Strategy:
 
         return map_structure(reduce_leaf, value)
 
-    def all_reduce(self, reduce_op: ReduceOp, value: Any) -> Any:
+    def all_reduce(self, reduce_op: ReduceOp, value: object) -> Any:
         """The sum or mean over all replicas of a value that the calling replica holds."""
         scale = self.num_replicas_in_sync if reduce_op is ReduceOp.MEAN else 1
 
-        def reduce_leaf(leaf: Any) -> Any:
+        def reduce_leaf(leaf: object) -> Any:
             total = self.all_reduce_processes(leaf)
             return total / scale if scale > 1 else total
 
         return map_structure(reduce_leaf, value)
 
-    def all_reduce_processes(self, value: Any) -> Any:
+    def all_reduce_processes(self, value: object) -> Any:
         """The sum of an array over all processes, each of which must call this."""
         return value
 
-    def gather(self, value: Any, axis: int) -> Any:
+    def gather(self, value: object, axis: int) -> Any:
         """The values of all replicas, one after the other along ``axis``."""
 
         def gather_leaf(leaf: Any) -> Any:
@@ -263,26 +263,28 @@ class Strategy:
 
         return map_structure(gather_leaf, value)
 
-    def gather_processes(self, value: Any, axis: int) -> Any:
+    def gather_processes(self, value: object, axis: int) -> Any:
         """The arrays of all processes, one after the other along ``axis``; each process must call this."""
         del axis
         return value
 
-    def experimental_local_results(self, value: Any) -> tuple[Any, ...]:
+    def experimental_local_results(self, value: object) -> tuple[object, ...]:
         """The values of this process's replicas."""
         return local_values(value)
 
-    def experimental_distribute_dataset(self, dataset: Any, options: Any = None) -> Any:
+    def experimental_distribute_dataset(self, dataset: object, options: object = None) -> Any:
         """An iterable of this process's share of each batch of ``dataset``, whose batches are global ones."""
         del options
         return dataset
 
-    def distribute_datasets_from_function(self, dataset_fn: Callable[[InputContext], Any], options: Any = None) -> Any:
+    def distribute_datasets_from_function(
+        self, dataset_fn: Callable[[InputContext], object], options: object = None
+    ) -> Any:
         """The dataset that ``dataset_fn`` makes for this process, whose batches are those of one replica."""
         del options
         return dataset_fn(InputContext())
 
-    def experimental_distribute_values_from_function(self, value_fn: Callable[[Any], Any]) -> Any:
+    def experimental_distribute_values_from_function(self, value_fn: Callable[[Any], object]) -> Any:
         """``value_fn(context)`` of each replica of this process."""
         return regroup([value_fn(ReplicaContext(self, replica)) for replica in self.local_replicas()])
 
@@ -312,8 +314,8 @@ class OneDeviceStrategy(Strategy):
     def device_names(self) -> tuple[str, ...]:
         return (f"/device:{self._name}",)
 
-    def placement(self) -> AbstractContextManager[Any]:
-        default_device: Any = jax.default_device
+    def placement(self) -> AbstractContextManager[object]:
+        default_device = jax.default_device
         return default_device(self.device)
 
     def __repr__(self) -> str:

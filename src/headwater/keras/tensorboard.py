@@ -106,11 +106,11 @@ class TensorBoard(_base):
                 return
             self._writer("train").add_summary(summary_protos.tensor("keras", np.asarray(text, object), metadata), 0)
 
-    def on_train_end(self, logs: Any = None) -> None:
+    def on_train_end(self, logs: object = None) -> None:
         self._training = False
         self._close()
 
-    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+    def on_epoch_begin(self, epoch: int, logs: object = None) -> None:
         self._since = (self._step, time.monotonic())
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:

@@ -39,49 +39,49 @@ class PerReplica:
       values: the values.
     """
 
-    def __init__(self, values: Sequence[Any]) -> None:
+    def __init__(self, values: Sequence[object]) -> None:
         self.values: tuple[Any, ...] = tuple(values)
 
     def __repr__(self) -> str:
         return f"PerReplica{self.values!r}"
 
 
-def local_values(value: Any) -> tuple[Any, ...]:
+def local_values(value: object) -> tuple[Any, ...]:
     """The values of this process's replicas; a value that is the same everywhere is one value."""
     return value.values if isinstance(value, PerReplica) else (value,)
 
 
-def map_structure(function: Callable[..., Any], *structures: Any) -> Any:
+def map_structure(function: Callable[..., object], *structures: object) -> Any:
     """``function`` of the leaves of equal structures, where a `PerReplica` is a leaf."""
-    tree: Any = jax.tree_util
+    tree = jax.tree_util
     return tree.tree_map(function, *structures, is_leaf=_is_leaf)
 
 
-def _is_leaf(value: Any) -> bool:
+def _is_leaf(value: object) -> bool:
     return value is None or isinstance(value, PerReplica)
 
 
-def regroup(outputs: Sequence[Any]) -> Any:
+def regroup(outputs: Sequence[object]) -> Any:
     """The outputs of all local replicas as one structure, whose leaves are `PerReplica` where there are several."""
     if len(outputs) == 1:
         return outputs[0]
 
-    def together(*leaves: Any) -> PerReplica:
+    def together(*leaves: object) -> PerReplica:
         return PerReplica(leaves)
 
     return map_structure(together, *outputs)
 
 
-def select(structure: Any, replica: int) -> Any:
+def select(structure: object, replica: int) -> Any:
     """``structure`` as the local replica of that number sees it."""
 
-    def of_replica(leaf: Any) -> Any:
+    def of_replica(leaf: object) -> Any:
         return leaf.values[replica] if isinstance(leaf, PerReplica) else leaf
 
     return map_structure(of_replica, structure)
 
 
-def total_of(values: Sequence[Any], axis: int | None) -> tuple[Any, float]:
+def total_of(values: Sequence[Any], axis: int | None) -> tuple[object, float]:
     """The sum of this process's ``values``, and what to divide the sum over all processes by for a mean.
 
     Args:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import keras
 import numpy as np
 
 from headwater.keras.learning_phase import learning_phase
+
+if TYPE_CHECKING:
+    from headwater.registry import HostArray
 
 _keras: Any = keras
 ops: Any = keras.ops
@@ -20,7 +23,7 @@ Pair = tuple[int, int]
 # Convolutions and pooling ---------------------------------------------------------------------------------------
 
 
-def _convolution(x: Value, kernel: Value, strides: Any, padding: str, data_format: str | None, rate: Any) -> Value:
+def _convolution(x: Value, kernel: Value, strides: object, padding: str, data_format: str | None, rate: Any) -> Value:
     if padding != "causal":
         return ops.conv(x, kernel, strides, padding, data_format, rate)
     left = int(rate if isinstance(rate, int) else rate[0]) * (kernel.shape[0] - 1)
@@ -98,7 +101,7 @@ def separable_conv2d(
     return ops.separable_conv(x, depthwise_kernel, pointwise_kernel, strides, padding, data_format, dilation_rate)
 
 
-def _pool(x: Value, size: Any, strides: Any, padding: str, data_format: str | None, mode: str) -> Value:
+def _pool(x: Value, size: object, strides: object, padding: str, data_format: str | None, mode: str) -> Value:
     if mode not in ("max", "avg"):
         raise ValueError(f"Invalid pooling mode: {mode!r}; it is 'max' or 'avg'.")
     return (ops.max_pool if mode == "max" else ops.average_pool)(x, size, strides, padding, data_format)
@@ -322,7 +325,7 @@ def sparse_categorical_crossentropy(target: Value, output: Value, from_logits: b
     return ops.sparse_categorical_crossentropy(ops.cast(target, "int32"), output, from_logits, axis)
 
 
-def ctc_label_dense_to_sparse(labels: Value, label_lengths: Value) -> tuple[np.ndarray[Any, Any], ...]:
+def ctc_label_dense_to_sparse(labels: Value, label_lengths: Value) -> tuple[HostArray, ...]:
     """The labels of each row up to its length, as indices, values and shape of a sparse tensor."""
     rows, lengths = np.asarray(labels), np.asarray(label_lengths).reshape(-1)
     places = np.argwhere(np.arange(rows.shape[1])[None, :] < lengths[:, None]).astype(np.int64)

@@ -40,7 +40,7 @@ def _reduction(function: Callable[..., Value], doc: str) -> Callable[..., Value]
 
 
 def _of_floats(function: Callable[..., Value]) -> Callable[..., Value]:
-    def compute(x: Value, **kwargs: Any) -> Value:
+    def compute(x: Value, **kwargs: object) -> Value:
         is_bool = _keras.backend.standardize_dtype(getattr(x, "dtype", "float32")) == "bool"
         return function(ops.cast(x, _keras.config.floatx()) if is_bool else x, **kwargs)
 

@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import weakref
 from collections.abc import Callable, Generator, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +16,9 @@ from keras import KerasTensor
 from keras.src.backend.common.name_scope import name_scope as keras_name_scope
 
 from headwater.keras.learning_phase import learning_phase, set_learning_phase
+
+if TYPE_CHECKING:
+    from headwater.registry import HostArray
 
 _keras: Any = keras
 ops: Any = keras.ops
@@ -45,7 +48,7 @@ def variable(
     return made
 
 
-def _numpy_type(name: str) -> np.dtype[Any]:
+def _numpy_type(name: str) -> np.dtype[np.generic]:
     return jnp.dtype(name)
 
 
@@ -160,7 +163,7 @@ def random_binomial(shape: Sequence[int], p: float = 0.0, dtype: str | None = No
 # Reading and changing -------------------------------------------------------------------------------------------
 
 
-def eval(x: Value) -> np.ndarray[Any, Any]:
+def eval(x: Value) -> HostArray:
     """The value of ``x`` as a NumPy array.
 
     Raises:
@@ -171,10 +174,10 @@ def eval(x: Value) -> np.ndarray[Any, Any]:
     return np.asarray(ops.convert_to_numpy(x.value if isinstance(x, keras.Variable) else x))
 
 
-get_value: Callable[[Value], np.ndarray[Any, Any]] = eval
+get_value: Callable[[Value], HostArray] = eval
 
 
-def batch_get_value(tensors: Sequence[Value]) -> list[np.ndarray[Any, Any]]:
+def batch_get_value(tensors: Sequence[Value]) -> list[HostArray]:
     """The values of several variables."""
     return [eval(tensor) for tensor in tensors]
 

@@ -80,7 +80,7 @@ class _CallGraph(Graph):
         return self.given[id(value)][0]
 
 
-def _converted(value: Any, dtype: DType | None, name: str | None, as_ref: bool) -> Any:
+def _converted(value: object, dtype: DType | None, name: str | None, as_ref: bool) -> Any:
     del as_ref
     if isinstance(value, _Variable):
         value = value_of(value)
@@ -100,7 +100,7 @@ def at_once(function: Function) -> Function:
     """
 
     @functools.wraps(function)
-    def run(*args: Any, **kwargs: Any) -> Any:
+    def run(*args: object, **kwargs: object) -> Any:
         if _building.depth or _has_tensor(args) or _has_tensor(kwargs):
             return function(*args, **kwargs)
         graph = _CallGraph()
@@ -111,7 +111,7 @@ def at_once(function: Function) -> Function:
     return run
 
 
-def _has_tensor(value: Any) -> bool:
+def _has_tensor(value: object) -> bool:
     if isinstance(value, (list, tuple)):
         return any(map(_has_tensor, value))  # pyright: ignore[reportUnknownArgumentType]
     if isinstance(value, Mapping):
@@ -126,7 +126,7 @@ class _Evaluation:
         self._values: dict[Tensor, Any] = dict(graph.given.values())
         self._done: set[Operation] = {tensor.op for tensor in self._values}
 
-    def structure(self, result: Any) -> Any:
+    def structure(self, result: object) -> Any:
         """``result`` with values in place of tensors; None for an operation without results."""
         if isinstance(result, Tensor):
             self._compute(result.op)
@@ -161,7 +161,7 @@ class _Evaluation:
             self._done.add(op)
 
 
-def _results(op: Operation, values: Sequence[Any]) -> Sequence[Any]:
+def _results(op: Operation, values: Sequence[object]) -> Sequence[object]:
     definition = op.definition
     attrs = {key: value for key, value in op.attrs.items() if key in definition.attrs}
     if definition.kind is Kind.STATEFUL or definition.ref_positions(op.attrs):
@@ -187,16 +187,16 @@ def _results(op: Operation, values: Sequence[Any]) -> Sequence[Any]:
     return results if definition.differentiable else tuple(map(_fixed, results))
 
 
-def _is_text(value: Any) -> bool:
+def _is_text(value: object) -> bool:
     return isinstance(value, np.ndarray) and value.dtype.kind in "OSU"
 
 
-def _fixed(value: Any) -> Any:
+def _fixed(value: object) -> Any:
     """``value``, through which no gradient flows."""
     return jax.lax.stop_gradient(value) if isinstance(value, jax.Array) else value
 
 
-def _outer(value: Any) -> Any:
+def _outer(value: object) -> Any:
     """A value as programs see it. Sizes that are known while a function is compiled stay in NumPy, and known."""
     if isinstance(value, jax.Array):
         return value
@@ -222,7 +222,7 @@ def set_seed(seed: int) -> None:
     _generators.clear()
 
 
-def _key(op: Operation) -> Any:
+def _key(op: Operation) -> jax.Array:
     """A key for what an operation draws. Its state is a variable, so that a compiled function draws anew each time."""
     pair = int(op.attrs.get("seed") or 0), int(op.attrs.get("seed2") or 0)
     if pair not in _generators:

@@ -27,14 +27,14 @@ _Variable = keras.Variable
 _log = logging.getLogger("headwater")
 
 
-def _as_tensor(part: Any) -> Any:
+def _as_tensor(part: object) -> Any:
     if not isinstance(part, np.ndarray | np.generic):
         return part
     array: Any = part
     return host_tensor(array) if array.dtype.kind in "OSU" else jnp.asarray(array)
 
 
-def _as_numpy(part: Any) -> Any:
+def _as_numpy(part: object) -> Any:
     if isinstance(part, _Variable):
         part = value_of(part)
     return np.asarray(part) if isinstance(part, jax.Array) else part
@@ -48,14 +48,14 @@ class DatasetIterator:
       dataset: of which they are.
     """
 
-    def __init__(self, elements: Iterable[Any], dataset: Any) -> None:
+    def __init__(self, elements: Iterable[object], dataset: Any) -> None:
         self._elements = iter(elements)
         close = getattr(self._elements, "close", None)
         if close is not None:
             # When the interpreter ends at the latest, and while it still can.
             weakref.finalize(self, close)
         self._dataset = dataset
-        self._back: list[Any] = []
+        self._back: list[object] = []
 
     @property
     def element_spec(self) -> Any:
@@ -83,12 +83,12 @@ class DatasetIterator:
         """The next element, in NumPy's arrays; StopIteration at the end."""
         return self._back.pop() if self._back else next(self._elements)
 
-    def put_back(self, element: Any) -> None:
+    def put_back(self, element: object) -> None:
         """Makes ``element`` the next one again."""
         self._back.append(element)
 
 
-def _mapped(function: Callable[[Any], Any], element: Any) -> Any:
+def _mapped(function: Callable[[Any], object], element: object) -> Any:
     return jax.tree_util.tree_map(function, element)
 
 
@@ -104,13 +104,13 @@ class Dataset(graphs.Dataset):
         return Dataset
 
     @classmethod
-    def as_value(cls, value: Any, dtype: Any = None) -> Any:
+    def as_value(cls, value: object, dtype: Any = None) -> Any:
         if tracing() is not None:
             raise RunsInPython("it makes a dataset")
         return super().as_value(_as_numpy(value), dtype)
 
     @classmethod
-    def _traced(cls, function: Callable[..., Any], inputs: plain.Dataset, kind: str) -> Any:
+    def _traced(cls, function: Callable[..., object], inputs: plain.Dataset, kind: str) -> Any:
         try:
             graph = Graph()
             with graph.as_default(), building():
@@ -121,13 +121,13 @@ class Dataset(graphs.Dataset):
         except Exception as error:  # noqa: BLE001 - whatever it needs that is no function of a graph's tensors
             _log.debug("%s runs element by element: %s", kind, error)
 
-        def one(*parts: Any) -> Any:
+        def one(*parts: object) -> Any:
             result = function(*(_mapped(_as_tensor, part) for part in parts))
             return nest.map_structure(_as_numpy, nest.plain_lists(result))
 
         return plain.Dataset._traced.__func__(Dataset, one, inputs, kind)  # pyright: ignore[reportFunctionMemberAccess]
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> DatasetIterator:
         if tracing() is not None:
             raise RunsInPython("it goes over a dataset")
         return DatasetIterator(self.elements(), self)
@@ -137,11 +137,11 @@ class Dataset(graphs.Dataset):
         self._ready()
         return plain.Dataset.__iter__(self)
 
-    def as_numpy_iterator(self) -> Iterator[Any]:
+    def as_numpy_iterator(self) -> Iterator[object]:
         for element in self.elements():
             yield nest.map_structure(lambda part: part[()] if isinstance(part, np.ndarray) else part, element)
 
-    def reduce(self, initial_state: Any, reduce_func: Callable[..., Any], name: str | None = None) -> Any:
+    def reduce(self, initial_state: object, reduce_func: Callable[..., object], name: str | None = None) -> Any:
         """The last of the states that ``reduce_func(state, element)`` gives."""
         del name
         state = _mapped(lambda part: _as_tensor(np.asarray(_as_numpy(part))), initial_state)

@@ -13,7 +13,7 @@ import os
 import runpy
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
@@ -32,6 +32,9 @@ from headwater.keras.eager.strategies import Replicating
 from headwater.keras.parameter_server import strategy as served_strategy
 from headwater.keras.parameter_server.model import ServedModel
 from headwater.keras.strategy import InputContext
+
+if TYPE_CHECKING:
+    import keras
 
 #: No table of rows travels row by row: a loop of a program's own computes gradients of whole variables.
 _NO_TABLES = 1 << 62
@@ -125,7 +128,7 @@ class ParameterServerStrategy(Replicating, served_strategy.ParameterServerStrate
 
     def __init__(self, cluster_resolver: Any = None, variable_partitioner: Any = None) -> None:
         self._optimizers: list[Any] = []
-        self.metrics: list[Any] = []
+        self.metrics: list[keras.metrics.Metric] = []
         self._fresh: set[int] = set()
         own = _Own.config
         if own is not None and own.task is not None:
@@ -141,11 +144,11 @@ class ParameterServerStrategy(Replicating, served_strategy.ParameterServerStrate
             self.calls = CallServer(str(self.task.members.me), self.functions)
             self.task.shell.add_service(self.calls)
 
-    def note_optimizer(self, optimizer: Any) -> None:
+    def note_optimizer(self, optimizer: keras.Optimizer) -> None:
         """An optimizer was made in the scope."""
         self._optimizers.append(optimizer)
 
-    def note_metric(self, metric: Any) -> None:
+    def note_metric(self, metric: keras.metrics.Metric) -> None:
         """A metric was made in the scope."""
         self.metrics.append(metric)
 
@@ -228,7 +231,9 @@ class ParameterServerStrategy(Replicating, served_strategy.ParameterServerStrate
         else:
             trace.pushes.append((self, optimizer, variables, gradients))
 
-    def distribute_datasets_from_function(self, dataset_fn: Callable[[InputContext], Any], options: Any = None) -> Any:
+    def distribute_datasets_from_function(
+        self, dataset_fn: Callable[[InputContext], Any], options: Any = None
+    ) -> Distributed:
         del options
         members = self.task.members if self.task is not None else None
         others = len(members.workers) - 1 if members is not None else 1

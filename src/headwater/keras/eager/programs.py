@@ -64,7 +64,7 @@ def py_function(func: Callable[..., Any], inp: Any, Tout: Any, name: str | None 
     return tensors.constant(np.asarray(found), Tout)
 
 
-def _same(function: Any = None, **_settings: Any) -> Any:
+def _same(function: object = None, **_settings: object) -> Any:
     return (lambda inner: inner) if function is None else function  # pyright: ignore[reportUnknownLambdaType, reportUnknownVariableType]
 
 

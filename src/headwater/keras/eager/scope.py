@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from keras import StatelessScope
 
 from headwater.keras.eager.tape import variable_changes
+
+if TYPE_CHECKING:
+    import keras
 
 _base = StatelessScope
 
@@ -24,7 +27,7 @@ class RecordingScope(_base):
       written: those of them that were changed.
     """
 
-    def __init__(self, variables: Sequence[Any] = (), values: Sequence[Any] = ()) -> None:
+    def __init__(self, variables: Sequence[object] = (), values: Sequence[object] = ()) -> None:
         super().__init__(collect_losses=True)
         self.state_mapping: dict[int, Any] = {
             id(variable): value for variable, value in zip(variables, values, strict=True)
@@ -32,7 +35,7 @@ class RecordingScope(_base):
         self.used: dict[int, Any] = {}
         self.written: dict[int, Any] = {}
 
-    def get_current_value(self, variable: Any) -> Any:
+    def get_current_value(self, variable: keras.Variable) -> Any:
         self.used.setdefault(id(variable), variable)
         if variable._value is None and id(variable) not in self.state_mapping:
             # Made in here: Keras initialises it when the outermost scope ends, and gives another array at every read.

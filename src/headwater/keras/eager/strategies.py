@@ -39,10 +39,10 @@ class Replicating(Strategy):
 
     def run(
         self,
-        fn: Callable[..., Any],
-        args: Sequence[Any] = (),
-        kwargs: Mapping[str, Any] | None = None,
-        options: Any = None,
+        fn: Callable[..., object],
+        args: Sequence[object] = (),
+        kwargs: Mapping[str, object] | None = None,
+        options: object = None,
     ) -> Any:
         """Calls ``fn`` for this process's replica: compiled with the function that this is called in, if any."""
         if len(self.local_replicas()) > 1:
@@ -58,7 +58,7 @@ class Replicating(Strategy):
         return self._in_replica(fn, args, kwargs)
 
     def _compiled(self, fn: Callable[..., Any]) -> Function:
-        known: dict[Any, Function] = self.__dict__.setdefault("_functions", {})
+        known: dict[object, Function] = self.__dict__.setdefault("_functions", {})
         inner: Any = getattr(fn, "python_function", fn)
         cells = getattr(inner, "__closure__", None) or ()
         key = (
@@ -68,25 +68,29 @@ class Replicating(Strategy):
         )
         if key not in known:
 
-            def run(*args: Any, **kwargs: Any) -> Any:
+            def run(*args: object, **kwargs: object) -> Any:
                 return self._in_replica(inner, args, kwargs)
 
             known[key] = Function(functools.wraps(inner)(run))
         return known[key]
 
-    def _in_replica(self, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any] | None) -> Any:
+    def _in_replica(self, fn: Callable[..., object], args: Sequence[object], kwargs: Mapping[str, Any] | None) -> Any:
         with self.scope(), ReplicaContext(self, self.local_replicas()[0]):
             return fn(*args, **dict(kwargs or {}))
 
-    def combine_gradients(self, optimizer: Any, gradients: Sequence[Any], variables: Sequence[Any]) -> Any:
+    def combine_gradients(
+        self, optimizer: object, gradients: Sequence[object], variables: Sequence[keras.Variable]
+    ) -> Any:
         """The gradients to apply, from those of this replica; None where they are applied elsewhere."""
         del optimizer, variables
         return gradients
 
-    def experimental_distribute_dataset(self, dataset: Any, options: Any = None) -> Any:
+    def experimental_distribute_dataset(self, dataset: object, options: object = None) -> Any:
         return Distributed(super().experimental_distribute_dataset(dataset, options))
 
-    def distribute_datasets_from_function(self, dataset_fn: Callable[[InputContext], Any], options: Any = None) -> Any:
+    def distribute_datasets_from_function(
+        self, dataset_fn: Callable[[InputContext], object], options: object = None
+    ) -> Any:
         return Distributed(super().distribute_datasets_from_function(dataset_fn, options))
 
     experimental_distribute_datasets_from_function = distribute_datasets_from_function
@@ -131,7 +135,7 @@ class _Mirrors(Replicating):
             for variable, value in zip(new, values, strict=True):
                 variable._direct_assign(jnp.asarray(value))
 
-    def _in_replica(self, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any] | None) -> Any:
+    def _in_replica(self, fn: Callable[..., object], args: Sequence[object], kwargs: Mapping[str, Any] | None) -> Any:
         if self._replicas.processes == 1:
             return super()._in_replica(fn, args, kwargs)
         if tracing() is None:
@@ -143,7 +147,7 @@ class _Mirrors(Replicating):
     def _models(self) -> list[Any]:
         return []
 
-    def adopt(self, model: Any) -> None:
+    def adopt(self, model: object) -> None:
         super().adopt(model)
         if not any(model is other for other in self._models):
             self._models.append(model)
@@ -176,7 +180,9 @@ class _Mirrors(Replicating):
         for variable, total in zip(averaged, totals[len(summed) :], strict=True):
             scope.add_update((variable, (total / self._replicas.processes).astype(total.dtype)))
 
-    def combine_gradients(self, optimizer: Any, gradients: Sequence[Any], variables: Sequence[Any]) -> Any:
+    def combine_gradients(
+        self, optimizer: object, gradients: Sequence[object], variables: Sequence[keras.Variable]
+    ) -> Any:
         del optimizer, variables
         there = [at for at, gradient in enumerate(gradients) if gradient is not None]
         totals = self._sums([gradients[at] for at in there])
@@ -185,13 +191,13 @@ class _Mirrors(Replicating):
             found[at] = total
         return found
 
-    def reduce(self, reduce_op: ReduceOp | str, value: Any, axis: int | None = None) -> Any:
+    def reduce(self, reduce_op: ReduceOp | str, value: object, axis: int | None = None) -> Any:
         """The sum or mean of the values of all replicas; see `headwater.keras.strategy.Strategy.reduce`."""
         op = ReduceOp.of(reduce_op)
         if len(self.local_replicas()) > 1:
             return super().reduce(op, value, axis)
 
-        def reduce_leaf(leaf: Any) -> Any:
+        def reduce_leaf(leaf: object) -> Any:
             array = jnp.asarray(value_of(leaf) if isinstance(leaf, _Variable) else leaf)
             count = 1 if axis is None else array.shape[axis]
             array = array if axis is None else jnp.sum(array, axis=axis)
@@ -208,7 +214,7 @@ class _Mirrors(Replicating):
         scale = self._replicas.processes if reduce_op is ReduceOp.MEAN else 1
         return map_structure(lambda leaf: self._sums([jnp.asarray(leaf)])[0] / scale, value)
 
-    def gather(self, value: Any, axis: int) -> Any:
+    def gather(self, value: object, axis: int) -> Any:
         if tracing() is not None and self._replicas.processes > 1:
             raise NotImplementedError("strategy.gather in a tf.function: call it outside of the function")
         return _jax.tree_util.tree_map(jnp.asarray, super().gather(value, axis))
@@ -221,7 +227,7 @@ class MirroredStrategy(_Mirrors, mirrored.MirroredStrategy):
 class MultiWorkerMirroredStrategy(_Mirrors, mirrored.MultiWorkerMirroredStrategy):
     __doc__ = mirrored.MultiWorkerMirroredStrategy.__doc__
 
-    def __init__(self, cluster_resolver: Any = None, communication_options: Any = None) -> None:
+    def __init__(self, cluster_resolver: object = None, communication_options: object = None) -> None:
         super().__init__(communication_options, cluster_resolver)
 
     @property
@@ -272,7 +278,7 @@ def _noting(make: Callable[..., None], note: str) -> Callable[..., None]:
     """``make``, a constructor, which tells the strategy in whose scope it is called."""
 
     @functools.wraps(make)
-    def made(self: Any, *args: Any, **kwargs: Any) -> None:
+    def made(self: object, *args: object, **kwargs: object) -> None:
         make(self, *args, **kwargs)
         told = getattr(base.active_strategy(), note, None)
         if told is not None:

@@ -21,8 +21,8 @@ from jax._src import core
 from keras import StatelessScope
 from keras.src.backend.common.stateless_scope import get_stateless_scope, in_stateless_scope
 
-_jax: Any = jax
-_core: Any = core
+_jax = jax
+_core = core
 _tree = jax.tree_util
 _Variable = keras.Variable
 _scope: Any = get_stateless_scope
@@ -51,20 +51,20 @@ class _Noted:
 class _NotingTrace(_core.Trace):
     """Has each operation computed by another trace, and notes it."""
 
-    def __init__(self, below: Any, note: Callable[[_Noted], None]) -> None:
+    def __init__(self, below: object, note: Callable[[_Noted], None]) -> None:
         super().__init__()
         self.below: Any = below
         self._note = note
         self.requires_low = False
 
-    def stage_value(self, val: Any) -> Any:
+    def stage_value(self, val: object) -> Any:
         return self.below.stage_value(val)
 
     def _run(self, compute: Callable[..., Any], arguments: Sequence[Any], *, several: bool) -> Any:
         with _core.set_current_trace(self.below):
             results = compute(*arguments)
 
-        def as_list(*values: Any) -> Any:
+        def as_list(*values: object) -> Any:
             return compute(*values) if several else [compute(*values)]
 
         self._note(_Noted(as_list, tuple(arguments), list(results) if several else [results]))
@@ -77,20 +77,20 @@ class _NotingTrace(_core.Trace):
         return self._run(compute, tracers, several=primitive.multiple_results)
 
     def process_custom_jvp_call(
-        self, primitive: Any, fun: Any, jvp: Any, tracers: Sequence[Any], /, **settings: Any
+        self, primitive: object, fun: object, jvp: object, tracers: Sequence[object], /, **settings: object
     ) -> Any:
         return self._run_function(
             lambda trace, *values: trace.process_custom_jvp_call(primitive, fun, jvp, values, **settings), tracers
         )
 
     def process_custom_vjp_call(
-        self, primitive: Any, fun: Any, fwd: Any, bwd: Any, tracers: Sequence[Any], /, **settings: Any
+        self, primitive: object, fun: object, fwd: object, bwd: object, tracers: Sequence[object], /, **settings: object
     ) -> Any:
         return self._run_function(
             lambda trace, *values: trace.process_custom_vjp_call(primitive, fun, fwd, bwd, values, **settings), tracers
         )
 
-    def _run_function(self, call: Callable[..., Any], arguments: Sequence[Any]) -> Any:
+    def _run_function(self, call: Callable[..., object], arguments: Sequence[object]) -> Any:
         """A function with a derivative of its own. It may be traced once only, into something that can be run often."""
         closed = _jax.make_jaxpr(lambda *values: call(_core.trace_ctx.trace, *values))(*arguments)
         return self._run(_core.jaxpr_as_fun(closed), arguments, several=True)
@@ -108,7 +108,7 @@ class GradientTape:
         self._persistent = persistent
         self._watch_variables = watch_accessed_variables
         self._noted: list[_Noted] = []
-        self._watched: dict[int, Any] = {}
+        self._watched: dict[int, object] = {}
         self._variables: dict[int, tuple[Any, dict[int, Any]]] = {}
         self._trace: _NotingTrace | None = None
         self._used = False
@@ -134,7 +134,7 @@ class GradientTape:
         _open_tapes.remove(self)
         self._trace = None
 
-    def watch(self, tensor: Any) -> None:
+    def watch(self, tensor: object) -> None:
         """Gradients by these tensors or variables may be taken.
 
         Raises:
@@ -151,7 +151,7 @@ class GradientTape:
                     f"Passed in object {leaf} of type {type(leaf).__name__!r}, not tf.Tensor or tf.Variable"
                 )
 
-    def watched_variables(self) -> tuple[Any, ...]:
+    def watched_variables(self) -> tuple[object, ...]:
         """The variables that gradients may be taken by, as far as they are known, in the order in which they came."""
         return tuple(variable for variable, _ in self._variables.values())
 
@@ -176,11 +176,11 @@ class GradientTape:
         self._watched.clear()
         self._variables.clear()
 
-    def changed(self, variable: Any) -> None:
+    def changed(self, variable: object) -> None:
         """To be called before a variable changes: what was computed with its old value has a gradient by it, too."""
         self._values_of(variable)
 
-    def _values_of(self, variable: Any) -> dict[int, Any]:
+    def _values_of(self, variable: object) -> dict[int, object]:
         """The values that a variable has had."""
         _, values = self._variables.setdefault(id(variable), (variable, {}))
         value = value_of(variable)
@@ -188,7 +188,7 @@ class GradientTape:
         return values
 
     def gradient(
-        self, target: Any, sources: Any, output_gradients: Any = None, unconnected_gradients: Any = _NONE
+        self, target: object, sources: object, output_gradients: object = None, unconnected_gradients: object = _NONE
     ) -> Any:
         """The sum of the gradients of all targets, by each of ``sources``.
 
@@ -221,8 +221,8 @@ class GradientTape:
     def jacobian(
         self,
         target: Any,
-        sources: Any,
-        unconnected_gradients: Any = _NONE,
+        sources: object,
+        unconnected_gradients: object = _NONE,
         parallel_iterations: int | None = None,
         experimental_use_pfor: bool = True,
     ) -> Any:
@@ -249,12 +249,12 @@ class GradientTape:
 
     def batch_jacobian(
         self,
-        target: Any,
-        source: Any,
-        unconnected_gradients: Any = _NONE,
+        target: object,
+        source: object,
+        unconnected_gradients: object = _NONE,
         parallel_iterations: int | None = None,
         experimental_use_pfor: bool = True,
-    ) -> Any:
+    ) -> jax.Array | None:
         """The Jacobian of each row of ``target`` by the same row of ``source``."""
         whole = self.jacobian(target, source, unconnected_gradients, parallel_iterations, experimental_use_pfor)
         if whole is None:
@@ -270,7 +270,7 @@ class GradientTape:
             )
         self._used = True
 
-    def _gradients(self, targets: Sequence[Any], seeds: Sequence[Any], leaves: Sequence[Any]) -> list[Any]:
+    def _gradients(self, targets: Sequence[Any], seeds: Sequence[Any], leaves: Sequence[object]) -> list[object]:
         differentiable = [at for at, target in enumerate(targets) if _is_floating(target)]
         targets, seeds = [targets[at] for at in differentiable], [seeds[at] for at in differentiable]
         function, positions, values = self._function(targets, leaves)
@@ -290,8 +290,8 @@ class GradientTape:
         return found
 
     def _function(
-        self, targets: Sequence[Any], leaves: Sequence[Any]
-    ) -> tuple[Callable[..., Any], list[int], list[Any]]:
+        self, targets: Sequence[object], leaves: Sequence[object]
+    ) -> tuple[Callable[..., object], list[int], list[object]]:
         """``targets`` as a function of those of ``leaves`` on which some depends.
 
         Returns:
@@ -319,7 +319,7 @@ class GradientTape:
         kept.reverse()
         used = {key: place for key, place in given.items() if key in wanted}
 
-        def function(*values: Any) -> list[Any]:
+        def function(*values: object) -> list[object]:
             env = dict(zip(used, values, strict=True))
             for operation in kept:
                 results = operation.compute(*[env.get(id(argument), argument) for argument in operation.arguments])
@@ -330,7 +330,7 @@ class GradientTape:
 
         return function, [position for position, _ in used.values()], [value for _, value in used.values()]
 
-    def _values_to_differentiate(self, leaf: Any, made: set[int]) -> Iterable[Any]:
+    def _values_to_differentiate(self, leaf: object, made: set[int]) -> Iterable[object]:
         if isinstance(leaf, _Variable):
             if id(leaf) not in self._watched and not (self._watch_variables and leaf.trainable):
                 return ()
@@ -344,7 +344,7 @@ class GradientTape:
 _open_tapes: list[GradientTape] = []
 
 
-def variable_changes(variable: Any) -> None:
+def variable_changes(variable: object) -> None:
     """To be called before a variable changes: tells the tapes that are open."""
     for tape in _open_tapes:
         tape.changed(variable)
@@ -358,7 +358,7 @@ def value_of(variable: Any) -> Any:
     return variable.value if variable._value is None else variable._value
 
 
-def _as_array(value: Any) -> Any:
+def _as_array(value: object) -> Any:
     return (
         value_of(value)
         if isinstance(value, _Variable)
@@ -368,19 +368,19 @@ def _as_array(value: Any) -> Any:
     )
 
 
-def _is_floating(value: Any) -> bool:
+def _is_floating(value: object) -> bool:
     return bool(jnp.issubdtype(jnp.result_type(value), jnp.inexact))
 
 
-def _is_none(value: Any) -> bool:
+def _is_none(value: object) -> bool:
     return value is None
 
 
-def _flat(structure: Any, *, keep_none: bool = False) -> list[Any]:
+def _flat(structure: object, *, keep_none: bool = False) -> list[object]:
     return _tree.tree_leaves(structure, is_leaf=_is_none if keep_none else None)
 
 
-def _sums(positions: Sequence[int], values: Iterable[Any]) -> Iterable[tuple[int, Any]]:
+def _sums(positions: Sequence[int], values: Iterable[object]) -> Iterable[tuple[int, Any]]:
     """For each position the sum of its values."""
     sums: dict[int, Any] = {}
     for position, value in zip(positions, values, strict=True):

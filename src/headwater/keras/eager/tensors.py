@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -18,11 +18,14 @@ from headwater.graph.operation import Tensor as GraphTensor
 from headwater.keras.eager.tape import value_of, variable_changes
 from headwater.shapes import TensorShape
 
-_jax: Any = jax
+if TYPE_CHECKING:
+    from headwater.registry import HostArray
+
+_jax = jax
 _core: Any = core
 _ArrayImpl: Any = ArrayImpl
-_Base: Any = keras.Variable
-_in_scope: Any = in_stateless_scope
+_Base = keras.Variable
+_in_scope = in_stateless_scope
 
 Array = Any
 """A JAX array, or a `HostTensor`."""
@@ -31,7 +34,7 @@ Array = Any
 class HostTensor(np.ndarray[Any, Any]):
     """A tensor in NumPy: text, and sizes that are known while a function is compiled."""
 
-    def numpy(self) -> Any:
+    def numpy(self) -> HostArray:
         """The value as NumPy has it: an array, or the text itself where there are no dimensions."""
         plain = np.asarray(self)
         return plain[()] if plain.dtype == object and not plain.ndim else plain
@@ -40,11 +43,11 @@ class HostTensor(np.ndarray[Any, Any]):
         """The shape."""
         return TensorShape(self.shape)
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: Any) -> HostTensor:
         return host_tensor(np.asarray(self)[key])
 
 
-def host_tensor(value: Any) -> HostTensor:
+def host_tensor(value: object) -> HostTensor:
     """``value`` as a `HostTensor`."""
     array = np.empty((), object) if isinstance(value, (bytes, str)) else np.asarray(value)
     if isinstance(value, (bytes, str)):
@@ -52,7 +55,7 @@ def host_tensor(value: Any) -> HostTensor:
     return array.view(HostTensor)
 
 
-def known(array: np.ndarray[Any, Any]) -> Array:
+def known(array: HostArray) -> Array:
     """An array of NumPy's as a tensor whose value is known even where a function is being traced."""
     if array.dtype.kind in "OSU":
         return host_tensor(array)
@@ -60,11 +63,11 @@ def known(array: np.ndarray[Any, Any]) -> Array:
         return jnp.asarray(array)
 
 
-def _numpy(array: Any) -> np.ndarray[Any, Any]:
+def _numpy(array: object) -> HostArray:
     return np.asarray(array)
 
 
-def _no_numpy(tracer: Any) -> Any:
+def _no_numpy(tracer: object) -> Any:
     raise NotImplementedError(
         "numpy() is only available when eager execution is enabled: within a tf.function a tensor has no value yet"
     )
@@ -81,7 +84,7 @@ class Reference:
       value: the tensor or variable.
     """
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: object) -> None:
         self._value = value
 
     def deref(self) -> Any:
@@ -104,7 +107,7 @@ def attach() -> None:
         kind.ref = Reference
 
 
-def constant(value: Any, dtype: Any = None, shape: Any = None, name: str | None = None) -> Array:
+def constant(value: object, dtype: Any = None, shape: Any = None, name: str | None = None) -> Array:
     """A tensor of this value.
 
     Args:
@@ -131,7 +134,7 @@ def constant(value: Any, dtype: Any = None, shape: Any = None, name: str | None 
     return array.reshape(sizes)
 
 
-def _is_array(value: Any) -> bool:
+def _is_array(value: object) -> bool:
     return isinstance(value, (_jax.Array, _Base, HostTensor))
 
 
@@ -198,17 +201,17 @@ class Variable(_Base, metaclass=_VariableType):
 
     def __init__(
         self,
-        initial_value: Any = None,
+        initial_value: object = None,
         trainable: bool | None = None,
         validate_shape: bool = True,
-        caching_device: Any = None,
+        caching_device: object = None,
         name: str | None = None,
-        variable_def: Any = None,
+        variable_def: object = None,
         dtype: Any = None,
         import_scope: str | None = None,
-        constraint: Any = None,
-        synchronization: Any = None,
-        aggregation: Any = None,
+        constraint: object = None,
+        synchronization: object = None,
+        aggregation: object = None,
         shape: Any = None,
         experimental_enable_variable_lifting: bool = True,
     ) -> None:
@@ -242,7 +245,7 @@ class Variable(_Base, metaclass=_VariableType):
         )
         self.constraint = constraint
 
-    def assign(self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Any:
+    def assign(self, value: object, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Any:
         """Gives it another value."""
         del use_locking, name
         if not _in_scope():
@@ -251,7 +254,7 @@ class Variable(_Base, metaclass=_VariableType):
         return self if read_value else None
 
     def assign_add(
-        self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
+        self, delta: object, use_locking: bool = False, name: str | None = None, read_value: bool = True
     ) -> Any:
         """Adds ``delta``."""
         return self.assign(
@@ -259,7 +262,7 @@ class Variable(_Base, metaclass=_VariableType):
         )
 
     def assign_sub(
-        self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
+        self, delta: object, use_locking: bool = False, name: str | None = None, read_value: bool = True
     ) -> Any:
         """Subtracts ``delta``."""
         return self.assign(
@@ -270,7 +273,7 @@ class Variable(_Base, metaclass=_VariableType):
         """Its value."""
         return value_of(self)
 
-    def numpy(self) -> np.ndarray[Any, Any]:
+    def numpy(self) -> HostArray:
         """Its value in NumPy."""
         return np.asarray(value_of(self))
 
@@ -294,10 +297,10 @@ _AGGREGATIONS = {
 }
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     return value_of(value) if isinstance(value, _Base) else value
 
 
-def is_tensor(value: Any) -> bool:
+def is_tensor(value: object) -> bool:
     """Whether ``value`` is a tensor or a variable."""
     return _is_array(value) or isinstance(value, GraphTensor)

@@ -37,7 +37,7 @@ class Rows:
     coded: bool
     taken: list[int] = field(default_factory=lambda: [0])
 
-    def take_pooled(self, shape: tuple[int, ...]) -> Any:
+    def take_pooled(self, shape: tuple[int, ...]) -> jax.Array:
         """The pooled rows of a layer's next call, whose ids have this shape."""
         count = math.prod(shape[:-1])
         start = self.taken[0]
@@ -109,7 +109,7 @@ class _Call:
         return self._call(ids) if rows is None else rows
 
 
-def traced_rows(layer: Any, inputs: Any, dim: int, *, pools: bool = False) -> tuple[Any, Any] | None:
+def traced_rows(layer: Any, inputs: object, dim: int, *, pools: bool = False) -> tuple[Any, Any] | None:
     """What a layer gives while a step is traced.
 
     Args:
@@ -136,13 +136,13 @@ def traced_rows(layer: Any, inputs: Any, dim: int, *, pools: bool = False) -> tu
     return None
 
 
-def _whole(inputs: Any) -> Any:
+def _whole(inputs: object) -> jax.Array:
     ids = _jnp.asarray(inputs)
     return ids if _jnp.issubdtype(ids.dtype, _jnp.integer) else ids.astype("int32")
 
 
 @contextmanager
-def noting(layers: Sequence[Any]) -> Generator[dict[int, list[Any]]]:
+def noting(layers: Sequence[keras.Layer]) -> Generator[dict[int, list[Any]]]:
     """Within it, ``layers`` note the ids they are given, by the layer's `id`, and give zeros."""
     before, _tracing.noted = _tracing.noted, {id(layer): [] for layer in layers}
     try:

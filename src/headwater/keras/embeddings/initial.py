@@ -19,7 +19,7 @@ from headwater.parameters.updater import Array
 
 _jax: Any = jax
 _jnp: Any = _jax.numpy
-_threefry: Any = threefry2x32_p
+_threefry = threefry2x32_p
 
 #: Operations of which each element depends on the elements at the same place only.
 _BY_ELEMENT: Final = frozenset(
@@ -38,7 +38,7 @@ class _NeedsAllRowsError(Exception):
     """An initializer computes a row from others."""
 
 
-def initial_rows(initializer: Callable[..., Any], shape: Sequence[int], dtype: str) -> Callable[[int, int], Array]:
+def initial_rows(initializer: Callable[..., object], shape: Sequence[int], dtype: str) -> Callable[[int, int], Array]:
     """A function that gives rows ``start`` to ``stop`` of what ``initializer(shape, dtype=dtype)`` gives.
 
     Args:
@@ -83,7 +83,7 @@ class _Rows:
         self._total = total
         self._compiled: dict[tuple[int, int], Any] = {}
 
-    def of(self, closed: Any, first: Any, count: int) -> Any:
+    def of(self, closed: Any, first: object, count: int) -> Any:
         """Rows from ``first`` on of the one result of ``closed``."""
         jaxpr = closed.jaxpr
         env = dict(zip(jaxpr.constvars, ((const, False) for const in closed.consts), strict=True))
@@ -93,8 +93,8 @@ class _Rows:
         return value
 
     def _follow(
-        self, jaxpr: Any, env: Mapping[Any, Any], first: Any, count: int, *, outermost: bool = False
-    ) -> list[tuple[Any, bool]]:
+        self, jaxpr: Any, env: Mapping[Any, Any], first: object, count: int, *, outermost: bool = False
+    ) -> list[tuple[object, bool]]:
         """The values of the results, each with whether these are some of the rows only."""
         known: dict[Any, tuple[Any, bool]] = dict(env)
 
@@ -109,10 +109,10 @@ class _Rows:
 
     def _compiled_results(
         self, eqn: Any, given: Sequence[tuple[Any, bool]], first: Any, count: int
-    ) -> list[tuple[Any, bool]]:
+    ) -> list[tuple[object, bool]]:
         by_row = [flag for _, flag in given]
 
-        def call(values: Sequence[Any], first: Any) -> list[Any]:
+        def call(values: Sequence[object], first: object) -> list[Any]:
             return [value for value, _ in self._results(eqn, list(zip(values, by_row, strict=True)), first, count)]
 
         if (id(eqn), count) not in self._compiled:
@@ -120,7 +120,9 @@ class _Rows:
         found = self._compiled[id(eqn), count]([value for value, _ in given], first)
         return [(value, self._has_rows(var.aval.shape)) for value, var in zip(found, eqn.outvars, strict=True)]
 
-    def _results(self, eqn: Any, given: Sequence[tuple[Any, bool]], first: Any, count: int) -> list[tuple[Any, bool]]:
+    def _results(
+        self, eqn: Any, given: Sequence[tuple[Any, bool]], first: object, count: int
+    ) -> list[tuple[object, bool]]:
         name, values = eqn.primitive.name, [value for value, _ in given]
         inner = eqn.params.get("jaxpr", eqn.params.get("call_jaxpr"))
         if name in _CALLS and inner is not None:

@@ -22,7 +22,7 @@ _optimizers = keras.optimizers
 Reals = NDArray[np.float32]
 
 
-def row_optimizer(optimizer: Any, dim: int, *, clips: bool) -> AnyOptimizer:
+def row_optimizer(optimizer: keras.Optimizer, dim: int, *, clips: bool) -> AnyOptimizer:
     """The optimizer of a dynamic table.
 
     Args:
@@ -45,7 +45,7 @@ def row_optimizer(optimizer: Any, dim: int, *, clips: bool) -> AnyOptimizer:
     return _compiled(optimizer) or _KerasRows(optimizer, dim, clips=clips).general()
 
 
-def _compiled(optimizer: Any) -> AnyOptimizer | None:
+def _compiled(optimizer: keras.Optimizer) -> AnyOptimizer | None:
     if optimizer.weight_decay or optimizer.clipvalue:
         return None
     o, rate = optimizer, float(np.asarray(optimizer.learning_rate))
@@ -73,7 +73,7 @@ def _compiled(optimizer: Any) -> AnyOptimizer | None:
 class _KerasRows:
     """An optimizer of Keras that is called with some rows and their state."""
 
-    def __init__(self, optimizer: Any, dim: int, *, clips: bool) -> None:
+    def __init__(self, optimizer: keras.Optimizer, dim: int, *, clips: bool) -> None:
         self._original, self._dim, self._clips = optimizer, dim, clips
         few, more = self._make(3), self._make(5)
         self._slots: list[float] = []
@@ -139,7 +139,7 @@ class _KerasRows:
     def _compile(self, size: int) -> Any:
         optimizer = self._make(size)
 
-        def update(rows: Any, state: Any, gradients: Any) -> Any:
+        def update(rows: object, state: object, gradients: object) -> Any:
             values, state = optimizer.stateless_apply(state, [gradients], [rows])
             return values[0], state
 

@@ -30,7 +30,7 @@ class Found:
       keys: by layer that has rows here, which they are: numbers of rows, or what `DynamicEmbedding.divide` gave.
     """
 
-    x: Any
+    x: object
     where: list[Any]
     rows: list[Array]
     coded: tuple[bool, ...]
@@ -48,7 +48,7 @@ class ModelEmbeddings:
     """
 
     def __init__(
-        self, model: Any, tables: Sequence[Any] = (), dynamic: Sequence[Any] = (), whole: Sequence[Any] = ()
+        self, model: object, tables: Sequence[Any] = (), dynamic: Sequence[Any] = (), whole: Sequence[object] = ()
     ) -> None:
         self.tables: list[Any] = list(tables)
         self.dynamic: list[Any] = list(dynamic)
@@ -58,7 +58,7 @@ class ModelEmbeddings:
         variables = [layer.embeddings for layer in self.tables]
         self._finder = IdFinder(model, self.layers, variables)
 
-    def code(self, x: Any) -> Any:
+    def code(self, x: object) -> Any:
         """A batch's inputs as a step gets them."""
         return self._finder.code(x).x if self.layers else x
 
@@ -66,7 +66,7 @@ class ModelEmbeddings:
         """See `IdFinder.trainable`."""
         return self._finder.trainable(dense)
 
-    def find(self, values: Values, x: Any, *, training: bool, read: ReadRows | None) -> Found:
+    def find(self, values: Values, x: object, *, training: bool, read: ReadRows | None) -> Found:
         """Reads the rows that a batch uses.
 
         Args:
@@ -161,7 +161,7 @@ def _fixed(layer: Any, given: Ids, coded: Coded) -> tuple[Array, Array]:
     return _filled(numbers, rounded_up(len(numbers)), layer.input_dim), numbers
 
 
-def _dynamic(layer: Any, given: Ids, coded: Coded) -> tuple[Array | None, Any]:
+def _dynamic(layer: Any, given: Ids, coded: Coded) -> tuple[Array | None, object]:
     if layer.combiner is not None:
         return None, layer.divide_bags(given.ids, given.shapes)
     if given.codes is not None:

@@ -24,7 +24,7 @@ from headwater.keras.embeddings.calls import is_tracing
 from headwater.keras.embeddings.initial import initial_rows
 from headwater.parameters.updater import Array
 
-_jax: Any = jax
+_jax = jax
 _keras: Any = keras
 _Variable: Any = JaxVariable
 
@@ -40,7 +40,7 @@ class TableVariable(_Variable):
     #: The name of the layer whose weights these are; None for what an optimizer keeps.
     _layer: str | None = None
     #: The table of which an optimizer keeps this.
-    _of: Any = None
+    _of = None
 
     @property
     def value(self) -> Any:
@@ -68,7 +68,7 @@ class TableVariable(_Variable):
             return lambda start, stop: value[start:stop]
         return initial_rows(self._initializer, self._shape, self._dtype)
 
-    def belongs_to(self, layer: Any, of: Any) -> None:
+    def belongs_to(self, layer: Any, of: object) -> None:
         """See `as_table`."""
         if layer is not None:
             self._layer = layer.name
@@ -76,7 +76,7 @@ class TableVariable(_Variable):
         if of is not None:
             self._of = of
 
-    def is_one_of(self, tables: Sequence[Any]) -> bool:
+    def is_one_of(self, tables: Sequence[object]) -> bool:
         """Whether it is one of ``tables``, or kept for one of them."""
         return any(table is self or table is self._of for table in tables)
 
@@ -90,7 +90,7 @@ class TableVariable(_Variable):
             self._value = None
 
 
-def as_table(variable: Any, *, layer: Any = None, of: Any = None) -> TableVariable:
+def as_table(variable: object, *, layer: object = None, of: object = None) -> TableVariable:
     """Makes ``variable`` one whose values are elsewhere; a second call changes nothing.
 
     Args:
@@ -186,7 +186,7 @@ def _may_be_elsewhere(layer: Any, least_bytes: int) -> bool:
     return plain and not drawn and 4 * layer.input_dim * layer.output_dim >= least_bytes
 
 
-def make_whole(variables: Sequence[Any], tables: Sequence[Any]) -> None:
+def make_whole(variables: Sequence[keras.Variable], tables: Sequence[object]) -> None:
     """Has ``variables`` that were made without values have them, but for ``tables`` and what is kept of these."""
     for variable in variables:
         if isinstance(variable, TableVariable) and not variable.is_one_of(tables):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import keras
 from keras.src.callbacks.callback import Callback
@@ -11,6 +11,9 @@ from keras.src.callbacks.callback_list import CallbackList
 
 from headwater.keras import callbacks as ours
 from headwater.keras.tensorboard import TensorBoard
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _base = Callback
 _list = CallbackList
@@ -47,21 +50,21 @@ class Mirror(_base):
         self._mirrored = mirrored
         self._training = False
 
-    def on_train_begin(self, logs: Any = None) -> None:
+    def on_train_begin(self, logs: Mapping[str, object] | None = None) -> None:
         self._training = True
         self._mirrored.begin()
 
-    def on_train_end(self, logs: Any = None) -> None:
+    def on_train_end(self, logs: Mapping[str, object] | None = None) -> None:
         self._training = False
 
-    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+    def on_epoch_begin(self, epoch: int, logs: Mapping[str, object] | None = None) -> None:
         self._mirrored.begin_epoch(epoch)
 
-    def on_test_begin(self, logs: Any = None) -> None:
+    def on_test_begin(self, logs: Mapping[str, object] | None = None) -> None:
         if not self._training:
             self._mirrored.mirror()
 
-    def on_predict_begin(self, logs: Any = None) -> None:
+    def on_predict_begin(self, logs: Mapping[str, object] | None = None) -> None:
         self._mirrored.mirror()
 
 
@@ -72,11 +75,11 @@ class _EpochEnds(_base):
         super().__init__()
         self._mirrored = mirrored
 
-    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+    def on_epoch_end(self, epoch: int, logs: Mapping[str, object] | None = None) -> None:
         self._mirrored.end_epoch()
 
 
-def prepare_callbacks(callbacks: Any, mirrored: _Fits) -> list[Any]:
+def prepare_callbacks(callbacks: object, mirrored: _Fits) -> list[Any]:
     """The program's callbacks as this process is to call them.
 
     Those that decide something are called in every process, which all see the same logs. Of those that write files,
@@ -90,7 +93,7 @@ def prepare_callbacks(callbacks: Any, mirrored: _Fits) -> list[Any]:
         listed = list(callbacks)  # pyright: ignore[reportUnknownArgumentType]
     elif callbacks is not None:
         listed = [callbacks]
-    prepared: list[Any] = [_EpochEnds(mirrored)]
+    prepared: list[object] = [_EpochEnds(mirrored)]
     for callback in listed:
         if isinstance(callback, (keras.callbacks.ModelCheckpoint, keras.callbacks.BackupAndRestore)):
             prepared.append(ours.whole(callback, mirrored))

@@ -24,11 +24,11 @@ class DistributedDataset(ShardedDataset):
         super().__init__(dataset)
         self._replicas = replicas
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[object]:
         for batch in self.dataset:
             yield self._divided(batch)
 
-    def _divided(self, batch: Any) -> Any:
+    def _divided(self, batch: object) -> Any:
         if self._replicas == 1:
             return batch
 
@@ -41,10 +41,10 @@ class DistributedDataset(ShardedDataset):
 class _Batches:
     """This process's share of data that are no `headwater.data` dataset."""
 
-    def __init__(self, data: Any, share: Share) -> None:
+    def __init__(self, data: object, share: Share) -> None:
         self._shards = shards_of(share, data)
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[object]:
         return self._shards.batches()
 
 
@@ -63,6 +63,6 @@ def distributed_dataset(dataset: Any, replicas: Replicas, devices: int) -> Distr
     return DistributedDataset(mine, devices)
 
 
-def own_dataset(dataset: Any, devices: int) -> DistributedDataset:
+def own_dataset(dataset: object, devices: int) -> DistributedDataset:
     """``dataset``, which is this process's own share, for its devices."""
     return DistributedDataset(dataset, devices)

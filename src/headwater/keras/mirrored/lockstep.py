@@ -21,9 +21,9 @@ class Lockstep:
         self._count = count
         self._barrier = threading.Barrier(count)
         self._values: list[Any] = [None] * count
-        self._result: Any = None
+        self._result = None
 
-    def run(self, body: Callable[[int], Any]) -> list[Any]:
+    def run(self, body: Callable[[int], object]) -> list[Any]:
         """What ``body`` returns for each number; raises what the first raised that failed by itself."""
         results: list[Any] = [None] * self._count
         errors: list[BaseException] = []
@@ -49,7 +49,7 @@ class Lockstep:
             raise errors[0]
         return results
 
-    def combine(self, index: int, value: Any, combination: Callable[[list[Any]], Any]) -> Any:
+    def combine(self, index: int, value: object, combination: Callable[[list[Any]], object]) -> Any:
         """``combination`` of the values of all threads, computed once; each must call this as often as the others."""
         self._values[index] = value
         if self._barrier.wait() == 0:

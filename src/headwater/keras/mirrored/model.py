@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
@@ -25,6 +25,9 @@ from headwater.keras.preemption import Preempted
 from headwater.keras.programs import model_variables, optimizer_topics
 from headwater.keras.progress import progress_callbacks
 from headwater.task.agreement import difference, said
+
+if TYPE_CHECKING:
+    import keras
 
 _slicing: Any = array_slicing
 _utils = data_adapter_utils
@@ -284,7 +287,7 @@ class MirroredModel:
         if self.model.predict_function is not None and not force:
             return self.model.predict_function
 
-        def predict_step(model: Any, state: Any, batch: Any) -> Any:
+        def predict_step(model: keras.Model, state: Any, batch: Any) -> Any:
             outputs, others = self._keras.predict_step(model, state, batch)
             return outputs, (state[0], others)
 

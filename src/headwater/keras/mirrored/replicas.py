@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
@@ -12,6 +12,9 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from headwater.collectives.group import Group
 from headwater.keras.mirrored.step_vector import TRAINING_STEP
+
+if TYPE_CHECKING:
+    from headwater.registry import HostArray
 
 _AXIS = "replica"
 
@@ -26,20 +29,20 @@ class Placement:
       devices: JAX's devices; one or none for wherever computations go by themselves.
     """
 
-    def __init__(self, devices: Sequence[Any] = ()) -> None:
+    def __init__(self, devices: Sequence[object] = ()) -> None:
         self.devices: list[Any] = list(devices)
         if len(self.devices) > 1:
             mesh = Mesh(np.asarray(self.devices), (_AXIS,))
             self._whole: Any = NamedSharding(mesh, PartitionSpec())
-            self._rows: Any = NamedSharding(mesh, PartitionSpec(_AXIS))
+            self._rows = NamedSharding(mesh, PartitionSpec(_AXIS))
 
-    def place(self, values: Any, batch: bool) -> Any:
+    def place(self, values: object, batch: bool) -> Any:
         """See `headwater.keras.mirrored.steps.Replicas`."""
         if len(self.devices) < 2:
             return values
         return jax.tree_util.tree_map(self._of_batch if batch else self._everywhere, values)
 
-    def _everywhere(self, value: Any) -> Any:
+    def _everywhere(self, value: object) -> Any:
         return value if getattr(value, "sharding", None) == self._whole else jax.device_put(value, self._whole)
 
     def _of_batch(self, value: Any) -> Any:
@@ -53,15 +56,15 @@ class LocalReplicas(Placement):
     rank = 0
     processes = 1
 
-    def add_up(self, vector: Any, what: str) -> Any:
+    def add_up(self, vector: object, what: str) -> Any:
         del what
         return vector
 
-    def gather(self, values: Sequence[Any], what: str) -> list[Sequence[Any]]:
+    def gather(self, values: Sequence[object], what: str) -> list[Sequence[Any]]:
         del what
         return [values]
 
-    def broadcast(self, values: Sequence[Any], what: str) -> Sequence[Any]:
+    def broadcast(self, values: Sequence[object], what: str) -> Sequence[Any]:
         del what
         return values
 
@@ -74,20 +77,20 @@ class GroupReplicas(Placement):
       devices: see `Placement`.
     """
 
-    def __init__(self, group: Group, devices: Sequence[Any] = ()) -> None:
+    def __init__(self, group: Group, devices: Sequence[object] = ()) -> None:
         super().__init__(devices)
         self._collective = group.collective
         self.rank: int = group.rank
         self.processes: int = len(group.members)
 
-    def add_up(self, vector: Any, what: str) -> Any:
+    def add_up(self, vector: object, what: str) -> HostArray:
         return self._collective.sum(np.asarray(vector), what)
 
-    def gather(self, values: Sequence[Any], what: str) -> list[Sequence[Any]]:
+    def gather(self, values: Sequence[object], what: str) -> list[Sequence[Any]]:
         others = self._collective.gather([np.asarray(value) for value in values], what)
         return [values if rank == self.rank else others[rank] for rank in range(self.processes)]
 
-    def broadcast(self, values: Sequence[Any], what: str) -> Sequence[Any]:
+    def broadcast(self, values: Sequence[object], what: str) -> Sequence[HostArray]:
         return self._collective.broadcast([np.asarray(value) for value in values], what)
 
 
@@ -102,15 +105,15 @@ class DeviceReplicas(GroupReplicas):
       devices: see `Placement`.
     """
 
-    def __init__(self, group: Group, devices: Sequence[Any]) -> None:
+    def __init__(self, group: Group, devices: Sequence[object]) -> None:
         super().__init__(group, devices)
-        firsts: dict[int, Any] = {}
+        firsts: dict[int, object] = {}
         for device in jax.devices():
             firsts.setdefault(device.process_index, device)
         self._mine = firsts[jax.process_index()]
         mesh = Mesh(np.asarray([firsts[index] for index in sorted(firsts)]), (_AXIS,))
-        self._apart: Any = NamedSharding(mesh, PartitionSpec(_AXIS))
-        self._sum: Any = jax.jit(_sum_rows, out_shardings=NamedSharding(mesh, PartitionSpec()))
+        self._apart = NamedSharding(mesh, PartitionSpec(_AXIS))
+        self._sum = jax.jit(_sum_rows, out_shardings=NamedSharding(mesh, PartitionSpec()))
 
     def add_up(self, vector: Any, what: str) -> Any:
         if vector.dtype == np.float64 or what != TRAINING_STEP:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import Any
 
 
 class CommunicationImplementation(Enum):
@@ -78,7 +77,7 @@ class ReductionToOneDevice(CrossDeviceOps):
       ValueError: an ``accumulation_fn``.
     """
 
-    def __init__(self, reduce_to_device: Any = None, accumulation_fn: Any = None) -> None:
+    def __init__(self, reduce_to_device: object = None, accumulation_fn: object = None) -> None:
         if accumulation_fn is not None:
             raise ValueError("accumulation_fn is not supported: values are added up; leave it out")
         self.reduce_to_device = reduce_to_device
@@ -98,7 +97,7 @@ class InputOptions:
       settings: by name, as TensorFlow has them.
     """
 
-    def __init__(self, **settings: Any) -> None:
+    def __init__(self, **settings: object) -> None:
         self.__dict__.update(settings)
 
 
@@ -109,5 +108,5 @@ class RunOptions:
       settings: by name, as TensorFlow has them.
     """
 
-    def __init__(self, **settings: Any) -> None:
+    def __init__(self, **settings: object) -> None:
         self.__dict__.update(settings)

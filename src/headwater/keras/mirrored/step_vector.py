@@ -16,10 +16,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
 import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from headwater.registry import HostArray
 
 #: What the exchange of such a vector is called.
 TRAINING_STEP = "training step"
@@ -57,10 +62,10 @@ class StepVector:
         self,
         examples: int,
         wish: Any,
-        gradients: Sequence[Any],
-        floating: Sequence[Any],
-        logs: Sequence[Any],
-        counted: Sequence[Any],
+        gradients: Sequence[object],
+        floating: Sequence[object],
+        logs: Sequence[Mapping[str, object] | None],
+        counted: Sequence[object],
         metrics: Sequence[Any],
     ) -> Any:
         """The vector of a process that has ``examples`` rows; ``wish`` is w above, the rest as the attributes are."""
@@ -72,7 +77,7 @@ class StepVector:
         parts += [self._flat(value) for value in (*counted, *metrics)]
         return jnp.concatenate([*parts, np.asarray([examples, 1], self.dtype), jnp.reshape(wish, 1)])
 
-    def nothing(self, wish: Any) -> Any:
+    def nothing(self, wish: Any) -> HostArray:
         """The vector of a process that has no examples in this step."""
         vector = np.zeros(self.length, self.dtype)
         vector[-1] = wish
@@ -88,7 +93,7 @@ class StepVector:
         active = 1 / total[-2]
         at = 0
 
-        def take(shapes: Sequence[tuple[int, ...]], scale: Any) -> list[Any]:
+        def take(shapes: Sequence[tuple[int, ...]], scale: object) -> list[Any]:
             nonlocal at
             found: list[Any] = []
             for shape in shapes:

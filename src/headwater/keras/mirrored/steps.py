@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -20,10 +20,13 @@ from keras import StatelessScope
 from headwater.keras.mirrored.step_vector import TRAINING_STEP, StepVector, shapes_of
 from headwater.keras.recording import gradients_of, recorded
 
+if TYPE_CHECKING:
+    import keras
+
 _stateless = StatelessScope
 
 #: What an iterator gives when this process has no more data, while others may have.
-NOTHING: tuple[Any, ...] = ()
+NOTHING: tuple[object, ...] = ()
 
 _SEED = "seed_generator_state"
 # Added to seeds for each rank, so that replicas do not drop the same units: 2**32 divided by the golden ratio.
@@ -45,19 +48,19 @@ class Replicas(Protocol):
         """How many processes there are."""
         ...
 
-    def add_up(self, vector: Any, what: str) -> Any:
+    def add_up(self, vector: object, what: str) -> Any:
         """The sum over all processes of a vector."""
         ...
 
-    def gather(self, values: Sequence[Any], what: str) -> list[Sequence[Any]]:
+    def gather(self, values: Sequence[object], what: str) -> list[Sequence[Any]]:
         """What each process gave, by rank."""
         ...
 
-    def broadcast(self, values: Sequence[Any], what: str) -> Sequence[Any]:
+    def broadcast(self, values: Sequence[object], what: str) -> Sequence[Any]:
         """What the process of rank 0 gave."""
         ...
 
-    def place(self, values: Any, batch: bool) -> Any:
+    def place(self, values: object, batch: bool) -> Any:
         """Arrays where this process's replicas compute: a batch divided between them, anything else on each."""
         ...
 
@@ -72,7 +75,7 @@ class Owner(Protocol):
     stopping: bool
 
 
-def rows_of(batch: Any) -> int:
+def rows_of(batch: object) -> int:
     """How many examples ``batch`` has; 0 for `NOTHING`."""
     return next((int(leaf.shape[0]) for leaf in jax.tree_util.tree_leaves(batch) if np.ndim(leaf)), 0)
 
@@ -90,15 +93,15 @@ class TrainStep:
         self._owner = owner
         self._place = owner.replicas.place
         compiled = not model.run_eagerly and model.jit_compile
-        self._compute: Any = jax.jit(self.compute) if compiled else self.compute
-        self._apply: Any = jax.jit(self.apply, donate_argnums=(0, 1, 2, 3)) if compiled else self.apply
+        self._compute = jax.jit(self.compute) if compiled else self.compute
+        self._apply = jax.jit(self.apply, donate_argnums=(0, 1, 2, 3)) if compiled else self.apply
         self._floating: list[int] = []
         self._counted: list[int] = []
         self._sums: list[int] = []
         self._seeds = {index for index, variable in enumerate(model.non_trainable_variables) if _is_seed(variable)}
         self._vector: StepVector | None = None
 
-    def __call__(self, state: State, batch: Any) -> tuple[Any, State]:
+    def __call__(self, state: State, batch: object) -> tuple[object, State]:
         """The logs and the next state; StopIteration when no process has data any more."""
         trainable, others, optimizer, metrics = self._place(state, False)
         layout = self._vector or self._make_vector(trainable, others, metrics)
@@ -130,7 +133,7 @@ class TrainStep:
         )
         return self._vector
 
-    def compute(self, trainable: Any, others: Any, optimizer: Any, metrics: Any, batch: Any, wish: Any) -> Any:
+    def compute(self, trainable: Any, others: Any, optimizer: Any, metrics: Any, batch: Any, wish: object) -> Any:
         """This process's vector."""
         model, layout = self._model, self._vector
         assert layout is not None
@@ -185,9 +188,9 @@ class TrainStep:
         return value.at[0].add(np.asarray(rank * _APART % (1 << 32), np.uint32).astype(value.dtype))
 
 
-def sums_its_loss(model: Any) -> bool:
+def sums_its_loss(model: object) -> bool:
     """Whether the model's loss is a sum over the batch; ValueError when it is that for some outputs only."""
-    losses: list[Any] = jax.tree_util.tree_leaves(getattr(model, "loss", None), is_leaf=lambda leaf: leaf is None)
+    losses: list[object] = jax.tree_util.tree_leaves(getattr(model, "loss", None), is_leaf=lambda leaf: leaf is None)
     ways = {getattr(loss, "reduction", None) == "sum" for loss in losses if loss is not None}
     if len(ways) > 1:
         raise ValueError(
@@ -208,7 +211,7 @@ def _is_floating(value: Any) -> bool:
     return bool(jnp.issubdtype(value.dtype, np.floating))
 
 
-def _is_seed(variable: Any) -> bool:
+def _is_seed(variable: keras.Variable) -> bool:
     return str(variable.path).endswith(_SEED)
 
 

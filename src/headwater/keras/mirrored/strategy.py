@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
@@ -25,6 +25,10 @@ from headwater.keras.strategy import InputContext, ReplicaContext, Strategy
 from headwater.keras.values import PerReplica, ReduceOp, map_structure, regroup, select
 from headwater.telemetry.progress import Progress, report
 from headwater.transport.handlers import DeviceInfo
+
+if TYPE_CHECKING:
+    from headwater.keras.mirrored.inputs import DistributedDataset
+    from headwater.registry import HostArray
 
 
 class _Mirrors(Strategy):
@@ -54,10 +58,10 @@ class _Mirrors(Strategy):
         first = self._replicas.rank * len(self._devices)
         return range(first, first + len(self._devices))
 
-    def replica_placement(self, index: int) -> AbstractContextManager[Any]:
+    def replica_placement(self, index: int) -> AbstractContextManager[object]:
         return jax.default_device(local_device(self._devices[index]))
 
-    def adopt(self, model: Any) -> None:
+    def adopt(self, model: object) -> None:
         # Keras takes most of a second to import, and is loaded by the time a model exists.
         from headwater.keras.mirrored.model import MirroredModel, mirrored_of  # noqa: PLC0415
 
@@ -66,10 +70,10 @@ class _Mirrors(Strategy):
 
     def run(
         self,
-        fn: Callable[..., Any],
-        args: Sequence[Any] = (),
-        kwargs: Mapping[str, Any] | None = None,
-        options: Any = None,
+        fn: Callable[..., object],
+        args: Sequence[object] = (),
+        kwargs: Mapping[str, object] | None = None,
+        options: object = None,
     ) -> Any:
         if len(self._devices) == 1:
             return super().run(fn, args, kwargs, options)
@@ -81,32 +85,34 @@ class _Mirrors(Strategy):
 
         return regroup(Lockstep(len(replicas)).run(body))
 
-    def all_reduce(self, reduce_op: ReduceOp, value: Any) -> Any:
+    def all_reduce(self, reduce_op: ReduceOp, value: object) -> Any:
         found = current()
         if found is None:
             return super().all_reduce(reduce_op, value)
         lockstep, index = found
 
-        def reduce_leaf(leaf: Any) -> Any:
+        def reduce_leaf(leaf: object) -> Any:
             return lockstep.combine(index, leaf, lambda leaves: self.reduce(reduce_op, PerReplica(leaves)))
 
         return map_structure(reduce_leaf, value)
 
-    def all_reduce_processes(self, value: Any) -> Any:
+    def all_reduce_processes(self, value: object) -> Any:
         array = np.asarray(value)
         total = self._replicas.add_up(np.ravel(array), "reduce")
         return total.reshape(array.shape)
 
-    def gather_processes(self, value: Any, axis: int) -> Any:
+    def gather_processes(self, value: Any, axis: int) -> HostArray:
         return np.concatenate([part[0] for part in self._replicas.gather([np.asarray(value)], "gather")], axis)
 
-    def experimental_distribute_dataset(self, dataset: Any, options: Any = None) -> Any:
+    def experimental_distribute_dataset(self, dataset: Any, options: object = None) -> DistributedDataset:
         del options
         from headwater.keras.mirrored.inputs import distributed_dataset  # noqa: PLC0415  as above
 
         return distributed_dataset(dataset, self._replicas, len(self._devices))
 
-    def distribute_datasets_from_function(self, dataset_fn: Callable[[InputContext], Any], options: Any = None) -> Any:
+    def distribute_datasets_from_function(
+        self, dataset_fn: Callable[[InputContext], object], options: object = None
+    ) -> DistributedDataset:
         del options
         from headwater.keras.mirrored.inputs import own_dataset  # noqa: PLC0415  as above
 
@@ -126,7 +132,7 @@ class MirroredStrategy(_Mirrors):
       ValueError: a device is there twice.
     """
 
-    def __init__(self, devices: Sequence[str] | None = None, cross_device_ops: Any = None) -> None:
+    def __init__(self, devices: Sequence[str] | None = None, cross_device_ops: object = None) -> None:
         del cross_device_ops
         names = [canonical_device(name) for name in devices] if devices else replica_devices()
         if len(set(names)) < len(names):
@@ -149,7 +155,7 @@ class MultiWorkerMirroredStrategy(_Mirrors):
       UnavailableError, DeadlineExceededError: other processes cannot be reached.
     """
 
-    def __init__(self, communication_options: Any = None, cluster_resolver: Any = None) -> None:
+    def __init__(self, communication_options: object = None, cluster_resolver: object = None) -> None:
         self._resolver = cluster_resolver
         members, rank = members_of(_config_of(cluster_resolver))
         if not members:
@@ -190,12 +196,12 @@ class ExperimentalMultiWorkerMirroredStrategy(MultiWorkerMirroredStrategy):
       cluster_resolver: see there.
     """
 
-    def __init__(self, communication: Any = None, cluster_resolver: Any = None) -> None:
+    def __init__(self, communication: Any = None, cluster_resolver: object = None) -> None:
         options = None if communication is None else CommunicationOptions(implementation=communication)
         super().__init__(options, cluster_resolver)
 
 
-def _config_of(resolver: Any) -> Any:
+def _config_of(resolver: Any) -> TaskConfig | None:
     """The cluster and this process's place in it."""
     if resolver is None:
         return task_config_from_environment()

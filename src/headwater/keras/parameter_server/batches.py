@@ -9,7 +9,7 @@ takes what it needs, so that any of them can do any step.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import keras
 import numpy as np
@@ -21,6 +21,9 @@ from headwater.accounting.ledger import Plan, Work
 from headwater.accounting.order import shuffled
 from headwater.keras.datasets import is_dataset
 from headwater.keras.programs import contents, elements
+
+if TYPE_CHECKING:
+    from headwater.registry import HostArray
 
 _tree = tree
 _adapters = data_adapters
@@ -324,6 +327,6 @@ def share_of(batch: Any, index: int, count: int) -> tuple[Any, int]:
     return _tree.map_structure(take, batch, none_is_leaf=False), stop - start
 
 
-def _as_array(leaf: Any) -> Any:
+def _as_array(leaf: Any) -> HostArray:
     array = np.asarray(leaf)
     return array.astype(np.float32) if array.dtype == np.float64 else array

@@ -23,7 +23,7 @@ from headwater.parameters.updater import Array
 from headwater.runtime.memory import MemoryChecked
 
 
-def clone_optimizer(optimizer: Any, *, clips: bool, momentum: bool = True) -> Any:
+def clone_optimizer(optimizer: keras.Optimizer, *, clips: bool, momentum: bool = True) -> Any:
     """An optimizer like ``optimizer``, not built.
 
     Args:
@@ -61,7 +61,7 @@ def stand_in(variable: Any, shape: Sequence[int]) -> Any:
     return made
 
 
-def state_names(optimizer: Any) -> list[str]:
+def state_names(optimizer: keras.Optimizer) -> list[str]:
     """Names for the variables of an optimizer, the same for all that are built for the same variables or parts of them.
 
     What Keras names by a counter (such as Nadam's product of momenta) is named by its place among those.
@@ -96,7 +96,7 @@ class KerasUpdater:
         layout: Layout,
         index: int,
         variables: Sequence[Any],
-        optimizer: Any,
+        optimizer: keras.Optimizer,
         *,
         clips: bool,
         momentum: bool = True,
@@ -127,7 +127,7 @@ class KerasUpdater:
         stand_ins = [stand_in(variable, shape) for variable, shape in zip(variables, shapes, strict=True)]
         excluded: set[Any] = getattr(self._original, "_exclude_from_weight_decay", set())
         if excluded:
-            key = self._original._var_key
+            key = self._original._var_key  # pyright: ignore[reportPrivateUsage]
             pairs = zip(stand_ins, variables, strict=True)
             optimizer.exclude_from_weight_decay(var_list=[made for made, v in pairs if key(v) in excluded])
         optimizer.build(stand_ins)
@@ -247,7 +247,9 @@ def _clipped(gradients: Sequence[Array], clipnorm: float, norm: float) -> Sequen
     return [gradient * np.asarray(factor, gradient.dtype) for gradient in gradients]
 
 
-def join_state(optimizer: Any, layout: Layout, variables: Sequence[Any], states: Sequence[Mapping[str, Array]]) -> None:
+def join_state(
+    optimizer: keras.Optimizer, layout: Layout, variables: Sequence[Any], states: Sequence[Mapping[str, Array]]
+) -> None:
     """Gives the model's optimizer what every ``ps`` has of its state.
 
     Args:
@@ -277,7 +279,7 @@ def join_state(optimizer: Any, layout: Layout, variables: Sequence[Any], states:
 
 
 def split_state(
-    optimizer: Any, layout: Layout, variables: Sequence[Any], updater: KerasUpdater, index: int
+    optimizer: keras.Optimizer, layout: Layout, variables: Sequence[Any], updater: KerasUpdater, index: int
 ) -> list[Array]:
     """The part of the model's optimizer's state that a ``ps`` has, in the order of its updater."""
     like = updater.state()

@@ -38,7 +38,7 @@ def require_momentum_at(momentum_at: str, choice: Consistency) -> None:
         raise ValueError(f"momentum_at='worker' is for consistency 'async' and 'staleness=...', not {choice}")
 
 
-def momentum_of(optimizer: Any, tables: Sequence[str]) -> float:
+def momentum_of(optimizer: keras.Optimizer, tables: Sequence[str]) -> float:
     """The momentum of an optimizer, which workers are to keep.
 
     Args:

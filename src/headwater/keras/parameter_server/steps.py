@@ -46,7 +46,7 @@ class GradientStep:
         self._embeddings = embeddings
         self._split = Split(model, embeddings.tables)
         self._changing: list[int] = []
-        self._compiled: Any = jax.jit(self._compute, donate_argnums=(2, 3), static_argnums=8)
+        self._compiled = jax.jit(self._compute, donate_argnums=(2, 3), static_argnums=8)
         self._own: list[Any] = []
         self._metrics: list[Any] = []
         self._fresh: list[Array] = []
@@ -97,14 +97,14 @@ class GradientStep:
         for at, value in zip(self._split.rest, self._own, strict=True):
             model.non_trainable_variables[at].assign(value)
 
-    def trained(self, values: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    def trained(self, values: Sequence[object]) -> tuple[list[Any], list[Any]]:
         """The values of the model's trainable variables but the tables, and of its others, from those of a `Split`."""
         count = self._split.dense_count
         return list(values[:count]), self._split.others(values[count:], self._own)
 
     def __call__(
-        self, values: Sequence[Any], data: Any, found: Found, *, part: float = 1.0
-    ) -> tuple[list[Any], list[Array], dict[int, Any], dict[str, Any]]:
+        self, values: Sequence[object], data: Any, found: Found, *, part: float = 1.0
+    ) -> tuple[list[Array], list[Array], dict[int, object], dict[str, object]]:
         """One step.
 
         Args:
@@ -190,7 +190,7 @@ class GradientStep:
         rest = [after[at] for at in split.rest]
         return found[:count], found[count:], changed, logs, rest, metrics, scaling, summed, finite
 
-    def _keras_step(self, dense: Any, others: Any, state: Any, metrics: Any, read: Any, data: Any) -> Any:
+    def _keras_step(self, dense: Any, others: object, state: Any, metrics: Any, read: Any, data: Any) -> Any:
         """What the ``train_step`` of Keras computes: gradients, other variables, metrics' variables and logs."""
         model, split = self._model, self._split
         x, y, sample_weight = data
@@ -227,7 +227,7 @@ class GradientStep:
             )
         return gradients_of(model, calls, "parameter servers"), after, counted, logs
 
-    def _counted(self, fresh: Any, counted: Any, logs: Any, rows: int, part: Any) -> tuple[Any, list[Any]]:
+    def _counted(self, fresh: Any, counted: Any, logs: Any, rows: int, part: object) -> tuple[Any, list[Any]]:
         """The vector `sums`, and by how much each variable of the metrics has changed."""
         changes = [after - before for after, before in zip(counted, fresh, strict=True)]
         for at in self._totals:
@@ -259,23 +259,23 @@ class GradientStep:
         return found, [count, after], finite
 
 
-def keeps_train_step(model: Any) -> bool:
+def keeps_train_step(model: object) -> bool:
     """Whether the ``train_step`` of ``model`` is Keras's own."""
     kind: Any = type(model)  # pyright: ignore[reportUnknownVariableType]
     return kind.train_step.__module__ == JAXTrainer.__module__
 
 
-def inner_optimizer(optimizer: Any) -> Any:
+def inner_optimizer(optimizer: keras.Optimizer) -> Any:
     """The optimizer that runs on the ``ps``: without what scales losses, which workers do."""
     return optimizer.inner_optimizer if _scales(optimizer) else optimizer
 
 
-def scaling_variables(optimizer: Any) -> list[Any]:
+def scaling_variables(optimizer: keras.Optimizer) -> list[Any]:
     """The steps since a factor for losses last changed, and the factor; nothing where losses are not scaled so."""
     return [optimizer.step_counter, optimizer.dynamic_scale] if _scales(optimizer) else []
 
 
-def _scales(optimizer: Any) -> bool:
+def _scales(optimizer: keras.Optimizer) -> bool:
     return isinstance(optimizer, keras.optimizers.LossScaleOptimizer)
 
 

@@ -23,6 +23,8 @@ from headwater.resources.state_saver import Saves
 from headwater.task.members import find_members
 
 if TYPE_CHECKING:
+    import keras
+
     from headwater.tables.row_formats import Format
 
 #: `headwater.tables.row_formats.FORMATS`, which would load numba.
@@ -75,7 +77,7 @@ class ParameterServerStrategy(Strategy):
 
     def __init__(
         self,
-        cluster_resolver: Any = None,
+        cluster_resolver: object = None,
         variable_partitioner: Partitioner | None = None,
         *,
         consistency: str | Consistency = "async",
@@ -121,7 +123,7 @@ class ParameterServerStrategy(Strategy):
         if members:
             self._expect_models()
 
-    def placement(self) -> AbstractContextManager[Any]:
+    def placement(self) -> AbstractContextManager[object]:
         watch_tables(_active_with_servers)
         return super().placement()
 
@@ -134,7 +136,7 @@ class ParameterServerStrategy(Strategy):
     def cluster_resolver(self) -> Any:
         return self._resolver
 
-    def traffic(self, model: Any) -> Traffic:
+    def traffic(self, model: keras.Model) -> Traffic:
         """What has travelled for ``model`` between this worker and all ``ps`` so far."""
         served = served_model(model)
         return served.traffic() if served is not None else Traffic()

@@ -85,7 +85,7 @@ class TableUpdates:
         self._state: list[Array] = [
             first[:0] if by_row else first for first, by_row in zip(self._first, self._by_row, strict=True)
         ]
-        self._compiled: dict[int, Any] = {}
+        self._compiled: dict[int, object] = {}
         self._changes: RowChanges | None = None
 
     def _make_room(self) -> None:

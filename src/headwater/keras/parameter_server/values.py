@@ -32,6 +32,7 @@ from headwater.task.agreement import said
 
 if TYPE_CHECKING:
     from headwater.keras.parameter_server.dynamic import DynamicTables
+    from headwater.registry import HostArray
 
 _log = logging.getLogger("headwater")
 
@@ -349,7 +350,7 @@ class ModelValues:
         self._client.assign([np.asarray(v.value) if at < dense else None for at, v in enumerate(variables)], state)
         self._reach_tables()
 
-    def _split_state(self, index: int) -> list[Any]:
+    def _split_state(self, index: int) -> list[HostArray]:
         layout = self.layout()
         return split_state(self.optimizer, layout, self.variables, self._updater(layout, index), index)
 
