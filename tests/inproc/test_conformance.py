@@ -15,7 +15,17 @@ from tests.conformance.stored import Case, stored_cases
 @pytest.mark.parametrize(
     "case",
     stored_cases(
-        "arguments", "computed", "gradients", "loops", "meanings", "parts", "refused", "sequences", "sessions", "told"
+        "arguments",
+        "computed",
+        "gradients",
+        "last_names",
+        "loops",
+        "meanings",
+        "parts",
+        "refused",
+        "sequences",
+        "sessions",
+        "told",
     ),
     ids=str,
 )

@@ -65,6 +65,14 @@ PARTIAL: Final[Mapping[str, str]] = {
     "tf.metrics.precision_at_k": "with labels of two dimensions, dense or sparse",
     "tf.metrics.recall_at_k": "with labels of two dimensions, dense or sparse",
     "tf.nn.pool": "for two and three dimensions of space, windows without holes",
+    "tf.CriticalSection": "made anew in each graph, not from a `critical_section_def`",
+    "tf.profiler.ProfileOptionBuilder": "without output for timelines (`Timeline` writes them) and pprof",
+    "tf.profiler.Profiler": "by names and by types, not by lines of Python or the graph's edges",
+    "tf.profiler.advise": "on what takes the most time, and on layouts of images; results are plain objects",
+    "tf.profiler.profile": (
+        "by names and by types, with parameters, operations on floats, times and bytes; results are plain objects"
+    ),
+    "tf.recompute_grad": "what a gradient computes again rather than keep is XLA's choice",
     "tf.repeat": "with repeats that are known when the graph is built",
     "tf.saved_model.Builder": "binary files only",
     "tf.space_to_depth": "for channels last only",
@@ -101,5 +109,40 @@ LEFT_OUT: Final[Mapping[str, str]] = {
         "tf.distribute.cluster_resolver.GCEClusterResolver"
     ),
     "messages of C++ about its own status": "tf.errors.raise_exception_on_not_ok_status",
+    "functions of TensorFlow 2 and what AutoGraph makes of them: programs of that dialect have them, graphs do not": (
+        "tf.function tf.wrap_function tf.py_function tf.autograph."
+    ),
+    "objects of TensorFlow 2: programs of that dialect save models with Keras's `export`": (
+        "tf.saved_model.save tf.saved_model.load_v2 tf.saved_model.experimental. tf.random.experimental."
+    ),
+    "clusters for eager execution, and several devices made of one": (
+        "tf.config.experimental_connect_to_ tf.config.experimental.VirtualDeviceConfiguration "
+        "tf.config.experimental.get_virtual_device_configuration "
+        "tf.config.experimental.set_virtual_device_configuration tf.distribute.experimental.CentralStorageStrategy "
+        "tf.distribute.experimental_set_strategy"
+    ),
+    "statistics and positions of TensorFlow's own pipelines; here an epoch's ledger keeps the position": (
+        "tf.data.experimental.CheckpointInputPipelineHook tf.data.experimental.make_saveable_from_iterator "
+        "tf.data.experimental.StatsAggregator tf.data.experimental.StatsOptions "
+        "tf.data.experimental.bytes_produced_stats tf.data.experimental.latency_stats"
+    ),
+    "sparse tensors are no elements of datasets": "tf.data.experimental.dense_to_sparse_batch",
+    "methods of their own (trees, k-means, dual coordinate ascent), which TensorFlow compiles operations for": (
+        "tf.estimator.BoostedTreesClassifier tf.estimator.BoostedTreesEstimator tf.estimator.BoostedTreesRegressor "
+        "tf.estimator.experimental.KMeans tf.estimator.experimental.LinearSDCA tf.train.sdca_"
+    ),
+    "messages of TensorFlow's own profiler, whose results are plain objects here": (
+        "tf.profiler.AdviceProto tf.profiler.GraphNodeProto tf.profiler.MultiGraphNodeProto tf.profiler.OpLogProto "
+        "tf.profiler.write_op_log"
+    ),
+    "descriptions of messages that are known only when a graph is built": "tf.io.decode_proto tf.io.encode_proto",
+    "tables of scripts that neither Python nor NumPy has": "tf.strings.unicode_script",
+    "switches of TensorFlow's own rewriting of graphs; XLA does this": (
+        "tf.train.experimental.disable_mixed_precision_graph_rewrite "
+        "tf.train.experimental.enable_mixed_precision_graph_rewrite tf.experimental.output_all_intermediates "
+        "tf.layers.experimental."
+    ),
+    "batches of requests to a server of models": "tf.nondifferentiable_batch_function",
+    "written by the writers of TensorFlow 2's summaries, which programs of that dialect have": "tf.summary.initialize",
 }
 """Why names are left out on purpose: each reason with names, or beginnings of names, as programs write them."""

@@ -81,7 +81,13 @@ class DenseColumn(Column):
 
 
 class CategoricalColumn(Column):
-    """A column that gives each example numbers of categories below `num_buckets`."""
+    """A column that gives each example numbers of categories below `num_buckets`.
+
+    Attributes:
+      of_sequences: whether it gives them for each step of an example.
+    """
+
+    of_sequences = False
 
     @property
     def num_buckets(self) -> int:

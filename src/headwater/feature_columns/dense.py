@@ -308,7 +308,12 @@ def shared_embedding_columns(
 # Models' inputs -----------------------------------------------------------------------------------------------------
 
 
-def _listed(feature_columns: Any) -> list[Any]:
+def listed(feature_columns: Any) -> list[Any]:
+    """The columns in the order of their names.
+
+    Raises:
+      ValueError: none, or two of one name.
+    """
     found: list[Any] = [feature_columns] if isinstance(feature_columns, Column) else list(feature_columns)
     if not found:
         raise ValueError("feature_columns must not be empty.")
@@ -337,15 +342,17 @@ def input_layer(
     Raises:
       ValueError: no columns, two of one name, or one that gives no numbers.
     """
-    columns = _listed(feature_columns)
+    columns = listed(feature_columns)
     for column in columns:
         if not isinstance(column, DenseColumn):
             raise ValueError(
                 "Items of feature_columns must be a _DenseColumn. You can wrap a categorical column with an "
                 f"embedding_column or indicator_column. Given: {column}"
             )
+        if getattr(getattr(column, "categorical_column", None), "of_sequences", False):
+            raise ValueError(f"input_layer takes no columns of sequences; sequence_input_layer does. Given: {column}")
     made = Features(features)
-    collections = _collections(weight_collections)
+    collections = collections_of(weight_collections)
     outputs: list[Tensor] = []
     with variable_scope(None, default_name="input_layer", values=None):
         for column in columns:
@@ -361,7 +368,8 @@ def input_layer(
         return arrays.concat(outputs, 1)
 
 
-def _collections(more: Any) -> list[str]:
+def collections_of(more: Any) -> list[str]:
+    """The collections that variables of a model's input are in, ``more`` first."""
     return list(dict.fromkeys([*(more or ()), GraphKeys.GLOBAL_VARIABLES, GraphKeys.MODEL_VARIABLES]))
 
 
@@ -387,9 +395,9 @@ def linear_model(
     Raises:
       ValueError: no columns, or two of one name.
     """
-    columns = _listed(feature_columns)
+    columns = listed(feature_columns)
     made = Features(features)
-    collections = _collections(weight_collections)
+    collections = collections_of(weight_collections)
     sums: list[Tensor] = []
     with variable_scope(None, default_name="linear_model", values=None):
         for column in columns:

@@ -106,6 +106,23 @@ def fixed_unigram_candidate_sampler(
     return _drawn("FixedUnigram", true_classes, seed, name, attrs)
 
 
+def learned_unigram_candidate_sampler(
+    true_classes: TensorLike,
+    num_true: int,
+    num_sampled: int,
+    unique: bool,
+    range_max: int,
+    seed: int | None = None,
+    name: str | None = None,
+) -> Candidates:
+    """As `uniform_candidate_sampler`, for classes as probable as they were true ones in steps of this session so far.
+
+    Each class counts as seen once at the beginning; a step sees its true classes after it has drawn.
+    """
+    attrs = {"num_true": num_true, "num_sampled": num_sampled, "unique": unique, "range_max": range_max}
+    return _drawn("LearnedUnigram", true_classes, seed, name, attrs)
+
+
 def all_candidate_sampler(
     true_classes: TensorLike,
     num_true: int,

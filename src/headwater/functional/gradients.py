@@ -95,6 +95,16 @@ def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
 _custom_gradients = itertools.count()
 
 
+def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorator: ``f`` as it is. What a gradient computes again rather than keep is XLA's choice."""
+
+    @functools.wraps(f)
+    def decorated(*args: Any, **kwargs: Any) -> Any:
+        return f(*args, **kwargs)
+
+    return decorated
+
+
 def grad_pass_through(f: Callable[..., object]) -> Callable[..., Any]:
     """Decorator: the gradient of the function's result goes to its only argument as it is."""
 

@@ -41,6 +41,7 @@ _FAMILIES = (
     "queues",
     "accumulators",
     "step_barrier",
+    "mutex",
     "consistency",
     "checkpoint",
     "readers",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeAlias
@@ -235,3 +236,67 @@ def compute_accidental_hits(
     rows, _, places = np.nonzero(true_classes[:, :, None] == sampled_candidates)
     lowest = np.full(len(rows), np.finfo(np.float32).min, np.float32)
     return rows.astype(np.int32), places.astype(np.int64), lowest
+
+
+class SeenClasses:
+    """How often each class has been a true one, and draws by that.
+
+    Args:
+      classes: how many there are; each counts as seen once at the beginning.
+      seed: of the draws; None for a different one every time.
+    """
+
+    def __init__(self, classes: int, seed: int | None) -> None:
+        self._lock = threading.Lock()
+        self._counts = np.ones(classes, np.float64)
+        self._random = np.random.default_rng(seed)
+
+    def draw(self, true_classes: HostArray, count: int, unique: bool) -> tuple[HostArray, HostArray, HostArray]:
+        """``count`` classes and what to expect, by what was seen until now; then the true classes are seen."""
+        with self._lock:
+            shares = self._counts / self._counts.sum()
+            bounds = np.cumsum(shares)
+            tries = 0
+            chosen: dict[int, None] = {}
+            drawn: list[int] = []
+            while len(chosen if unique else drawn) < count:
+                one = min(int(np.searchsorted(bounds, self._random.random(), side="right")), len(shares) - 1)
+                tries += 1
+                drawn.append(one)
+                chosen[one] = None
+            np.add.at(self._counts, true_classes.ravel(), 1.0)
+        found = np.array(list(chosen) if unique else drawn, np.int64)
+
+        def expected(of: HostArray) -> HostArray:
+            times = -np.expm1(tries * np.log1p(-shares[of])) if unique else count * shares[of]
+            return times.astype(np.float32)
+
+        return found, expected(true_classes), expected(found)
+
+
+@host("LearnedUnigramCandidateSampler", infer=_sampler_spec, inputs="true_classes:int64")
+def learned_unigram_candidates(
+    context: HostContext,
+    true_classes: HostArray,
+    *,
+    num_true: int,
+    num_sampled: int,
+    unique: bool,
+    range_max: int,
+    seed: int = 0,
+    seed2: int = 0,
+) -> Sequence[HostArray]:
+    """Classes as probable as they were true ones until now."""
+    if true_classes.ndim != 2 or true_classes.shape[1] != num_true:
+        raise InvalidArgumentError(
+            None, None, f"true_classes must be a batch_size * num_true matrix, not of shape {true_classes.shape}"
+        )
+    if unique and num_sampled > range_max:
+        raise InvalidArgumentError(
+            None, None, f"num_sampled = {num_sampled} is more than the {range_max} classes that unique=True needs"
+        )
+    if true_classes.size and not 0 <= int(true_classes.min()) <= int(true_classes.max()) < range_max:
+        raise InvalidArgumentError(None, None, f"true_classes must be from 0 to {range_max - 1}")
+    chosen = None if not seed and not seed2 else (seed & 0xFFFFFFFF) << 32 | seed2 & 0xFFFFFFFF
+    seen = context.resource("", "", SeenClasses, lambda: SeenClasses(range_max, chosen))
+    return seen.draw(true_classes, num_sampled, unique)

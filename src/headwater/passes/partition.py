@@ -71,7 +71,10 @@ def partition(placement: Placement) -> Partition:
     for op in placement.pruned.ops:
         if op.outputs and all(t in fed for t in op.outputs):
             continue
-        before[op] = _dissolved(dependencies(op, fed), before)
+        needed = dependencies(op, fed)
+        if op in placement.pruned.after:
+            needed.append(placement.pruned.after[op])
+        before[op] = _dissolved(needed, before)
         if op.type not in _DISSOLVED:
             device = placement.devices[op]
             on_host = runs_on_host(op) and op.type != "VariableV2"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
 
 from headwater.errors import InvalidArgumentError
 from headwater.graph.operation import Operation, Tensor
@@ -36,10 +37,12 @@ class Pruned:
       ops: inputs and control inputs first. Operations that nothing orders stand in the order in which they were made,
         but those that change variables, and those that may wait, come as late as they can: a read that is not ordered
         after an update sees the value from before it, and what waits keeps nothing else from running.
+      after: for an operation another one that it runs after, though it does not need it.
     """
 
     request: Request
     ops: tuple[Operation, ...]
+    after: Mapping[Operation, Operation] = field(default_factory=dict[Operation, Operation])
 
 
 def prune(request: Request) -> Pruned:
@@ -60,7 +63,52 @@ def prune(request: Request) -> Pruned:
         stack.extend(before)
         if op.type == "Placeholder" and op.outputs[0] not in fed:
             raise _not_fed(op)
-    return Pruned(request, _sorted(needed))
+    after = _turns(needed) if any(op.type == "MutexLock" for op in needed) else {}
+    for op, done in after.items():
+        needed[op] = [*needed[op], done]
+    return Pruned(request, _sorted(needed), after)
+
+
+def _turns(needed: dict[Operation, list[Operation]]) -> dict[Operation, Operation]:
+    """Puts the parts of a critical section that one step runs one after the other, in an order that is possible.
+
+    A part begins with the lock, and ends with the operation that gives it back. Without this the step would wait for
+    itself.
+    """
+    sections: dict[str, list[tuple[Operation, Operation]]] = {}
+    locks: dict[str, Operation] = {}
+    for op in sorted(needed, key=lambda op: op.number):
+        if op.type == "MutexLock":
+            locks[op.attrs["shared_name"]] = op
+        elif op.type == "ConsumeMutexLock":
+            sections.setdefault(op.attrs["shared_name"], []).append((locks[op.attrs["shared_name"]], op))
+    return {lock: done for parts in sections.values() for (_, done), (lock, _) in pairwise(_possible(parts, needed))}
+
+
+def _possible(
+    parts: list[tuple[Operation, Operation]], needed: dict[Operation, list[Operation]]
+) -> list[tuple[Operation, Operation]]:
+    """``parts`` in the order in which they were made, but for those that need what a later one gives."""
+    order: list[tuple[Operation, Operation]] = []
+    waiting = list(parts)
+    while waiting:
+        locks = {lock for lock, _ in waiting}
+        ready = next((part for part in waiting if not (_before(part[1], needed) & locks) - {part[0]}), waiting[0])
+        waiting.remove(ready)
+        order.append(ready)
+    return order
+
+
+def _before(op: Operation, needed: dict[Operation, list[Operation]]) -> set[Operation]:
+    """All that runs before ``op``."""
+    found: set[Operation] = set()
+    stack = [op]
+    while stack:
+        for before in needed[stack.pop()]:
+            if before not in found:
+                found.add(before)
+                stack.append(before)
+    return found
 
 
 def dependencies(op: Operation, fed: set[Tensor]) -> list[Operation]:

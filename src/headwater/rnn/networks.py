@@ -8,6 +8,7 @@ from typing import Any
 from headwater import dtypes
 from headwater.functional import arrays, indexing, math, nest
 from headwater.functional.apply import one
+from headwater.functional.default_graph import control_dependencies
 from headwater.functional.scans import scan_over
 from headwater.graph.convert import convert_to_tensor
 from headwater.graph.operation import Tensor
@@ -198,6 +199,37 @@ def static_rnn(
             outputs.append(output)
             state = after
     return outputs, state
+
+
+def static_state_saving_rnn(
+    cell: Any,
+    inputs: Sequence[Any],
+    state_saver: Any,
+    state_name: Any,
+    sequence_length: Any = None,
+    scope: Any = None,
+) -> tuple[list[Any], Any]:
+    """`static_rnn` whose first state comes from ``state_saver``, and whose last state goes there.
+
+    Args:
+      cell, inputs, sequence_length, scope: see `static_rnn`.
+      state_saver: an object with ``state(name)`` and ``save_state(name, value)``, which gives an operation.
+      state_name: the name of the state, or a tuple of names, one for each part of a state that is a tuple.
+
+    Raises:
+      ValueError: another number of names than the state has parts.
+    """
+    names = nest.flatten(state_name)
+    if len(names) != len(nest.flatten(cell.state_size)):
+        raise ValueError(
+            f"#elems(state_name) != #elems(state_size): {len(names)} vs. {len(nest.flatten(cell.state_size))}"
+        )
+    begin = nest.pack(cell.state_size, [state_saver.state(name) for name in names])
+    outputs, state = static_rnn(cell, inputs, begin, sequence_length=sequence_length, scope=scope)
+    saved = [state_saver.save_state(name, part) for name, part in zip(names, nest.flatten(state), strict=True)]
+    with control_dependencies(saved):
+        outputs[-1] = nest.map_structure(arrays.identity, outputs[-1])
+        return outputs, nest.map_structure(arrays.identity, state)
 
 
 def static_bidirectional_rnn(

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from headwater.errors import NotFoundError, OpError
+from headwater.errors import InvalidArgumentError, NotFoundError, OpError
 from headwater.graph import context
 from headwater.graph.graph import Graph
 from headwater.master.master import error_with_op
@@ -19,6 +19,7 @@ from headwater.master.targets import Master, OpenSession, Runnable, local_master
 from headwater.runtime.process import configure
 from headwater.session.default_config import default_config
 from headwater.session.fetches import Feed, Fetches, cache_key, expand_feeds, make_request, to_result
+from headwater.session.partial_run import PartialRun
 from headwater.session.run_metadata import wanted_metadata
 from headwater.telemetry.step_stats import StepTrace
 from headwater.tensorboard_protos import config_pb2
@@ -92,6 +93,8 @@ class BaseSession:
         configure(process_settings(config))
         self._opened: OpenSession | None = _master(target, config).open(self._graph, self._options)
         self._runners: dict[Any, _Runner] = {}
+        self._partial: dict[str, PartialRun] = {}
+        self._parts: dict[Any, Runnable] = {}
 
     @property
     def graph(self) -> Graph:
@@ -162,6 +165,63 @@ class BaseSession:
 
         return call
 
+    def partial_run_setup(self, fetches: Any, feeds: Sequence[Any] | None = None) -> str:
+        """Announces a step that comes in parts, with `partial_run`; gives its handle.
+
+        Args:
+          fetches: all that any part will fetch, in any structure.
+          feeds: the tensors that parts will feed.
+
+        Raises:
+          InvalidArgumentError: there is nothing to fetch.
+          RuntimeError: the session is closed.
+        """
+        self._require_open()
+        wanted = Fetches(self._graph, fetches)
+        partial = PartialRun(wanted.tensors, list(expand_feeds(self._graph, dict.fromkeys(feeds or ()))))
+        self._partial[partial.handle] = partial
+        return partial.handle
+
+    def partial_run(self, handle: str, fetches: Any, feed_dict: Mapping[Any, Any] | None = None) -> Any:
+        """Runs the next part of a step: every operation runs in the first part that needs it, and in no other.
+
+        Args:
+          handle: what `partial_run_setup` gave.
+          fetches: some of what was announced.
+          feed_dict: values of some of what was announced.
+
+        Returns:
+          The structure of ``fetches`` with NumPy values.
+
+        Raises:
+          InvalidArgumentError: no such step, or it is over; something was fed or fetched before, or was not announced;
+            ``fetches`` need more than was fed so far.
+          RuntimeError: operations are to be run rather than tensors fetched; or the session is closed.
+          OpError: whatever went wrong in this part.
+        """
+        opened = self._require_open()
+        partial = self._partial.get(handle)
+        if partial is None:
+            raise InvalidArgumentError(None, None, "Must run 'setup' before performing partial runs!")
+        wanted = Fetches(self._graph, fetches)
+        if wanted.targets:
+            raise RuntimeError("partial_run() requires empty target_list.")
+        fed = {t: Feed(t).array(value) for t, value in expand_feeds(self._graph, feed_dict or {}).items()}
+        part = partial.begin(wanted.tensors, fed)
+        try:
+            values: Sequence[Any] = ()
+            if part is not None:
+                key = "part", part[0], self._graph.version
+                prepared = self._parts.get(key) or opened.prepare(part[0])
+                self._parts[key] = prepared
+                values = prepared.run(part[1])
+        except OpError as error:
+            raise error_with_op(error, self._graph) from None
+        found = partial.finish(part and part[0], wanted.tensors, values)
+        if partial.is_over:
+            del self._partial[handle]
+        return wanted.rebuild([to_result(value) for value in found])
+
     def make_repeated(self, enqueue_op: Any, block: int) -> Callable[[], Any]:
         """A function that runs an operation that fills a queue, for a thread that calls it again and again.
 
@@ -229,6 +289,7 @@ class BaseSession:
         if self._opened is not None:
             opened, self._opened = self._opened, None
             self._runners.clear()
+            self._parts.clear()
             opened.close()
 
     def __del__(self) -> None:

@@ -51,7 +51,13 @@ FLOAT_OPS_OPTIONS: Final[dict[str, Any]] = {
     "account_displayed_op_only": True,
     "select": ["float_ops"],
 }
-_SELECTABLE: Final = ("params", "float_ops")
+_FIELDS: Final[Mapping[str, str]] = {
+    "params": "parameters",
+    "float_ops": "float_ops",
+    "micros": "exec_micros",
+    "bytes": "requested_bytes",
+}
+"""For what ``select`` and ``order_by`` may name the field of a node."""
 
 
 @dataclass(kw_only=True)
@@ -62,7 +68,9 @@ class GraphNode:
       name: the full name.
       parameters: numbers in the variable that it is.
       float_ops: operations on floats in one run.
-      total_parameters, total_float_ops: with all that counts within.
+      exec_micros: how long it ran in the step that is looked at, in microseconds.
+      requested_bytes: size of what it gave in that step.
+      total_parameters, total_float_ops, total_exec_micros, total_requested_bytes: with all that counts within.
       total_definition_count: operations and scopes within, with this.
       children: what is within.
     """
@@ -70,8 +78,12 @@ class GraphNode:
     name: str
     parameters: int = 0
     float_ops: int = 0
+    exec_micros: int = 0
+    requested_bytes: int = 0
     total_parameters: int = 0
     total_float_ops: int = 0
+    total_exec_micros: int = 0
+    total_requested_bytes: int = 0
     total_definition_count: int = 0
     children: list[GraphNode] = field(default_factory=list["GraphNode"])
     _types: set[str] = field(default_factory=set[str], repr=False)
@@ -89,7 +101,8 @@ def print_model_analysis(
 
     Args:
       graph: the graph.
-      run_meta, op_log: must be None: times and memory are in `tf.RunMetadata`, for `Timeline`.
+      run_meta: a ``RunMetadata`` of a step, for times and memory.
+      op_log: must be None.
       tfprof_cmd: ``"scope"``: by names.
       tfprof_options: see `TRAINABLE_VARS_PARAMS_STAT_OPTIONS` and `FLOAT_OPS_OPTIONS`; ``output`` may be ``stdout``,
         ``none`` or ``file:outfile=PATH``.
@@ -98,14 +111,14 @@ def print_model_analysis(
       ValueError: an option that this cannot do.
     """
     options = {**_DEFAULTS, **tfprof_options}
-    if run_meta is not None or op_log is not None:
-        raise ValueError("run_meta and op_log must be None: times are in tf.RunMetadata, which Timeline shows")
+    if op_log is not None:
+        raise ValueError("op_log must be None: types and float operations are the graph's own")
     if tfprof_cmd != "scope":
         raise ValueError(f"tfprof_cmd must be 'scope', not {tfprof_cmd!r}")
-    unknown = [name for name in options["select"] if name not in _SELECTABLE]
+    unknown = [name for name in options["select"] if name not in _FIELDS]
     if unknown:
-        raise ValueError(f"select may name {' and '.join(_SELECTABLE)}, not {', '.join(unknown)}")
-    root = _tree(graph)
+        raise ValueError(f"select may name {', '.join(_FIELDS)}, not {', '.join(unknown)}")
+    root = _tree(graph, run_meta)
     shown = _shown(root, options, 0)
     _write(
         "\n".join(
@@ -123,7 +136,19 @@ def print_model_analysis(
 # The tree ----------------------------------------------------------------------------------------------------------
 
 
-def _tree(graph: Graph) -> GraphNode:
+def ran(run_meta: Any) -> dict[str, tuple[int, int]]:
+    """For each operation of a step how long it ran, in microseconds, and the bytes that it gave."""
+    found: dict[str, tuple[int, int]] = {}
+    for device in run_meta.step_stats.dev_stats if run_meta is not None else ():
+        if not device.device.endswith("/executables"):  # what these took is told of their operations, too
+            for node in device.node_stats:
+                time, size = found.get(node.node_name, (0, 0))
+                given = sum(memory.total_bytes for memory in node.memory)
+                found[node.node_name] = time + node.op_end_rel_micros, size + given
+    return found
+
+
+def _tree(graph: Graph, run_meta: Any = None) -> GraphNode:
     root = GraphNode(name=ROOT)
     found: dict[str, GraphNode] = {"": root}
 
@@ -139,8 +164,10 @@ def _tree(graph: Graph) -> GraphNode:
         if isinstance(variable, Variable)
     }
     trainable = {id(variable.op) for variable in graph.get_collection(GraphKeys.TRAINABLE_VARIABLES)}
+    took = ran(run_meta)
     for op in graph.get_operations():
         node = node_of(op.name)
+        node.exec_micros, node.requested_bytes = took.get(op.name, (0, 0))
         node._types.add(op.type)  # pyright: ignore[reportPrivateUsage]
         node.float_ops = _float_ops(op)
         if id(op) in variables and (size := _size(variables[id(op)])) is not None:
@@ -161,13 +188,14 @@ def _shown(node: GraphNode, options: Mapping[str, Any], depth: int) -> GraphNode
     counts = node.name == ROOT or any(_matches(options["account_type_regexes"], kind) for kind in types)
     made = GraphNode(
         name=node.name,
-        parameters=node.parameters if counts else 0,
-        float_ops=node.float_ops if counts else 0,
         total_definition_count=1,
         _types=types,
         _shape=node._shape,  # pyright: ignore[reportPrivateUsage]
     )
-    made.total_parameters, made.total_float_ops = made.parameters, made.float_ops
+    for name in _FIELDS.values():
+        own = getattr(node, name) if counts else 0
+        setattr(made, name, own)
+        setattr(made, f"total_{name}", own)
     for child in node.children:
         part = _shown(child, options, depth + 1)
         named = _matches(options["show_name_regexes"], child.name) and not _matches(
@@ -181,15 +209,16 @@ def _shown(node: GraphNode, options: Mapping[str, Any], depth: int) -> GraphNode
             and (counted or bool(part.children))
             and part.parameters >= options["min_params"]
             and part.float_ops >= options["min_float_ops"]
+            and (part.exec_micros >= options["min_micros"] or part.total_exec_micros >= max(1, options["min_micros"]))
         )
         parts = [part] if visible else [] if trimmed else part.children
         made.children += parts
         made.total_definition_count += sum(each.total_definition_count for each in parts)
         for each in parts if options["account_displayed_op_only"] else [part]:
-            made.total_parameters += each.total_parameters
-            made.total_float_ops += each.total_float_ops
-    order = {"params": "total_parameters", "float_ops": "total_float_ops"}.get(options["order_by"])
-    made.children.sort(key=lambda part: part.name if order is None else (-getattr(part, order), part.name))
+            for name in _FIELDS.values():
+                setattr(made, f"total_{name}", getattr(made, f"total_{name}") + getattr(each, f"total_{name}"))
+    order = _FIELDS.get(options["order_by"])
+    made.children.sort(key=lambda part: part.name if order is None else (-getattr(part, f"total_{order}"), part.name))
     return made
 
 
@@ -297,7 +326,13 @@ def _float_ops(op: Any) -> int:
 
 # Writing -----------------------------------------------------------------------------------------------------------
 
-_HEADERS: Final = {"params": "# parameters", "float_ops": "# float_ops"}
+_HEADERS: Final = {
+    "params": "# parameters",
+    "float_ops": "# float_ops",
+    "micros": "execution time",
+    "bytes": "requested bytes",
+}
+_WORDS: Final = {"params": " params", "float_ops": " flops", "micros": "us", "bytes": "B"}
 _UNITS: Final = ((10**9, "b"), (10**6, "m"), (10**3, "k"))
 
 
@@ -308,12 +343,9 @@ def _number(value: int) -> str:
 def _lines(node: GraphNode, select: Any, depth: int) -> Iterator[str]:
     parts: list[str] = []
     for name in select:
-        own, total = (
-            (node.parameters, node.total_parameters) if name == "params" else (node.float_ops, node.total_float_ops)
-        )
+        own, total = getattr(node, _FIELDS[name]), getattr(node, f"total_{_FIELDS[name]}")
         shape: str = f"{node._shape}, " if name == "params" and node._shape else ""  # pyright: ignore[reportPrivateUsage]
-        unit = "params" if name == "params" else "flops"
-        parts.append(f"{shape}{_number(own) if own else '--'}/{_number(total) if total else '--'} {unit}")
+        parts.append(f"{shape}{_number(own) if own else '--'}/{_number(total) if total else '--'}{_WORDS[name]}")
     yield f"{'  ' * depth}{node.name} ({', '.join(parts)})"
     for child in node.children:
         yield from _lines(child, select, depth + 1)

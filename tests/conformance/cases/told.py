@@ -198,3 +198,57 @@ def case_batches_of_unknown_shapes(tf):
     words = "DequeueMany and DequeueUpTo require the components to have specified shapes."
     with tf.Session() as session:
         return [refused(lambda op=op: session.run(op), words) for op in (q.dequeue_many(2), q.dequeue_up_to(2))]
+
+
+# Steps in parts -------------------------------------------------------------------------------------------------
+
+
+def case_steps_in_parts(tf):
+    a, b, c = (tf.placeholder(tf.float32, [], name=name) for name in "abc")
+    v = tf.Variable(0.0)
+    counted = tf.assign_add(v, a)
+    after = counted * 2 + b
+    first = a + b
+    second = first * c
+    drawn = tf.random_uniform([])
+    one, two = drawn + a, drawn + b
+    with tf.Session() as session:
+        session.run(v.initializer)
+        h = session.partial_run_setup([first, second], [a, b, c])
+        found = [
+            type(h).__name__,
+            session.partial_run(h, [], {a: 1}),
+            session.partial_run(h, [first, {"x": first}], {b: 2}),
+        ]
+        found += [session.partial_run(h, second, {c: 17})]
+        h = session.partial_run_setup([counted, after], [a, b])
+        found += [session.partial_run(h, counted, {a: 1}), session.partial_run(h, after, {b: 1}), session.run(v)]
+        h = session.partial_run_setup([one, two], [a, b])
+        found += [round(float(-session.partial_run(h, one, {a: 1}) + session.partial_run(h, two, {b: 5})), 4)]
+        return found
+
+
+def case_steps_in_parts_refused(tf):
+    a, b, c = (tf.placeholder(tf.float32, [], name=name) for name in "abc")
+    first = tf.add(a, b, name="first")
+    second = tf.multiply(first, c, name="second")
+    with tf.Session() as session:
+
+        def part(*args):
+            return session.partial_run(session.partial_run_setup([first, second], [a, b, c]), *args)
+
+        h = session.partial_run_setup([first, second], [a, b, c])
+        session.partial_run(h, first, {a: 1, b: 2})
+        other = session.partial_run_setup([first], [a, b])
+        return [
+            refused(
+                lambda: part(second, {a: 1, b: 2}), "Fetch c:0 can't be computed from the feeds that have been fed"
+            ),
+            refused(lambda: session.partial_run(h, first), "The fetch first:0 has already been fetched."),
+            refused(lambda: session.partial_run(h, second, {a: 3, c: 1}), "The feed a:0 has already been fed."),
+            refused(lambda: session.partial_run(other, second, {a: 1}), "The fetch second:0 was not specified in"),
+            refused(lambda: session.partial_run(other, first, {c: 1}), "The feed c:0 was not specified in"),
+            refused(lambda: session.partial_run("other", first, {a: 1}), "Must run 'setup' before"),
+            refused(lambda: session.partial_run_setup([]), "Must specify at least one target to fetch or execute."),
+            refused(lambda: part(first.op, {a: 1, b: 2}), "requires empty target_list"),
+        ]

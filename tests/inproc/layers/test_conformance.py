@@ -11,7 +11,9 @@ from tests.conformance.stored import Case, stored_cases
 
 
 @pytest.mark.parametrize(
-    "case", stored_cases("layers", "losses", "metrics", "slim", "tables", "feature_columns"), ids=str
+    "case",
+    stored_cases("layers", "losses", "metrics", "slim", "tables", "feature_columns", "sequence_columns"),
+    ids=str,
 )
 def test_as_tensorflow(case: Case) -> None:
     same(outcome(case.run, tf), case.expected, tolerance=1e-3 if case.name.startswith("slim") else 2e-5)

@@ -280,6 +280,10 @@ AREAS: Final[Mapping[str, Area]] = {
             "headwater.feature_columns.dense": """
                 bucketized_column embedding_column indicator_column input_layer linear_model make_parse_example_spec
                 numeric_column shared_embedding_columns""",
+            "headwater.feature_columns.sequences": """
+                sequence_categorical_column_with_hash_bucket sequence_categorical_column_with_identity
+                sequence_categorical_column_with_vocabulary_file sequence_categorical_column_with_vocabulary_list
+                sequence_numeric_column""",
         },
     ),
     "tf.image": Area(
@@ -496,17 +500,24 @@ AREAS: Final[Mapping[str, Area]] = {
                 ctc_loss_v2""",
             "headwater.functional.candidates": """
                 all_candidate_sampler compute_accidental_hits fixed_unigram_candidate_sampler
+                learned_unigram_candidate_sampler
                 log_uniform_candidate_sampler uniform_candidate_sampler""",
             "headwater.variables.sampled_losses": "nce_loss sampled_softmax_loss",
             "headwater.variables.embedding": "embedding_lookup embedding_lookup_sparse safe_embedding_lookup_sparse",
             "headwater.functional.math": "log_sigmoid sigmoid tanh",
             "headwater.rnn.networks": """
                 bidirectional_dynamic_rnn bidirectional_rnn=static_bidirectional_rnn dynamic_rnn rnn=static_rnn
-                static_bidirectional_rnn static_rnn""",
+                static_bidirectional_rnn static_rnn static_state_saving_rnn""",
             "headwater.rnn.raw": "raw_rnn",
         },
         modules={
             "rnn_cell": "headwater.compat.tf.rnn_cell",
+        },
+    ),
+    "tf.profiler": Area(
+        "``tf.profiler``: parameters, operations on floats, times and memory of a graph.",
+        names={
+            "headwater.training.profiler": "ProfileOptionBuilder Profiler advise profile",
         },
     ),
     "tf.python_io": Area(
@@ -561,7 +572,8 @@ AREAS: Final[Mapping[str, Area]] = {
                 stateless_truncated_normal stateless_uniform=stateless_random_uniform truncated_normal
                 uniform=random_uniform""",
             "headwater.functional.candidates": """
-                all_candidate_sampler fixed_unigram_candidate_sampler log_uniform_candidate_sampler
+                all_candidate_sampler fixed_unigram_candidate_sampler learned_unigram_candidate_sampler
+                log_uniform_candidate_sampler
                 uniform_candidate_sampler""",
         },
     ),

@@ -14,6 +14,7 @@ CONTRIB: Final[Mapping[str, Area]] = {
             "data": "headwater.compat.tf.contrib.data",
             "deprecated": "headwater.compat.tf.contrib.deprecated",
             "distribute": "headwater.compat.tf.contrib.distribute",
+            "feature_column": "headwater.compat.tf.contrib.feature_column",
             "framework": "headwater.compat.tf.contrib.framework",
             "image": "headwater.compat.tf.contrib.image",
             "layers": "headwater.compat.tf.contrib.layers",
@@ -59,6 +60,15 @@ CONTRIB: Final[Mapping[str, Area]] = {
                 get_replica_context get_strategy has_distribution_strategy=has_strategy has_strategy
                 in_cross_replica_context""",
             "headwater.keras.mirrored.settings": "CrossDeviceOps",
+        },
+    ),
+    "tf.contrib.feature_column": Area(
+        "``tf.contrib.feature_column``: columns of sequences, and a model's input of them.",
+        names={
+            "headwater.feature_columns.sequences": """
+                sequence_categorical_column_with_hash_bucket sequence_categorical_column_with_identity
+                sequence_categorical_column_with_vocabulary_file sequence_categorical_column_with_vocabulary_list
+                sequence_input_layer sequence_numeric_column""",
         },
     ),
     "tf.contrib.framework": Area(

@@ -30,9 +30,10 @@ CORE: Final = Area(
             add_to_collection add_to_collections colocate_with container control_dependencies
             convert_to_tensor_or_indexed_slices device get_collection get_collection_ref is_tensor name_scope
             op_scope""",
+        "headwater.functional.critical_section": "CriticalSection",
         "headwater.functional.gradients": """
             AggregationMethod NoGradient NotDifferentiable RegisterGradient UnconnectedGradients custom_gradient
-            grad_pass_through gradients hessians no_gradient=NotDifferentiable""",
+            grad_pass_through gradients hessians no_gradient=NotDifferentiable recompute_grad""",
         "headwater.compat.switches": """
             control_flow_v2_enabled disable_control_flow_v2 disable_eager_execution disable_resource_variables
             disable_tensor_equality disable_v2_behavior disable_v2_tensorshape enable_control_flow_v2
@@ -209,6 +210,7 @@ CORE: Final = Area(
         "metrics": "headwater.compat.tf.metrics",
         "nest": "headwater.compat.nest",
         "nn": "headwater.compat.tf.nn",
+        "profiler": "headwater.compat.tf.profiler",
         "python_io": "headwater.compat.tf.python_io",
         "quantization": "headwater.compat.tf.quantization",
         "queue": "headwater.compat.tf.queue",

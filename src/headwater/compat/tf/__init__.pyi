@@ -64,6 +64,7 @@ from headwater.compat.tf import manip as manip
 from headwater.compat.tf import math as math
 from headwater.compat.tf import metrics as metrics
 from headwater.compat.tf import nn as nn
+from headwater.compat.tf import profiler as profiler
 from headwater.compat.tf import python_io as python_io
 from headwater.compat.tf import quantization as quantization
 from headwater.compat.tf import queue as queue
@@ -193,6 +194,7 @@ from headwater.functional.control_flow import no_op as no_op
 from headwater.functional.control_flow import tables_initializer as initialize_all_tables
 from headwater.functional.control_flow import tables_initializer as tables_initializer
 from headwater.functional.control_flow import tuple as tuple
+from headwater.functional.critical_section import CriticalSection as CriticalSection
 from headwater.functional.default_graph import add_to_collection as add_to_collection
 from headwater.functional.default_graph import add_to_collections as add_to_collections
 from headwater.functional.default_graph import colocate_with as colocate_with
@@ -255,6 +257,7 @@ from headwater.functional.gradients import custom_gradient as custom_gradient
 from headwater.functional.gradients import grad_pass_through as grad_pass_through
 from headwater.functional.gradients import gradients as gradients
 from headwater.functional.gradients import hessians as hessians
+from headwater.functional.gradients import recompute_grad as recompute_grad
 from headwater.functional.grids import invert_permutation as invert_permutation
 from headwater.functional.grids import lin_space as lin_space
 from headwater.functional.grids import lin_space as linspace
@@ -647,6 +650,7 @@ __all__ = [
     "ConditionalAccumulator",
     "ConditionalAccumulatorBase",
     "ConfigProto",
+    "CriticalSection",
     "DType",
     "DeviceSpec",
     "Dimension",
@@ -1061,6 +1065,7 @@ __all__ = [
     "polygamma",
     "pow",
     "print",
+    "profiler",
     "py_func",
     "python_io",
     "qint16",
@@ -1088,6 +1093,7 @@ __all__ = [
     "real",
     "realdiv",
     "reciprocal",
+    "recompute_grad",
     "reduce_all",
     "reduce_any",
     "reduce_join",

@@ -15,6 +15,11 @@ from headwater.feature_columns.dense import linear_model as linear_model
 from headwater.feature_columns.dense import make_parse_example_spec as make_parse_example_spec
 from headwater.feature_columns.dense import numeric_column as numeric_column
 from headwater.feature_columns.dense import shared_embedding_columns as shared_embedding_columns
+from headwater.feature_columns.sequences import sequence_categorical_column_with_hash_bucket as sequence_categorical_column_with_hash_bucket
+from headwater.feature_columns.sequences import sequence_categorical_column_with_identity as sequence_categorical_column_with_identity
+from headwater.feature_columns.sequences import sequence_categorical_column_with_vocabulary_file as sequence_categorical_column_with_vocabulary_file
+from headwater.feature_columns.sequences import sequence_categorical_column_with_vocabulary_list as sequence_categorical_column_with_vocabulary_list
+from headwater.feature_columns.sequences import sequence_numeric_column as sequence_numeric_column
 
 __all__ = [
     "bucketized_column",
@@ -29,6 +34,11 @@ __all__ = [
     "linear_model",
     "make_parse_example_spec",
     "numeric_column",
+    "sequence_categorical_column_with_hash_bucket",
+    "sequence_categorical_column_with_identity",
+    "sequence_categorical_column_with_vocabulary_file",
+    "sequence_categorical_column_with_vocabulary_list",
+    "sequence_numeric_column",
     "shared_embedding_columns",
     "weighted_categorical_column",
 ]

@@ -16,6 +16,7 @@ from headwater.functional.blocks import space_to_depth as space_to_depth
 from headwater.functional.candidates import all_candidate_sampler as all_candidate_sampler
 from headwater.functional.candidates import compute_accidental_hits as compute_accidental_hits
 from headwater.functional.candidates import fixed_unigram_candidate_sampler as fixed_unigram_candidate_sampler
+from headwater.functional.candidates import learned_unigram_candidate_sampler as learned_unigram_candidate_sampler
 from headwater.functional.candidates import log_uniform_candidate_sampler as log_uniform_candidate_sampler
 from headwater.functional.candidates import uniform_candidate_sampler as uniform_candidate_sampler
 from headwater.functional.convolution import avg_pool as avg_pool
@@ -101,6 +102,7 @@ from headwater.rnn.networks import static_bidirectional_rnn as bidirectional_rnn
 from headwater.rnn.networks import static_bidirectional_rnn as static_bidirectional_rnn
 from headwater.rnn.networks import static_rnn as rnn
 from headwater.rnn.networks import static_rnn as static_rnn
+from headwater.rnn.networks import static_state_saving_rnn as static_state_saving_rnn
 from headwater.rnn.raw import raw_rnn as raw_rnn
 from headwater.variables.embedding import embedding_lookup as embedding_lookup
 from headwater.variables.embedding import embedding_lookup_sparse as embedding_lookup_sparse
@@ -166,6 +168,7 @@ __all__ = [
     "l2_loss",
     "l2_normalize",
     "leaky_relu",
+    "learned_unigram_candidate_sampler",
     "local_response_normalization",
     "log_poisson_loss",
     "log_sigmoid",
@@ -205,6 +208,7 @@ __all__ = [
     "sparse_softmax_cross_entropy_with_logits",
     "static_bidirectional_rnn",
     "static_rnn",
+    "static_state_saving_rnn",
     "sufficient_statistics",
     "swish",
     "tanh",

@@ -3,6 +3,7 @@
 # pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
 from headwater.functional.candidates import all_candidate_sampler as all_candidate_sampler
 from headwater.functional.candidates import fixed_unigram_candidate_sampler as fixed_unigram_candidate_sampler
+from headwater.functional.candidates import learned_unigram_candidate_sampler as learned_unigram_candidate_sampler
 from headwater.functional.candidates import log_uniform_candidate_sampler as log_uniform_candidate_sampler
 from headwater.functional.candidates import uniform_candidate_sampler as uniform_candidate_sampler
 from headwater.functional.random import categorical as categorical
@@ -27,6 +28,7 @@ __all__ = [
     "fixed_unigram_candidate_sampler",
     "gamma",
     "get_seed",
+    "learned_unigram_candidate_sampler",
     "log_uniform_candidate_sampler",
     "multinomial",
     "normal",

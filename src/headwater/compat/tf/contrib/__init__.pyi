@@ -6,6 +6,7 @@ from headwater.compat import contrib_metrics as metrics
 from headwater.compat.tf.contrib import data as data
 from headwater.compat.tf.contrib import deprecated as deprecated
 from headwater.compat.tf.contrib import distribute as distribute
+from headwater.compat.tf.contrib import feature_column as feature_column
 from headwater.compat.tf.contrib import framework as framework
 from headwater.compat.tf.contrib import image as image
 from headwater.compat.tf.contrib import layers as layers
@@ -20,6 +21,7 @@ __all__ = [
     "data",
     "deprecated",
     "distribute",
+    "feature_column",
     "framework",
     "image",
     "layers",
