@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import numpy as np
 
 from headwater import dtypes
+from headwater.cluster.devices import parse_device
 from headwater.functional import arrays, indexing, math, reductions, searching
 from headwater.functional.apply import apply, one
 from headwater.functional.clip import clip_by_norm
@@ -18,6 +19,9 @@ from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
 from headwater.registry import HostArray
 from headwater.variables.partitioned import PartitionedVariable
+
+#: A batch of which nobody knows the size has more ids than this, as a rule.
+_FEW_ROWS: Final = 256
 
 
 def embedding_lookup(
@@ -31,7 +35,8 @@ def embedding_lookup(
     """The rows ``ids`` of a table, in the shape of ``ids``; its gradient is `IndexedSlices` of just these rows.
 
     Of a table in parts, each id goes only to the part that has its row; the gradient is then one of each part, with
-    `headwater.ops.routing.NO_ROW` as index where rows were left over.
+    `headwater.ops.routing.NO_ROW` as index where rows were left over. So it is of a small table on a task of its own:
+    of each row that a batch uses, one travels, however many ids name it.
 
     Args:
       params: the table: a tensor, variable or array, or its parts as a list or a partitioned variable.
@@ -56,7 +61,7 @@ def embedding_lookup(
     with name_scope(name, "embedding_lookup", [*parts, ids]) as scope:
         graph = get_default_graph()
         ids = convert_to_tensor(ids, name="ids")
-        if len(parts) == 1:
+        if len(parts) == 1 and not _repeats(parts[0], ids):
             with graph.colocate_with(parts[0]):
                 rows = _clipped(indexing.gather(parts[0], ids, name=scope), ids, max_norm)
                 return arrays.identity(rows)
@@ -67,7 +72,17 @@ def embedding_lookup(
         for part, wanted in zip(parts, routed, strict=True):
             with graph.colocate_with(part):
                 found.append(one("GatherRouted", part, wanted))
-        return _clipped(one("JoinRouted", places, found, name=scope), ids, max_norm)
+        rows = _clipped(one("JoinRouted", places, found, name=scope), ids, max_norm)
+        return arrays.identity(rows) if len(parts) == 1 else rows
+
+
+def _repeats(table: Any, ids: Tensor) -> bool:
+    """Whether a table is on a ``ps``, and so small that most of the ids of a batch name rows that others name."""
+    dims = table.get_shape().as_dims
+    if parse_device(table.device or "").job != "ps" or not dims or dims[0] is None or ids.op.type == "Unique":
+        return False
+    known = None if ids.dims is None or None in ids.dims else int(np.prod(ids.dims))
+    return dims[0] <= (_FEW_ROWS if known is None else known // 2)
 
 
 def _sizes(parts: Sequence[Any]) -> Any:

@@ -132,6 +132,37 @@ def test_on_two_ps(optimizer: str, replicas: int) -> None:
     np.testing.assert_allclose(found, whole, rtol=2e-6, atol=1e-7)
 
 
+@pytest.mark.parametrize("replicas", [0, 1])
+@pytest.mark.parametrize("optimizer", ["momentum", "adagrad", "adam"])
+def test_a_small_table_on_one_ps_trains_as_at_home(optimizer: str, replicas: int) -> None:
+    whole = trained(1, optimizer, replicas=replicas)
+    with memory_cluster(ps=2, worker=1) as cluster:
+        found = trained(1, optimizer, cluster.target("worker"), replicas=replicas)
+    np.testing.assert_allclose(found, whole, rtol=2e-6, atol=1e-7)
+
+
+def test_of_a_small_table_on_a_ps_each_row_travels_once_and_an_id_outside_is_named() -> None:
+    with memory_cluster(ps=1, worker=1) as cluster, tf.Graph().as_default() as graph:
+        with tf.device("/job:ps/task:0"):
+            table = tf.Variable(TABLE)
+            large = tf.Variable(np.zeros((1000, 2), np.float32))
+        ids = tf.placeholder(tf.int64, [None], "ids")
+        rows = tf.nn.embedding_lookup(table, ids)
+        tf.nn.embedding_lookup(large, ids)
+        tf.nn.embedding_lookup(large, tf.placeholder(tf.int64, [30, 100], "many"))
+        tf.nn.embedding_lookup(table, tf.unique(ids)[0])
+        routed = [op for op in graph.get_operations() if op.type == "RouteIds"]
+        assert [op.inputs[0].op.name for op in routed] == ["ids", "many"]
+        asked = routed[0].outputs[0]
+        with tf.Session(cluster.target("worker")) as session:
+            session.run(table.initializer)
+            found, wanted = session.run([rows, asked], {ids: [5, 0, 5, 5, 10] * 50})
+            np.testing.assert_array_equal(found, TABLE[[5, 0, 5, 5, 10] * 50])
+            assert sorted(row for row in wanted if row >= 0) == [0, 5, 10]
+            with pytest.raises(InvalidArgumentError, match=rf"indices\[1\] = {ROWS} is not in \[0, {ROWS}\)"):
+                session.run(rows, {ids: [5, ROWS]})
+
+
 def test_gradients_are_rows_of_each_part() -> None:
     with tf.Graph().as_default(), tf.Session() as session:
         parts = parts_of(2, "mod")
