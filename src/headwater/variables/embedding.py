@@ -81,7 +81,7 @@ def _repeats(table: Any, ids: Tensor) -> bool:
     dims = table.get_shape().as_dims
     if parse_device(table.device or "").job != "ps" or not dims or dims[0] is None or ids.op.type == "Unique":
         return False
-    known = None if ids.dims is None or None in ids.dims else int(np.prod(ids.dims))
+    known = ids.shape.num_elements()
     return dims[0] <= (_FEW_ROWS if known is None else known // 2)
 
 
