@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +13,7 @@ import numpy as np
 
 from headwater.accounting.ledger import Work
 from headwater.consistency import Consistency, without_count
-from headwater.errors import AbortedError, UnavailableError
+from headwater.errors import AbortedError, FailedPreconditionError, GaveUpError, OpError, UnavailableError
 from headwater.parameters import protocol
 from headwater.parameters.conversation import Conversation, ServerLink, Session
 from headwater.parameters.layout import Block, Layout, VariableSpec, joined
@@ -27,6 +28,7 @@ from headwater.task.agreement import Said
 from headwater.task.answers import bad_header
 from headwater.transport.frames import Frame
 from headwater.transport.handshake import new_generation
+from headwater.transport.waiting import Patience
 
 _log = logging.getLogger("headwater")
 _NOTHING: Array = np.empty(0)
@@ -70,6 +72,7 @@ class ParameterClient:
       initial: the variables' values, to bring where no task has any; read when needed. None in the place of a table:
         its rows begin on the ``ps``.
       shard_names: by ``ps`` what its part of the set is called there, where that is not ``name``.
+      reach_chief: raises OpError where the chief, who brings values, cannot be reached now; None on the chief.
 
     Attributes:
       conversation: with every ``ps``.
@@ -88,7 +91,9 @@ class ParameterClient:
         links: Sequence[tuple[str, ServerLink]],
         initial: Sequence[Any],
         shard_names: Sequence[str] | None = None,
+        reach_chief: Callable[[], object] | None = None,
     ) -> None:
+        self._reach_chief = reach_chief
         self._names = shard_names or [name for _ in links]
         self._worker = worker
         self._chief = chief
@@ -121,8 +126,8 @@ class ParameterClient:
         self._ledger: bytes | None = None
         # Since when it has held a range of examples.
         self._held_since: float | None = None
-        #: What the first ``ps`` said: how many trainings are over, the epoch of the present one, a seed.
-        self.trainings: int = 0
+        #: What the first ``ps`` said: how many trainings are over (-1: nothing yet), the present one's epoch, a seed.
+        self.trainings: int = -1
         self.epoch: int = -1
         self.seed: int = 0
         #: Which part of a batch that several workers share the ``ps`` wants of this one; None where it did not say.
@@ -151,7 +156,7 @@ class ParameterClient:
 
     def _greet(self, index: int) -> None:
         choice = without_count(self._choice)
-        me = (self._names[index], self._worker, self._layout.signature(), choice, _STARTED, self._life)
+        me = (self._names[index], self._worker, self._layout.signature(), choice, _STARTED, self._life, self.trainings)
         session = self._sessions[index]
         self.conversation.drop(session)
         session.link.reach(SPEAK_S if self._follows and session.pieces else None)
@@ -169,13 +174,39 @@ class ParameterClient:
         session.version, session.filled, session.life = version, filled, life
         # What has no values hears all the same that this worker has finished: the chief may have ended.
         if not filled and (self._chief or not self._finishes):
-            frame = self._fill_frame(index) if self._chief else Frame(kinds.READY)
-            answer = self.conversation.ask(session, frame)
+            brings = self._chief or (bool(session.pieces) and self.conversation.others_are_over(index))
+            frame = self._fill_frame(index) if brings else Frame(kinds.READY)
+            answer = self.conversation.ask(
+                session, frame, functools.partial(self._await_chief, index, time.monotonic())
+            )
             match answer.header:
                 case (int(filled),):
                     session.filled = filled
                 case _:
                     raise bad_header(answer, session.task)
+
+    def _await_chief(self, index: int, since: float) -> None:
+        """Called while the chief is waited for, which is to bring values to number ``index`` of the ``ps``.
+
+        Raises:
+          FailedPreconditionError: the chief's program has ended.
+          GaveUpError: the chief could not be reached for longer than tasks are waited for.
+        """
+        session = self._sessions[index]
+        lost = f"{session.task} was started anew, and its values are gone"
+        if self.conversation.others_are_over(index):
+            if session.pieces:  # this worker brings its own
+                raise AbortedError(None, None, f"{lost}; the chief has ended")
+            raise FailedPreconditionError(None, None, f"{lost}: {self._worker} comes too late, as the chief has ended")
+        waited_s = time.monotonic() - since
+        if self._reach_chief is None or waited_s < Patience.from_environment().deadline_s:
+            return
+        try:
+            self._reach_chief()
+        except OpError as error:
+            raise GaveUpError(
+                None, None, f"{lost}: {self._worker} has waited {waited_s:.0f} s for the chief to bring values: {error}"
+            ) from error
 
     def _fill_frame(self, index: int) -> Frame:
         """What a ``ps`` without values gets, whose tables this brings."""
@@ -186,17 +217,17 @@ class ParameterClient:
             arrays = [*snapshot.blocks[index], *snapshot.states[index].values()]
             version = snapshot.versions[index]
             _log.warning("%s brings %s the values of version %d", self._worker, session.task, version)
-            return Frame(kinds.FILL, (version, written, snapshot.ledger if index == 0 else None), arrays)
+            return Frame(kinds.FILL, (version, written, snapshot.ledger if index == 0 else None, False), arrays)
         if session.pieces:
             if session.tables:
                 _log.warning(
                     "%s has no copy of the tables that %s has lost: they begin anew", self._worker, session.task
                 )
-            ledger = self._ledger if index == 0 else None
-            return Frame(kinds.FILL, (session.read, written, ledger), self._without_tables(index, session.pieces))
+            header = (session.read, written, self._ledger if index == 0 else None, not self._chief)
+            return Frame(kinds.FILL, header, self._without_tables(index, session.pieces))
         pieces = [np.asarray(block.of(self._initial[block.variable])) for block in self._whole_blocks(index)]
         state = self._initial_state(index) if self._initial_state else ()
-        return Frame(kinds.FILL, (0, written, None), [*pieces, *state])
+        return Frame(kinds.FILL, (0, written, None, False), [*pieces, *state])
 
     def _whole_blocks(self, index: int) -> list[Block]:
         """The blocks of a ``ps`` that are no tables."""
@@ -447,6 +478,7 @@ class ParameterClient:
                     self.conversation.ask_until(index, frame)
         finally:
             self._finishes = False
+        self.trainings = max(self.trainings, training + 1)
 
     def follow(self, training: int, epoch: int) -> bool:
         """Waits until an epoch is over; whether that training is.

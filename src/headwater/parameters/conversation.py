@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 from headwater.errors import AbortedError, DeadlineExceededError, OpError, UnavailableError
 from headwater.parameters.layout import Block
@@ -26,10 +26,19 @@ from headwater.transport.waiting import Patience
 _log = logging.getLogger("headwater")
 
 
+class Reached(Protocol):
+    """What a ``ps`` that was reached has said."""
+
+    @property
+    def details(self) -> Mapping[str, bytes]: ...
+
+
 class ServerLink(Protocol):
     """How a worker reaches one ``ps``."""
 
-    def reach(self, deadline_s: float | None = None) -> Any: ...
+    def reach(self, deadline_s: float | None = None) -> Reached | None:
+        """Waits until it can be reached; gives what it has said, or None where it is in this process."""
+        ...
 
     def take(self) -> Channel: ...
 
@@ -141,18 +150,20 @@ class Conversation:
                 return
             except (UnavailableError, AbortedError) as error:
                 # It is not there yet, or went away again between two of its first answers.
-                if time.monotonic() >= give_up_at or (self._follows and self._others_are_over(index)):
+                if time.monotonic() >= give_up_at or (self._follows and self.others_are_over(index)):
                     raise
                 _log.info("%s begins anew with %s: %s", self._worker, session.task, error.message)
 
-    def _others_are_over(self, index: int) -> bool:
-        """Whether a ``ps`` other than number ``index`` says that the job is over."""
+    def others_are_over(self, index: int) -> bool:
+        """Whether a ``ps`` other than number ``index`` says that the chief's program has ended."""
         for other in (*self.sessions[:index], *self.sessions[index + 1 :]):
             try:
-                if OVER_DETAIL in other.link.reach(0.0).details:
-                    return True
+                said = other.link.reach(0.0)
             except OpError as error:
                 _log.debug("%s does not say whether the job is over: %s", other.task, error.message)
+                continue
+            if said is not None and OVER_DETAIL in said.details:
+                return True
         return False
 
     def drop(self, session: Session) -> None:
@@ -236,14 +247,14 @@ class Conversation:
             except (UnavailableError, AbortedError) as again:
                 error = again
 
-    def ask(self, session: Session, frame: Frame) -> Frame:
-        """The answer of a ``ps``.
+    def ask(self, session: Session, frame: Frame, waiting: Callable[[], None] | None = None) -> Frame:
+        """The answer of a ``ps``; ``waiting`` is called each time that the ``ps`` says what it waits for.
 
         Raises:
           UnavailableError, AbortedError: it is lost, or was started anew.
         """
         self._send(session, frame)
-        return self._receive(session)
+        return self._receive(session, waiting)
 
     def ask_until(self, index: int, frame: Frame) -> Frame:
         """Asks what a ``ps`` that is started anew can answer just as well, until there is an answer."""
@@ -259,7 +270,7 @@ class Conversation:
         session.channel.send(frame)
         self._sent_bytes += sum(tensor.nbytes for tensor in frame.tensors)
 
-    def _receive(self, session: Session) -> Frame:
+    def _receive(self, session: Session, waiting: Callable[[], None] | None = None) -> Frame:
         assert session.channel is not None
         while True:
             try:
@@ -272,6 +283,8 @@ class Conversation:
             if frame.kind != kinds.WAIT:
                 break
             self._waits(session, str(frame.header[0]) if frame.header else "")
+            if waiting is not None:
+                waiting()
             if self._is_too_late(session):
                 self._send(session, Frame(kinds.RELEASE))
         session.waits_for, session.answer_life = None, session.life

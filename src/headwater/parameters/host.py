@@ -199,6 +199,8 @@ class HostedParameters:
         self._filled = 0
         self._trainings = 0
         self._over = False
+        # Whether the program of a worker has ended.
+        self._ended = False
         self._seed = int(np.random.SeedSequence().generate_state(1)[0])
         self._accounts = Accounts(name, task, self._seed, log_dir)
         self._free: set[str] = set()
@@ -391,7 +393,17 @@ class HostedParameters:
           UnavailableError, CancelledError: the channel has ended.
         """
         match hello.header:
-            case (str(), str(worker), str(signature), str(choice), float(started), int(life), int(its), int(read)):
+            case (
+                str(),
+                str(worker),
+                str(signature),
+                str(choice),
+                float(started),
+                int(life),
+                int(trainings),
+                int(its),
+                int(read),
+            ):
                 claim = Claim(task=worker, generation=channel.peer_generation, started=started)
             case _:
                 raise bad_header(hello, channel.peer)
@@ -429,6 +441,11 @@ class HostedParameters:
                 before.channel.close()
             if anew:
                 self._accounts.begun_anew(worker)
+            if 0 <= trainings < self._trainings:
+                # It is in a training that others have finished here before it came: it waits for no others.
+                self._event(NoneToCome())
+            elif trainings > self._trainings:
+                self._reach_training(trainings)
             if self._way_back is not None and self._way_back.told(its, read):
                 _log.warning("%s: %s; %s had read version %d", self._task, self._way_back, worker, read)
             welcome = (self._filled, self.version, self._trainings, self._tickets.epoch, self._seed, self.life)
@@ -506,8 +523,8 @@ class HostedParameters:
                 return Frame(kinds.DONE, (self._holds(talk.worker, [range_of(span) for span in spans]),))
             case kinds.ROWS, (() | (str(),)) as form:
                 return self._rows(talk, frame.tensors, *form)
-            case kinds.FILL, (int(version), [*tables], bytes() | None as ledger):
-                return self._fill(version, tables, ledger, frame.tensors)
+            case kinds.FILL, (int(version), [*tables], bytes() | None as ledger, bool(over)):
+                return self._fill(version, tables, ledger, over, frame.tensors)
             case kinds.READ_ROWS, (int(table), int(start), int(stop), [*parts]) if 0 <= table < self._tables:
                 with self._changed:
                     self._await_values(talk)
@@ -558,7 +575,9 @@ class HostedParameters:
 
     # What workers ask for ---------------------------------------------------------------------------------------------
 
-    def _fill(self, version: int, written: Sequence[Any], ledger: bytes | None, tensors: Sequence[Array]) -> Frame:
+    def _fill(
+        self, version: int, written: Sequence[Any], ledger: bytes | None, over: bool, tensors: Sequence[Array]
+    ) -> Frame:
         blocks = self._blocks - self._tables
         with self._changed:
             # The second worker has nothing to add: the values are there.
@@ -571,6 +590,8 @@ class HostedParameters:
                         table.begin()
                 self._filled = new_generation()
                 self._perform(decide(self._state, Restarted(version), self._clock()))
+                if over:
+                    self.job_over()
                 _log.info("%s has values, of version %d", self._task, version)
                 self._changed.notify_all()
             return Frame(kinds.DONE, (self._filled,))
@@ -783,8 +804,11 @@ class HostedParameters:
         return Frame(kinds.VALUES, header, values)
 
     def _reach_training(self, training: int) -> None:
-        """A worker is in a later training than is known here, as this task was started anew meanwhile."""
+        """A worker is in a later training than is known here, as this task was started anew meanwhile, or the first
+        ``ps`` knew earlier that all have finished."""
         self._trainings = training
+        self._finished.clear()
+        self._changed.notify_all()
         if self._way_back is not None:  # the steps that it knows of are those of an earlier one
             self._tickets.begin_training()
 
@@ -842,10 +866,13 @@ class HostedParameters:
         with self._changed:
             self._trainings = max(self._trainings, training)  # less where this task was started anew meanwhile
             trainings = self._trainings
-            if training < trainings:
+            takes_part = worker in self._state.members or worker in self._away or worker in self._resting
+            if training < trainings:  # it was late: the others have finished that training
+                if takes_part:
+                    self._leave(worker, "")
                 return Frame(kinds.DONE)
             self._finished.add(worker)
-            if worker in self._state.members or worker in self._away or worker in self._resting:
+            if takes_part:
                 self._leave(worker, "")
             else:
                 # This task was started anew while others trained: a worker that has finished will not come.
@@ -1014,6 +1041,14 @@ class HostedParameters:
             self._event(NoneToCome())
             self._changed.notify_all()
 
+    def worker_ended(self) -> None:
+        """The program of a worker has ended without an error: it will not come again, so that no other waits until all
+        are there."""
+        with self._changed:
+            self._ended = True
+            self._event(NoneToCome())
+            self._changed.notify_all()
+
     def _leave(self, worker: str, reason: str) -> None:
         if reason and (worker in self._state.members or worker in self._resting):
             self._away.add(worker)
@@ -1029,10 +1064,12 @@ class HostedParameters:
             # All have finished, perhaps before this task heard that the data end: what was taken becomes an update.
             self._event(DataEnd())
             # Whatever comes next begins as this did: with all workers.
-            self._trainings += 1
+            self._trainings += bool(self._finished)  # else all of them were late
             # Unless one has not finished that is away, or has not begun: it must not wait for those who have.
             late = self._away | (self._talks.keys() - self._finished)
-            self._state = State(choice=self._state.choice, version=self.version, formed=self._over or bool(late))
+            self._state = State(
+                choice=self._state.choice, version=self.version, formed=self._over or self._ended or bool(late)
+            )
             self._away.clear()
             self._finished.clear()
             self._tickets.begin_training()

@@ -264,6 +264,7 @@ class ParameterTask:
             links=links,
             initial=initial,
             shard_names=names,
+            reach_chief=None if members.is_chief else lambda: self.shell.link(members.workers[0]).reach(0.0),
         )
         if os.environ.get(JOINED):
             others = [*members.servers, members.workers[0]]

@@ -3,12 +3,14 @@
 A worker keeps one channel to each ``ps``. It sends one frame and gets one answer, in turns; while an answer is long in
 coming, WAIT frames say why. The tensors of each are its arrays::
 
-    HELLO   (set, worker, signature, consistency, when it was started, in seconds since 1970, life, life
-            of the ``ps`` whose values it has read or 0, the version of these)   answered by
+    HELLO   (set, worker, signature, consistency, when it was started, in seconds since 1970, life,
+            trainings that are over as far as it knows or -1, life of the ``ps`` whose values it has read
+            or 0, the version of these)     answered by
                                             WELCOME (generation of the values or 0, version, trainings that are over,
                                             epoch, seed, life)
-    FILL    (version, tables, ledger)       all values but those of tables: blocks, then the optimizer's state; the rows
-                                            of ``tables`` have been written, others begin; answered by DONE (generation
+    FILL    (version, tables, ledger, over)   all values but those of tables: blocks, then the optimizer's state; the
+                                            rows of ``tables`` have been written, others begin; ``over``: a worker
+                                            brings them, as the chief's program has ended; answered by DONE (generation
                                             of the values)
     READY   ()                              likewise, once there are values
     PULL    (everything, extras, wish, work, keeps, number)   answered by VALUES

@@ -51,6 +51,8 @@ class Hosted(Protocol):
 
     def job_over(self) -> None: ...
 
+    def worker_ended(self) -> None: ...
+
     def close(self) -> None: ...
 
     def sizes(self) -> list[VariableSize]: ...
@@ -141,15 +143,21 @@ class ParameterService(Service):
         return session in self._hosted
 
     def job_over(self, reason: str) -> None:
-        with self._changed:
-            hosted = list(self._hosted.values())
-        for parameters in hosted:
+        for parameters in self._all_hosted():
             parameters.job_over()
 
     def before_end(self, *, over: bool) -> None:
-        for one in list(self._hosted.values()):
+        for one in self._all_hosted():
             if not over and isinstance(one, ShardHolder):
                 one.hand_over()
+
+    def ended(self, task: str) -> None:
+        for parameters in self._all_hosted():
+            parameters.worker_ended()
+
+    def _all_hosted(self) -> list[Hosted]:
+        with self._changed:
+            return list(self._hosted.values())
 
     def close(self) -> None:
         for one in (*list(self._hosted.values()), *list(self._savers.values())):

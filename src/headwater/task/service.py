@@ -55,6 +55,9 @@ class Service:
         """What the task's status says besides its snapshot, for other tasks."""
         return {}
 
+    def ended(self, task: str) -> None:
+        """The program of a worker other than the chief has ended without an error."""
+
     def job_over(self, reason: str) -> None:
         """The program of the chief has ended without an error; the task ends once its workers have."""
 

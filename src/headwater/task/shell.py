@@ -336,7 +336,10 @@ class TaskShell:
             service = self._by_kind.get(first.kind)
             if service is not None:
                 service.serve(channel, first)
-            elif first.kind != LEAVES:
+            elif first.kind == LEAVES:
+                for one in list(self._services):
+                    one.ended(life[0])
+            else:
                 raise bad_header(first, channel.peer)
         except (UnavailableError, CancelledError):
             return

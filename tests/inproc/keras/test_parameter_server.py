@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
@@ -24,12 +24,14 @@ from headwater.errors import (
     UnavailableError,
 )
 from headwater.parameters.client import ParameterClient
+from headwater.parameters.conversation import ServerLink
 from headwater.parameters.global_norms import SumsError, find_sums, sums_of_gradients
 from headwater.parameters.layout import FixedShardsPartitioner, Layout, make_layout
 from headwater.parameters.local_servers import LocalServers
 from headwater.parameters.pytrees import OptaxUpdater, leaf_specs, update_digest
 from headwater.task.answers import raise_error
-from headwater.task.kinds import HELLO, WELCOME
+from headwater.task.kinds import FINISH, HELLO, WELCOME
+from headwater.task.shell import OVER_DETAIL
 from headwater.telemetry.watchdog import ProgressWatchdog
 from headwater.transport.channel import Channel, memory_pair
 from headwater.transport.frames import Frame
@@ -197,6 +199,98 @@ def test_a_ps_that_was_started_anew_is_filled_from_the_chiefs_snapshot() -> None
     local.stop()
 
 
+def _finish(*clients: ParameterClient) -> None:
+    at_once(*(functools.partial(client.finish, 0) for client in clients))
+
+
+def test_a_worker_that_others_did_not_wait_for_waits_for_none_of_them() -> None:
+    """It has met one ps, where it belongs to the others' training, and comes to the other after they have finished."""
+    local = servers(optax.sgd(0.1), "k=2")
+    first, second, late = connected(local, 0), connected(local, 1), local.client(LEAVES, 2)
+    late.conversation.meet(0)
+    at_once(functools.partial(first.push, gradients(0)), functools.partial(second.push, gradients(1)))
+    _finish(first, second)
+    for client in (first, second):
+        client.close()
+    late.conversation.meet(1)
+    late.pull()
+    late.push(gradients(2))
+    late.finish(0)
+    # All that were expected have been in one training.
+    assert [host.state().trainings for host in local.hosts if host.state() is not None] == [1, 1]
+    assert first.trainings == late.trainings == 1
+    late.close()
+    local.stop()
+
+
+def test_where_the_first_ps_has_seen_all_finish_another_one_hears_of_it() -> None:
+    """A worker that comes first after that is in the next training; those who finish at the other ps do not wait."""
+    local = servers(optax.sgd(0.1), "k=2")
+    first, second = connected(local, 0), connected(local, 1)
+    at_once(functools.partial(first.push, gradients(0)), functools.partial(second.push, gradients(1)))
+    finish = Frame(FINISH, (0,))
+    at_once(*(functools.partial(client.conversation.ask_until, 0, finish) for client in (first, second)))
+    late = connected(local, 2)
+    assert late.trainings == 1
+    first.conversation.ask_until(1, finish)
+    second.conversation.ask_until(1, finish)
+    for client in (first, second, late):
+        client.close()
+    local.stop()
+
+
+def test_a_worker_waits_for_no_number_once_the_program_of_another_has_ended() -> None:
+    local = servers(optax.sgd(0.1), "k=2")
+    for host in local.hosts:
+        host.worker_ended()
+    client = connected(local)
+    client.push(gradients(0))
+    client.push(gradients(1))
+    client.close()
+    local.stop()
+
+
+class _SaysOver:
+    """The way to a ps that says that the chief's program has ended."""
+
+    details: Mapping[str, bytes] = {OVER_DETAIL: b""}
+
+    def __init__(self, link: ServerLink) -> None:
+        self._link = link
+
+    def reach(self, deadline_s: float | None = None) -> _SaysOver:
+        return self
+
+    def take(self) -> Channel:
+        return self._link.take()
+
+    def give_back(self, channel: Channel, usable: bool) -> None:
+        self._link.give_back(channel, usable)
+
+
+def test_once_the_chief_has_ended_a_worker_brings_the_values_of_a_ps_that_was_started_anew() -> None:
+    local = servers(optax.sgd(0.1), "sync", workers=2)
+    chief, other, late = connected(local, 0), connected(local, 1), local.client(LEAVES, 2)
+    at_once(functools.partial(chief.push, gradients(0)), functools.partial(other.push, gradients(0)))
+    chief.close()
+    sessions = other.conversation.sessions
+    sessions[0].link = _SaysOver(sessions[0].link)
+    local.restart(1)
+    other.pull()
+    close(other.values(), alone(optax.sgd(0.1), [gradients(0)]))
+    other.push(gradients(1))  # for no other worker it waits
+    close(other.values(), alone(optax.sgd(0.1), [gradients(0), gradients(1)]))
+    other.close()
+    # One that has read nothing of that ps has nothing to bring.
+    local.restart(1)
+    sessions = late.conversation.sessions
+    sessions[0].link = _SaysOver(sessions[0].link)
+    with pytest.raises(FailedPreconditionError, match=r"/job:ps/task:1 was started anew.* comes too late"):
+        late.connect()
+    late.close()
+    local.stop()
+
+
 def _layout(local: LocalServers) -> Layout:
     return make_layout(leaf_specs(PARAMS), len(local.hosts), FixedShardsPartitioner(2))
 
@@ -246,7 +340,7 @@ def test_a_worker_that_was_left_behind_does_not_take_the_place_of_one_that_lives
     def greeted(generation: int, started: float) -> Channel:
         ours, theirs = memory_pair(generations=(1, generation))
         known = ("params", "/job:worker/task:0", layout.signature(), without_count(host._choice))
-        hello = Frame(HELLO, (*known, started, generation, 0, 0))
+        hello = Frame(HELLO, (*known, started, generation, 0, 0, 0))
 
         def serve() -> None:
             with contextlib.suppress(UnavailableError, CancelledError):

@@ -208,6 +208,10 @@ class ShardCopy:
         self._over = True
         self._host.job_over()
 
+    def worker_ended(self) -> None:
+        """See `HostedParameters.worker_ended`."""
+        self._host.worker_ended()
+
     def close(self) -> None:
         """Ends the keeper, and tells the primary that this copy will never serve, where it has one."""
         with self._changed:
