@@ -230,6 +230,13 @@ class ShardHolder:
         for host in hosts:
             host.job_over()
 
+    def worker_ended(self) -> None:
+        """See `HostedParameters.worker_ended`."""
+        with self._changed:
+            hosts = self._hosts
+        for host in hosts:
+            host.worker_ended()
+
     def close(self) -> None:
         """The task stops."""
         with self._changed:
