@@ -98,7 +98,8 @@ class ModelValues:
     def _in_rows(self) -> list[Any]:
         large, place = find_tables(self.model, self.place.table_bytes), self.place
         # What several workers must find alike: the batch, if at all.
-        if self._batch is None or not place.small_tables or place.replicas > 1 or place.momentum_at == "worker":
+        refused = place.replicas > 1 or place.shards is not None or place.momentum_at == "worker"
+        if self._batch is None or not place.small_tables or refused:
             return large
         every = find_tables(self.model, 0)
         smaller = [layer for layer in every if layer not in large]
